@@ -1,0 +1,60 @@
+# seawall. `make help` lists the targets; all of them work inside .venv, which is made when it is missing.
+
+SHELL := /bin/sh
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+UV := uv==0.13.8
+# The first of these that is Python 3.11 or newer with the venv module; `make setup PYTHON=...` overrides it.
+PYTHON ?= python3 python3.13 python3.12 python3.11
+
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export UV_LINK_MODE ?= copy
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint check lock clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+setup: $(STAMP) ## create .venv with the command at .venv/bin/seawall, from requirements.lock
+
+demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current one, and prove both
+	@$(BIN)/seawall demo
+
+test: $(STAMP) ## run every test
+	@$(BIN)/python -m pytest
+
+lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+	@$(BIN)/mypy
+	@$(BIN)/lint-imports
+
+check: lint test ## lint, then test: what .ci/run does
+
+lock: $(STAMP) ## pin again what pyproject.toml asks for, with hashes, in requirements.lock
+	@$(BIN)/python -m uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --upgrade \
+		--generate-hashes --no-annotate --custom-compile-command "make lock" --quiet --output-file requirements.lock
+
+clean: ## remove what was made here: .venv, caches, runs
+	@rm -rf $(VENV) runs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(STAMP): pyproject.toml requirements.lock
+	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(find_python); $$python -m venv --clear $(VENV); }
+	@echo "setup: installing the pinned packages into $(VENV); PySpark is large, so this takes half a minute or more" >&2
+	@$(BIN)/python -m pip install --quiet $(UV)
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
+	@touch $@
+
+define find_python
+python=; for candidate in $(PYTHON); do \
+	if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	then python=$$candidate; break; fi; done; \
+test -n "$$python" || { \
+	echo "setup: none of '$(PYTHON)' is Python 3.11 or newer with the venv module;" \
+	"install one (Debian, Ubuntu: apt install python3 python3-venv) or name it: make setup PYTHON=/path/to/python3.11" >&2; \
+	exit 1; }
+endef
