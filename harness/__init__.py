@@ -1,0 +1,1 @@
+"""The harness: runs a scenario against a Kafka-like cluster and records what happened."""

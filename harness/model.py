@@ -1,0 +1,75 @@
+"""The shared nouns.
+
+Offsets: ``log_end_offset`` and ``high_watermark`` are both **exclusive**. "Below the high watermark" means
+``offset < high_watermark``; the next record appended gets ``offset == log_end_offset``. Every other bound
+in the project that is called ``end`` or ``..._end_offset`` is exclusive too.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NewType
+
+Offset = int
+"""The position of a record in a partition, from 0."""
+
+NodeId = NewType("NodeId", int)
+"""A broker's ``node.id`` (0, 1, 2 ...), or ``CONTROLLER_ID``."""
+
+ProcessId = NewType("ProcessId", int)
+"""A logical client process in the history (Jepsen's ``:process``); one per client, never reused."""
+
+CONTROLLER_ID = NodeId(100)
+"""The node id of the built-in cluster's controller."""
+
+CLIENTS = "clients"
+"""The name of the far end of a link that is not a node of the cluster: every client connection."""
+
+CONTROLLER = "controller"
+"""The name of the controller as the end of a link or the aim of a fault."""
+
+NO_LEADER = NodeId(-1)
+"""The leader of a partition that has none, as in Kafka's metadata responses."""
+
+NO_EPOCH = -1
+"""An unknown leader epoch (Kafka's ``UNDEFINED_EPOCH``)."""
+
+NO_OFFSET = -1
+"""An unknown offset (Kafka's ``UNDEFINED_EPOCH_OFFSET``)."""
+
+
+class TopicPartition(NamedTuple):
+    """A partition of a topic, ordered by name and then number; prints as ``ledger-0``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Link(NamedTuple):
+    """A *directed* link: bytes flowing from ``source`` to ``destination``.
+
+    An end is a broker's id in decimal (``"0"``), ``CONTROLLER`` or ``CLIENTS``. Cutting ``2->1`` alone lets
+    the replies of requests made by 1 to 2 vanish while 1's bytes still arrive at 2.
+    """
+
+    source: str
+    destination: str
+
+    def __str__(self) -> str:
+        return f"{self.source}->{self.destination}"
+
+
+def node_name(node: NodeId) -> str:
+    """The name of ``node`` as the end of a link."""
+    return CONTROLLER if node == CONTROLLER_ID else str(node)
+
+
+def node_id(name: str) -> NodeId:
+    """The node called ``name``: the inverse of :func:`node_name`.
+
+    Raises:
+        ValueError: ``name`` is neither ``controller`` nor a decimal number.
+    """
+    return CONTROLLER_ID if name == CONTROLLER else NodeId(int(name))

@@ -1,0 +1,93 @@
+"""Turns what pydantic refuses into the one sentence a person needs.
+
+``faults[1]: unknown key 'free_byte'; did you mean 'free_bytes'?``
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any, TypeVar, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from harness.errors import UsageError
+
+M = TypeVar("M", bound=BaseModel)
+
+_MAX_VALUE_CHARS = 60
+
+
+def validated(model: type[M], data: object, path: str) -> M:
+    """``data``, plain data as YAML yields it, as a ``model``.
+
+    Values are checked strictly (``"3"`` is no number), but lists may stand for tuples, as in JSON. ``path`` says
+    where the data comes from, in front of every complaint (``faults[1]``); it may be empty.
+
+    Raises:
+        UsageError: names the first key or value at fault.
+    """
+    try:
+        return model.model_validate_json(json.dumps(data, default=str), strict=True)
+    except ValidationError as refusal:
+        # A key that is spelled wrong is refused *and* missing; only the first helps.
+        first = min(refusal.errors(), key=lambda error: error["type"] != "extra_forbidden")
+        raise UsageError(_sentence(model, first, path)) from None
+
+
+def closest(word: str, known: Iterable[str]) -> str:
+    """``did you mean 'x'?`` or, when nothing is close, all that is known."""
+    choices = list(known)
+    match get_close_matches(word, choices, n=1):
+        case [best]:
+            return f"did you mean {best!r}?"
+        case _:
+            return f"known: {', '.join(choices)}."
+
+
+def _sentence(model: type[BaseModel], error: ErrorDetails, path: str) -> str:
+    *parents, last = error["loc"] or ("",)
+    match error["type"]:
+        case "extra_forbidden":
+            known = _keys(_model_at(model, parents))
+            return f"{_join(path, parents)}: unknown key {str(last)!r}; {closest(str(last), known)}"
+        case "missing":
+            return f"{_join(path, parents)}: {str(last)!r} is missing."
+        case "value_error":
+            return f"{_join(path, error['loc'])}: {error['ctx']['error']}"
+        case _:
+            shown = repr(error["input"])[:_MAX_VALUE_CHARS]
+            return f"{_join(path, error['loc'])}: {shown} is refused: {_lower_first(error['msg'])}."
+
+
+def _join(path: str, location: Iterable[int | str]) -> str:
+    for part in location:
+        path = f"{path}[{part}]" if isinstance(part, int) else f"{path}.{part}".lstrip(".")
+    return path or "the scenario"
+
+
+def _lower_first(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _model_at(model: type[BaseModel], location: Iterable[int | str]) -> type[BaseModel]:
+    """The innermost model on the way from ``model`` along ``location``."""
+    for part in location:
+        fields = {field.alias or name: field for name, field in model.model_fields.items()}
+        if part in fields:
+            model = _model_within(fields[str(part)].annotation) or model
+    return model
+
+
+def _model_within(annotation: Any) -> type[BaseModel] | None:
+    """The model in ``X``, ``X | None``, ``tuple[X, ...]``, ``list[X]`` or ``Mapping[str, X]``."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_within(argument) for argument in get_args(annotation))
+    return next((model for model in found if model is not None), None)

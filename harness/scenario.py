@@ -1,0 +1,268 @@
+"""What to run: a scenario file as a validated model.
+
+Reading and validating only. What the names in it mean (faults, settings, generations, workloads) is looked up by
+the runner before anything starts, because those live in higher storeys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+
+from harness.errors import UsageError
+from harness.refusal import closest, validated
+from harness.schedule import Chaos, Step, wrong_names
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+_SHIPPED = Path(__file__).parent / "scenarios"
+_SUFFIX = ".yaml"
+
+MAX_SEED = 2**63
+"""Exclusive."""
+
+
+class Cluster(BaseModel):
+    """The cluster: how many brokers, and Kafka's settings in Kafka's spelling."""
+
+    model_config = _STRICT
+
+    brokers: int = Field(default=3, ge=1, le=9)
+    settings: Mapping[str, int | bool | str] = {}
+
+
+class Topic(BaseModel):
+    """A topic. ``replicas``, preferred leader first, are those of every partition; without it the cluster chooses."""
+
+    model_config = _STRICT
+
+    name: Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]{1,200}$")]
+    partitions: int = Field(default=1, ge=1, le=1000)
+    replication_factor: int = Field(default=3, ge=1)
+    replicas: tuple[int, ...] | None = None
+
+    @model_validator(mode="after")
+    def _counts_agree(self) -> Self:
+        if self.replicas is not None and len(self.replicas) != self.replication_factor:
+            raise ValueError(
+                f"replicas names {len(self.replicas)} brokers, but replication_factor is {self.replication_factor}."
+            )
+        return self
+
+
+class Workload(BaseModel):
+    """The workload's name, and its own parameters as they are written."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    name: str
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the name; validated by the workload."""
+        return dict(self.model_extra or {})
+
+
+class Prediction(BaseModel):
+    """An anomaly that a protocol generation is known to show here. What is not written matches anything."""
+
+    model_config = _STRICT
+
+    kind: str
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+
+
+class Scenario(BaseModel):
+    """A scenario file.
+
+    Attributes:
+        id: the scenario's name; that of its file.
+        source: whose loss it replays: a KIP, an issue, a post-mortem.
+        schedule: awaited steps; or
+        chaos: random faults under load for ``duration_s``.
+        settle_s: how long the healed cluster may take to get whole again.
+        predictions: per protocol generation, what is known to go wrong.
+    """
+
+    model_config = _STRICT
+
+    id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
+    title: str
+    source: str
+    description: str = ""
+    generation: str | None = None
+    cluster: Cluster = Cluster()
+    topics: tuple[Topic, ...] = Field(min_length=1)
+    workload: Workload
+    schedule: tuple[Step, ...] | None = Field(default=None, min_length=1)
+    chaos: Chaos | None = None
+    duration_s: float = Field(default=20.0, gt=0)
+    settle_s: float = Field(default=30.0, gt=0)
+    predictions: Mapping[str, tuple[Prediction, ...]] = {}
+
+    _file: str = PrivateAttr("")
+
+    @property
+    def origin(self) -> str:
+        """What :func:`load` was given: the path of its file, or the name of a shipped scenario."""
+        return self._file or self.id
+
+    def from_file(self, path: str) -> Self:
+        """This scenario, knowing the file it was read from; empty for a shipped one."""
+        copy = self.model_copy()
+        copy._file = path  # noqa: SLF001 (of the same class)
+        return copy
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if (self.schedule is None) == (self.chaos is None):
+            raise ValueError("write exactly one of schedule and chaos.")
+        names = [topic.name for topic in self.topics]
+        if len(set(names)) < len(names):
+            raise ValueError(f"two topics have the same name: {', '.join(names)}.")
+        self._refuse_too_few_brokers()
+        for index, name, wrong in wrong_names(self.schedule or ()):
+            raise ValueError(f"schedule[{index}]: {name!r} {wrong}.")
+        return self
+
+    def _refuse_too_few_brokers(self) -> None:
+        for topic in self.topics:
+            wanted = max((topic.replication_factor - 1, *(topic.replicas or ())))
+            if wanted >= self.cluster.brokers:
+                raise ValueError(
+                    f"topic {topic.name!r} needs broker {wanted}, but the cluster has {self.cluster.brokers} brokers."
+                )
+
+
+def load(name_or_path: str) -> Scenario:
+    """The shipped scenario of that name, or the scenario file at that path.
+
+    Raises:
+        UsageError: there is none, or it is wrong; names the file, the key and the value.
+    """
+    path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
+    if not _looks_like_a_path(name_or_path):
+        if not path.is_file():
+            raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, _shipped_names())}")
+    else:
+        path = Path(name_or_path)
+    return parse(_read(path), str(path) if _looks_like_a_path(name_or_path) else "")
+
+
+def shipped() -> list[Scenario]:
+    """The scenarios that come with seawall, by name."""
+    return [load(name) for name in _shipped_names()]
+
+
+def parse(text: str, origin: str = "") -> Scenario:
+    """The scenario that ``text``, YAML, describes; ``origin`` names its file for errors.
+
+    Raises:
+        UsageError: it is wrong.
+    """
+    try:
+        document = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
+    except yaml.MarkedYAMLError as error:
+        where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere"
+        raise UsageError(f"{origin or 'the scenario'}, {where}: this is not valid YAML: {error.problem}.") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{origin or 'the scenario'} is not valid YAML: {error}.") from None
+    try:
+        return validated(Scenario, document, "").from_file(origin)
+    except UsageError as error:
+        raise UsageError(f"{origin}: {error.sentence}" if origin else error.sentence, error.remedy) from None
+
+
+def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario:
+    """``scenario`` with ``--set`` overrides applied: ``settings.x``, ``workload.x``, ``topic.x``, ``chaos.x``.
+
+    Values are text as given on the command line, read as YAML would (``3``, ``true``, ``[1, 2]``). ``topic.x`` is
+    meant for every topic. Keys of other groups (``replication.x``) are left to the runner.
+
+    Raises:
+        UsageError: an unknown key or a value that the scenario's model refuses.
+    """
+    if not overrides:
+        return scenario
+    document = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    for key, text in overrides.items():
+        _override(document, key, text)
+    try:
+        return validated(Scenario, document, "").from_file(scenario.origin)
+    except UsageError as error:
+        raise UsageError(f"--set {' '.join(f'{k}={v}' for k, v in overrides.items())}: {error.sentence}") from None
+
+
+def checked_seed(seed: int) -> int:
+    """``seed`` itself.
+
+    Raises:
+        UsageError: it is not in 0 <= seed < 2**63.
+    """
+    if not 0 <= seed < MAX_SEED:
+        raise UsageError(f"seed {seed} is out of range.", f"Seeds are 0 or more and less than 2^63 = {MAX_SEED}.")
+    return seed
+
+
+OVERRIDE_GROUPS = ("settings", "workload", "topic", "chaos", "replication")
+"""The first parts of the keys that ``--set`` takes."""
+
+
+def _override(document: dict[str, Any], key: str, text: str) -> None:
+    group, _, name = key.partition(".")
+    if group not in OVERRIDE_GROUPS or not name:
+        hint = f"keys begin with {', '.join(f'{g}.' for g in OVERRIDE_GROUPS[:-1])} or {OVERRIDE_GROUPS[-1]}."
+        raise UsageError(f"--set {key}={text}: {key!r} is not a key; {hint}")
+    try:
+        value = yaml.safe_load(text)
+    except yaml.YAMLError:
+        value = text
+    match group:
+        case "settings":
+            document.setdefault("cluster", {}).setdefault("settings", {})[name] = value
+        case "workload" | "chaos":
+            if group not in document:
+                raise UsageError(f"--set {key}={text}: scenario {document['id']!r} has no {group}.")
+            document[group][name] = value
+        case "topic":
+            for topic in document["topics"]:
+                topic[name] = value
+
+
+def _looks_like_a_path(text: str) -> bool:
+    return "/" in text or text.endswith((_SUFFIX, ".yml"))
+
+
+def _shipped_names() -> Sequence[str]:
+    return sorted(path.stem for path in _SHIPPED.glob(f"*{_SUFFIX}"))
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        raise UsageError(f"scenario file {path} cannot be read: {reason}.") from None
+
+
+class _UniqueKeys(yaml.SafeLoader):
+    """YAML that refuses what PyYAML takes silently: a key written twice, and a key that is no text (``0.10:``)."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        """See :class:`yaml.constructor.SafeConstructor`."""
+        seen: set[str] = set()
+        for key, _ in node.value:
+            if key.tag != "tag:yaml.org,2002:str":
+                raise _refused(f"key {key.value} is no text; put it in quotes", key)
+            if key.value in seen:
+                raise _refused(f"key {key.value!r} is written twice", key)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
+
+
+def _refused(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, problem, node.start_mark)

@@ -1,0 +1,119 @@
+"""Aiming: which node a selector means, given the cluster as observed. Pure and seeded.
+
+A selector is a broker's id, ``leader``, ``follower``, ``any`` or ``controller``. The same seed and the same view
+give the same node, whatever ``PYTHONHASHSEED`` says.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_name
+from harness.refusal import closest
+from harness.target import ClusterView, PartitionView
+
+LEADER, FOLLOWER, ANY = "leader", "follower", "any"
+_WORDS = (LEADER, FOLLOWER, ANY, CONTROLLER)
+
+
+def _is_selector(value: Any) -> int | str:
+    return _checked(value, _WORDS)
+
+
+def _is_end(value: Any) -> int | str:
+    return _checked(value, (*_WORDS, CLIENTS))
+
+
+def _checked(value: Any, words: Sequence[str]) -> int | str:
+    if isinstance(value, str) and value in words:
+        return value
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    hint = closest(value, words) if isinstance(value, str) else f"known: {', '.join(words)}."
+    raise ValueError(f"{value!r} is neither a broker's id nor a selector; {hint}")
+
+
+Selector = Annotated[int | str, BeforeValidator(_is_selector)]
+"""A node as a scenario names it."""
+
+EndSelector = Annotated[int | str, BeforeValidator(_is_end)]
+"""An end of a link as a scenario names it: a node, or ``clients``."""
+
+
+class NothingToAimAt(EnvironmentFault):
+    """No node of the observed cluster is what the selector asks for; it may be in a moment."""
+
+
+def aim(
+    selector: int | str,
+    view: ClusterView,
+    seed: int,
+    topic: str | None = None,
+    partition: int | None = None,
+    *,
+    avoid: Sequence[str] = (),
+) -> str:
+    """The name of the node that ``selector`` means in ``view``.
+
+    ``topic`` and ``partition`` narrow down whose leader or follower is meant; without them the seed picks a
+    partition. Nodes in ``avoid`` are never picked by ``leader``, ``follower`` or ``any``.
+
+    Raises:
+        NothingToAimAt: no such node was observed.
+    """
+    match selector:
+        case int():
+            return node_name(NodeId(selector))
+        case "controller" | "clients":
+            return selector
+        case _:
+            candidates = [node for node in _candidates(selector, view, seed, topic, partition) if node not in avoid]
+    if not candidates:
+        raise NothingToAimAt(f"there is no {_described(selector, topic, partition)} to aim at.")
+    return _drawn(seed, "node").choice(candidates)
+
+
+def brokers(view: ClusterView) -> list[str]:
+    """Every broker that ``view`` knows of, live or holding a replica, in order."""
+    holding = {node for partition in view.partitions.values() for node in partition.replicas}
+    return [node_name(node) for node in sorted({*view.live, *holding} - {CONTROLLER_ID})]
+
+
+def _candidates(selector: str, view: ClusterView, seed: int, topic: str | None, partition: int | None) -> list[str]:
+    if selector == ANY:
+        return [node_name(node) for node in sorted(view.live)]
+    led = [
+        (name, state)
+        for name, state in sorted(view.partitions.items())
+        if state.leader != NO_LEADER and _is_meant(name, topic, partition)
+    ]
+    if selector == FOLLOWER:
+        led = [(name, state) for name, state in led if _followers(state)]
+    if not led:
+        return []
+    _, state = _drawn(seed, "partition").choice(led)
+    return [node_name(state.leader)] if selector == LEADER else _followers(state)
+
+
+def _followers(state: PartitionView) -> list[str]:
+    return [node_name(node) for node in sorted(state.isr) if node != state.leader]
+
+
+def _is_meant(name: TopicPartition, topic: str | None, partition: int | None) -> bool:
+    return topic in (None, name.topic) and partition in (None, name.partition)
+
+
+def _described(selector: str, topic: str | None, partition: int | None) -> str:
+    if selector == ANY:
+        return "live broker"
+    where = f"{topic or 'any topic'}-{'any' if partition is None else partition}"
+    return f"{'in-sync follower' if selector == FOLLOWER else 'leader'} of {where}"
+
+
+def _drawn(seed: int, purpose: str) -> random.Random:
+    return random.Random(f"{seed}:{purpose}")

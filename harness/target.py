@@ -1,0 +1,211 @@
+"""The system under test, as the runner and the faults see it.
+
+A target does what it is told and says what it sees; it decides nothing. Every method is synchronous and may be
+called from one thread at a time. Methods raise ``EnvironmentFault`` when the target cannot do what was asked.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.errors import UsageError
+from harness.model import Link, NodeId, Offset, TopicPartition
+
+MAX_PARTITIONS = 10_000
+"""Of one topic; inclusive."""
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+class Capability(StrEnum):
+    """What a target can do to itself: one per kind of fault."""
+
+    KILL = "kill"
+    PAUSE = "pause"
+    PARTITION = "partition"
+    DISK_FULL = "disk_full"
+    CLOCK = "clock"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic to create. ``assignment[p]`` are the replicas of partition p, preferred leader first, or None.
+
+    Raises:
+        UsageError: Kafka allows no such name, or there are not 1 to :data:`MAX_PARTITIONS` partitions.
+    """
+
+    name: str
+    partitions: int
+    replication_factor: int
+    assignment: tuple[tuple[NodeId, ...], ...] | None = None
+    configs: Mapping[str, str] | None = None
+
+    def __post_init__(self) -> None:
+        if not _TOPIC_NAME.fullmatch(self.name) or self.name in (".", ".."):
+            raise UsageError(
+                f"topic {self.name!r} is not a legal name.",
+                "Topic names are 1 to 249 of the characters a-z, A-Z, 0-9, '.', '_' and '-', but not '.' or '..'.",
+            )
+        if not 1 <= self.partitions <= MAX_PARTITIONS:
+            raise UsageError(f"topic {self.name!r}: {self.partitions} partitions are not 1 to {MAX_PARTITIONS}.")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionView:
+    """What the controller says about a partition."""
+
+    leader: NodeId
+    leader_epoch: int
+    isr: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaView:
+    """What a broker says about its own replica. ``remote_log_end_offsets`` is empty unless it leads."""
+
+    role: str
+    leader: NodeId
+    leader_epoch: int
+    high_watermark: Offset
+    log_end_offset: Offset
+    log_start_offset: Offset
+    isr: tuple[NodeId, ...]
+    remote_log_end_offsets: Mapping[NodeId, Offset]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterView:
+    """The cluster as observed just now.
+
+    ``partitions`` is the controller's word; empty when it cannot be reached. ``live`` are brokers with a session.
+    """
+
+    time_ns: int
+    live: tuple[NodeId, ...]
+    partitions: Mapping[TopicPartition, PartitionView]
+
+
+@dataclass(frozen=True, slots=True)
+class Receipt:
+    """What a probe saw. ``holds`` says whether the fault is in effect; ``seen`` is the evidence in words."""
+
+    holds: bool
+    seen: str
+
+
+class Target(Protocol):
+    """A cluster that can be started, broken, healed, looked at and stopped."""
+
+    name: str
+    capabilities: frozenset[Capability]
+
+    def start(self) -> None:
+        """Start every node and wait until each has registered."""
+        ...
+
+    def stop(self) -> None:
+        """Stop every node, whatever state it is in; idempotent; leaves no process behind."""
+        ...
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """Create a topic and wait until every partition has a leader and a full ISR."""
+        ...
+
+    def bootstrap(self) -> str:
+        """``host:port,...`` for clients."""
+        ...
+
+    def nodes(self) -> Sequence[str]:
+        """The names of all nodes: the brokers in order, then the controller where it is a process of its own."""
+        ...
+
+    def view(self) -> ClusterView:
+        """The cluster as observed now."""
+        ...
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """A replica as its broker sees it now; None when the broker does not answer or does not hold it."""
+        ...
+
+    # Faults. Each pair is idempotent; ``probe_*`` never changes anything but may send a request of its own.
+
+    def kill(self, node: str) -> None:
+        """SIGKILL."""
+        ...
+
+    def restart(self, node: str) -> None:
+        """Start a killed node again on its own data, and wait until it answers."""
+        ...
+
+    def is_running(self, node: str) -> Receipt:
+        """Whether the node's process exists and answers."""
+        ...
+
+    def is_dead(self, node: str) -> Receipt:
+        """Whether SIGKILL has ended the node's process; one that is slow, stopped or has ended itself is not dead."""
+        ...
+
+    def pause(self, node: str) -> None:
+        """SIGSTOP."""
+        ...
+
+    def resume(self, node: str) -> None:
+        """SIGCONT."""
+        ...
+
+    def is_paused(self, node: str) -> Receipt:
+        """Whether the node's process is stopped by a signal."""
+        ...
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """Let no byte pass on these directed links until they are mended, across restarts too."""
+        ...
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """Undo :meth:`cut` for these links."""
+        ...
+
+    def is_cut(self, link: Link) -> Receipt:
+        """Send a request over the link and see whether it gets through."""
+        ...
+
+    def limit_disk(self, node: str, free_bytes: int | None) -> None:
+        """Let the node's storage take ``free_bytes`` more and then answer ENOSPC; None lifts the limit."""
+        ...
+
+    def is_disk_full(self, node: str) -> Receipt:
+        """Whether writes of the node's storage are refused with ENOSPC now."""
+        ...
+
+    def has_refused_write(self, node: str) -> Receipt:
+        """Whether storage has refused, with ENOSPC, a write of the node's own since the node was last started."""
+        ...
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """Move the node's wall clock to true time + ``offset_ms``; 0 heals. Monotonic time is untouched."""
+        ...
+
+    def clock_offset_ms(self, node: str) -> int:
+        """The node's wall clock minus this process's, read back from the node, in milliseconds."""
+        ...
+
+    # Evidence.
+
+    def timeline(self, run: str) -> list[dict[str, Any]]:
+        """Rows of ``schema.TIMELINE`` from every node, dead ones included. Call after :meth:`stop`."""
+        ...
+
+    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+        """Rows of ``schema.REPLICA_LOGS`` of every replica, read from its disk. Call after :meth:`stop`."""
+        ...
+
+    def copy_logs(self, directory: Path) -> None:
+        """Copy the nodes' own log output into ``directory``."""
+        ...

@@ -1,0 +1,1 @@
+"""For testing faults, workloads and scenarios of your own."""

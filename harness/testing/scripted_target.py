@@ -1,0 +1,175 @@
+"""A target that lives in memory: what is done to it is written down, and what it shows is for the test to say.
+
+For testing a fault without a cluster: inject it, look at :attr:`ScriptedTarget.calls`, probe it. Faults that
+silently do nothing are scripted with :attr:`ScriptedTarget.ignored`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, Link, NodeId, TopicPartition
+from harness.target import Capability, ClusterView, PartitionView, Receipt, ReplicaView, TopicSpec
+
+
+def cluster_view(brokers: int, partitions: Mapping[TopicPartition, PartitionView] | None = None) -> ClusterView:
+    """A view of ``brokers`` live brokers."""
+    return ClusterView(0, tuple(map(NodeId, range(brokers))), dict(partitions or {}))
+
+
+def partition_view(leader: int, isr: Sequence[int], leader_epoch: int = 0) -> PartitionView:
+    """A partition whose replicas are all in sync."""
+    members = tuple(map(NodeId, isr))
+    return PartitionView(NodeId(leader), leader_epoch, members, members)
+
+
+@dataclass
+class ScriptedTarget:
+    """Implements :class:`harness.target.Target`.
+
+    Attributes:
+        brokers: how many.
+        shown: what :meth:`view` returns.
+        replicas: what :meth:`replica` returns, by broker and partition.
+        ignored: names of methods that do nothing, though they say nothing of it.
+        refused: names of methods that raise ``EnvironmentFault``.
+        written_to: brokers whose full disk refuses a write of their own at once.
+        calls: every call that changes something, as ``(name, argument ...)``.
+    """
+
+    brokers: int = 3
+    shown: ClusterView = field(default_factory=lambda: cluster_view(3))
+    replicas: dict[tuple[str, TopicPartition], ReplicaView] = field(default_factory=dict)
+    ignored: set[str] = field(default_factory=set)
+    refused: set[str] = field(default_factory=set)
+    written_to: set[str] = field(default_factory=set)
+    calls: list[tuple[Any, ...]] = field(default_factory=list)
+
+    name = "scripted"
+    capabilities = frozenset(Capability)
+
+    def __post_init__(self) -> None:
+        self._dead: set[str] = set()
+        self._paused: set[str] = set()
+        self._cut: set[Link] = set()
+        self._full: set[str] = set()
+        self._offsets_ms: dict[str, int] = {}
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        self._obeys("start")
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`."""
+        self._obeys("stop")
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        self._obeys("create_topic", topic)
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        return "127.0.0.1:1"
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [*map(str, range(self.brokers)), CONTROLLER]
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        return self.shown
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`."""
+        return None if node in self._dead else self.replicas.get((node, partition))
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("kill", node):
+            self._dead.add(node)
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("restart", node):
+            self._dead.discard(node)
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        runs = node not in self._dead | self._paused
+        return Receipt(runs, f"node {node} {'answers' if runs else 'does not answer'}")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(node in self._dead, f"node {node} is {'dead' if node in self._dead else 'alive'}")
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("pause", node):
+            self._paused.add(node)
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("resume", node):
+            self._paused.discard(node)
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(node in self._paused, f"node {node} is {'stopped' if node in self._paused else 'running'}")
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("cut", *links):
+            self._cut |= set(links)
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("mend", *links):
+            self._cut -= set(links)
+
+    def is_cut(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
+
+    def limit_disk(self, node: str, free_bytes: int | None) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("limit_disk", node, free_bytes):
+            (self._full.discard if free_bytes is None else self._full.add)(node)
+
+    def is_disk_full(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(node in self._full, f"the disk of node {node} is {'full' if node in self._full else 'sound'}")
+
+    def has_refused_write(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        refused = node in self._full & self.written_to
+        return Receipt(refused, f"node {node} has refused {'a' if refused else 'no'} write of its own")
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("offset_clock", node, offset_ms):
+            self._offsets_ms[node] = offset_ms
+
+    def clock_offset_ms(self, node: str) -> int:
+        """See :class:`harness.target.Target`."""
+        return self._offsets_ms.get(node, 0)
+
+    def timeline(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return []
+
+    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return []
+
+    def copy_logs(self, directory: Path) -> None:
+        """See :class:`harness.target.Target`."""
+
+    def _obeys(self, method: str, *arguments: Any) -> bool:
+        self.calls.append((method, *arguments))
+        if method in self.refused:
+            raise EnvironmentFault(f"{method} {arguments} is refused, as scripted.")
+        return method not in self.ignored
