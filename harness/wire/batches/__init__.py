@@ -1,0 +1,40 @@
+"""Record batches v2: opaque to a broker, which reads and patches their headers, and readable for probes and tests."""
+
+from __future__ import annotations
+
+from harness.wire.batches.header import (
+    COMPRESSION,
+    CONTROL,
+    HEADER_BYTES,
+    LOG_APPEND_TIME,
+    MAGIC,
+    TRANSACTIONAL,
+    BatchHeader,
+    complete_size,
+    headers,
+    patch,
+    verify,
+)
+from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE, Record, build, records
+from harness.wire.errors import CorruptBatch
+
+__all__ = [
+    "COMPRESSION",
+    "CONTROL",
+    "GZIP",
+    "HEADER_BYTES",
+    "LOG_APPEND_TIME",
+    "MAGIC",
+    "MAX_INFLATED_BYTES",
+    "NONE",
+    "TRANSACTIONAL",
+    "BatchHeader",
+    "CorruptBatch",
+    "Record",
+    "build",
+    "complete_size",
+    "headers",
+    "patch",
+    "records",
+    "verify",
+]

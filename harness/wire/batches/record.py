@@ -1,0 +1,166 @@
+"""The records inside a batch (``DefaultRecord.java``): brokers never look at them, probes and tests do."""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from harness.wire.batches.header import COMPRESSION, HEADER, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, checksum
+from harness.wire.declaration import Buffer
+from harness.wire.errors import CorruptBatch, WireError
+from harness.wire.primitives import decode_varint, encode_varint
+
+NONE, GZIP = 0, 1
+_CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
+
+MAX_INFLATED_BYTES = 1 << 27
+"""A gzip batch that inflates to more is refused: a small batch must not fill the memory."""
+
+_GZIP_CONTAINER = 31
+_CRC = struct.Struct(">I")
+_CRC_AT = 17
+_TIMES = struct.Struct(">q")
+_BASE_TIMESTAMP_AT = 27
+
+
+class Record(NamedTuple):
+    """One record. ``timestamp`` is in milliseconds since the Unix epoch; ``key`` and ``value`` may be null."""
+
+    offset: int
+    timestamp: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes | None], ...] = ()
+
+
+def records(buffer: Buffer, header: BatchHeader) -> Iterator[Record]:
+    """The records of one batch, copied out of it, in order.
+
+    Raises:
+        CorruptBatch: while iterating: the records do not parse, or are not as many as the header claims; the
+            codec is not gzip and not none; or they inflate to more than ``MAX_INFLATED_BYTES``.
+    """
+    start, stop = header.position + HEADER_BYTES, header.position + header.size
+    data = _inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION)
+    (base_timestamp,) = _TIMES.unpack_from(buffer, header.position + _BASE_TIMESTAMP_AT)
+    fixed = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
+    position = 0
+    try:
+        for _ in range(header.record_count):
+            size, position = decode_varint(data, position)
+            if not 0 <= size <= len(data) - position:
+                raise CorruptBatch(f"a record of {size} bytes where {len(data) - position} are left")
+            record = _record(data[position : position + size], header.base_offset, base_timestamp)
+            yield record if fixed is None else record._replace(timestamp=fixed)
+            position += size
+    except (IndexError, UnicodeDecodeError, WireError) as error:
+        raise CorruptBatch(f"the records of the batch at offset {header.base_offset} do not parse: {error}") from error
+    if position != len(data):
+        raise CorruptBatch(f"{len(data) - position} bytes follow the last record of the batch at {header.base_offset}")
+
+
+def _record(body: memoryview, base_offset: int, base_timestamp: int) -> Record:
+    timestamp_delta, position = decode_varint(body, 1)  # byte 0 is the record's attributes, of which there are none
+    offset_delta, position = decode_varint(body, position)
+    key, position = _blob(body, position)
+    value, position = _blob(body, position)
+    count, position = decode_varint(body, position)
+    headers: list[tuple[str, bytes | None]] = []
+    for _ in range(count):
+        name, position = _blob(body, position)
+        content, position = _blob(body, position)
+        if name is None:
+            raise CorruptBatch("a record header has no name")
+        headers.append((name.decode(), content))
+    if count < 0:
+        raise CorruptBatch(f"a record claims {count} headers")
+    if position != len(body):
+        raise CorruptBatch(f"a record of {len(body)} bytes holds {position}")
+    return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, tuple(headers))
+
+
+def _blob(body: memoryview, position: int) -> tuple[bytes | None, int]:
+    size, position = decode_varint(body, position)
+    if size < 0:
+        return None, position
+    if size > len(body) - position:
+        raise CorruptBatch(f"{size} bytes where {len(body) - position} are left")
+    return bytes(body[position : position + size]), position + size
+
+
+def _inflate(data: memoryview, codec: int) -> memoryview:
+    if codec == NONE:
+        return data
+    if codec != GZIP:
+        raise CorruptBatch(f"records compressed with {_CODECS.get(codec, f'codec {codec}')} cannot be read here")
+    inflater = zlib.decompressobj(_GZIP_CONTAINER)
+    try:
+        plain = inflater.decompress(data, MAX_INFLATED_BYTES)
+    except zlib.error as error:
+        raise CorruptBatch(f"the records are not gzip: {error}") from error
+    if not inflater.eof:
+        raise CorruptBatch(f"the records are torn gzip, or more than {MAX_INFLATED_BYTES} bytes")
+    return memoryview(plain)
+
+
+def build(
+    values: Sequence[bytes | Record | None],
+    *,
+    base_offset: int = 0,
+    leader_epoch: int = -1,
+    timestamp_ms: int = 0,
+    codec: int = NONE,
+    attributes: int = 0,
+    producer_id: int = -1,
+    producer_epoch: int = -1,
+    base_sequence: int = -1,
+) -> bytearray:
+    """Make one batch with a valid checksum.
+
+    Args:
+        values: its records. A bare value has no key and no headers, and the next offset; a :class:`Record` keeps its
+            own offset, which must not be below ``base_offset``, and timestamp.
+        base_offset: the offset of the batch.
+        leader_epoch: as its leader would set it.
+        timestamp_ms: the timestamp of bare values.
+        codec: ``NONE`` or ``GZIP``.
+        attributes: further attribute bits, such as ``LOG_APPEND_TIME``.
+        producer_id: with the next two, an idempotent producer.
+        producer_epoch: see ``producer_id``.
+        base_sequence: see ``producer_id``.
+    """
+    assert values, "a batch has at least one record"
+    told = [
+        value if isinstance(value, Record) else Record(base_offset + index, timestamp_ms, None, value)
+        for index, value in enumerate(values)
+    ]
+    first_timestamp = told[0].timestamp
+    body = b"".join(_encode(record, base_offset, first_timestamp) for record in told)
+    if codec == GZIP:
+        deflater = zlib.compressobj(wbits=_GZIP_CONTAINER)
+        body = deflater.compress(body) + deflater.flush()
+    batch = bytearray(
+        HEADER.pack(
+            base_offset, HEADER_BYTES - 12 + len(body), leader_epoch, MAGIC, 0, attributes | codec,
+            told[-1].offset - base_offset, first_timestamp, max(record.timestamp for record in told),
+            producer_id, producer_epoch, base_sequence, len(told),
+        )
+    )  # fmt: skip
+    batch += body
+    _CRC.pack_into(batch, _CRC_AT, checksum(batch))
+    return batch
+
+
+def _encode(record: Record, base_offset: int, base_timestamp: int) -> bytes:
+    parts = [b"\0", encode_varint(record.timestamp - base_timestamp), encode_varint(record.offset - base_offset)]
+    parts += [_encode_blob(record.key), _encode_blob(record.value), encode_varint(len(record.headers))]
+    for name, content in record.headers:
+        parts += [_encode_blob(name.encode()), _encode_blob(content)]
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def _encode_blob(blob: bytes | None) -> bytes:
+    return encode_varint(-1) if blob is None else encode_varint(len(blob)) + blob

@@ -1,0 +1,239 @@
+"""How a message declares itself: field specifiers and class decorators.
+
+A message is a dataclass whose fields, *in wire order*, are made by the specifiers below::
+
+    @request(ApiKey.FETCH, versions=(4, 12), flexible=12)
+    class FetchRequest(Message):
+        replica_id: int = int32(default=-1)
+        session_id: int = int32(since=7)
+        cluster_id: str | None = nullable_string(since=12, tag=0)
+        topics: list[FetchTopic] = array(FetchTopic)
+
+One class serves every version. A field that a version lacks is not encoded, and decodes to its default. All
+version bounds (``since``, ``until``, ``versions``) are **inclusive**, as in Kafka's definitions. A field with a
+``tag`` is a tagged field (KIP-482) in every version that has it, and is left out while it has its default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, ClassVar, Literal, NamedTuple, TypeVar, cast, dataclass_transform
+
+from harness.wire.keys import ApiKey
+
+Buffer = bytes | bytearray | memoryview
+Direction = Literal["request", "response"]
+
+NO_UUID = bytes(16)
+"""Kafka's zero UUID: a topic id that is not known. UUIDs are 16 raw bytes here."""
+
+LATEST = 32767
+"""An ``until`` that means "and every later version"."""
+
+
+class Wire(NamedTuple):
+    """One field's declaration.
+
+    Attributes:
+        kind: a key of ``source.FIXED``, or ``string``, ``records``, ``array``, ``struct``.
+        since: the first version that has the field.
+        until: the last version that has the field.
+        nullable: the first version in which it may be null; None when it never may.
+        tag: the number of a tagged field, or None.
+        element: the struct's class; of an array, a class or a kind.
+    """
+
+    kind: str
+    since: int
+    until: int
+    nullable: int | None
+    tag: int | None
+    element: type[Struct] | str | None
+
+
+class Struct:
+    """What all messages and their parts share: comparison by value, and a ``repr`` without the defaults."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # mutable
+
+    def __eq__(self, other: object) -> bool:
+        if other.__class__ is not self.__class__:
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name, _ in all_fields(type(self)))
+
+    def __repr__(self) -> str:
+        told = ((name, getattr(self, name)) for name, _ in all_fields(type(self)))
+        shown = (f"{name}={value!r}" for name, value in told if value != default_of(type(self), name))
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+
+class Message(Struct):
+    """A whole request or response body."""
+
+    __slots__ = ()
+
+    api_key: ClassVar[ApiKey]
+    direction: ClassVar[Direction]
+    versions: ClassVar[tuple[int, int]]
+    """The first and the last version there is a codec for, both inclusive."""
+    flexible: ClassVar[int]
+    """The first version with compact lengths and tagged fields (KIP-482)."""
+
+
+MESSAGES: dict[tuple[Direction, ApiKey], type[Message]] = {}
+"""Every declared message: complete once :mod:`harness.wire.messages` is imported."""
+
+T = TypeVar("T")
+StructType = TypeVar("StructType", bound=Struct)
+MessageType = TypeVar("MessageType", bound=Message)
+
+
+@dataclass_transform()
+def struct(cls: type[StructType]) -> type[StructType]:
+    """Make ``cls`` a slotted dataclass that messages can contain."""
+    return dataclass(slots=True, repr=False, eq=False)(cls)
+
+
+@dataclass_transform()
+def request(
+    api_key: ApiKey, *, versions: tuple[int, int], flexible: int
+) -> Callable[[type[MessageType]], type[MessageType]]:
+    """Make a class the request of ``api_key``."""
+    return _message("request", api_key, versions, flexible)
+
+
+@dataclass_transform()
+def response(
+    api_key: ApiKey, *, versions: tuple[int, int], flexible: int
+) -> Callable[[type[MessageType]], type[MessageType]]:
+    """Make a class the response of ``api_key``."""
+    return _message("response", api_key, versions, flexible)
+
+
+def _message(
+    direction: Direction, api_key: ApiKey, versions: tuple[int, int], flexible: int
+) -> Callable[[type[MessageType]], type[MessageType]]:
+    def declare(cls: type[MessageType]) -> type[MessageType]:
+        made = struct(cls)
+        made.api_key, made.direction, made.versions, made.flexible = api_key, direction, versions, flexible
+        MESSAGES[direction, api_key] = made
+        return made
+
+    return declare
+
+
+def wire_fields(cls: type[Struct], version: int) -> list[tuple[str, Wire]]:
+    """The fields that ``version`` has, in wire order; tagged fields among them."""
+    return [(name, wire) for name, wire in all_fields(cls) if wire.since <= version <= wire.until]
+
+
+def all_fields(cls: type[Struct]) -> list[tuple[str, Wire]]:
+    """Every field of every version, in the order of the constructor's arguments."""
+    return [(part.name, part.metadata["wire"]) for part in fields(cast("Any", cls))]
+
+
+def default_of(cls: type[Struct], name: str) -> Any:
+    """The default of one field (a fresh list where it is a list)."""
+    part: Field[Any] = cls.__dataclass_fields__[name]  # type: ignore[attr-defined]
+    return part.default if part.default_factory is MISSING else part.default_factory()
+
+
+# ------------------------------------------------------------------------------------------- field specifiers
+
+
+def boolean(*, since: int = 0, until: int = LATEST, default: bool = False, tag: int | None = None) -> bool:
+    """One byte, 0 or 1."""
+    return _field("boolean", since, until, default, tag)
+
+
+def int8(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | None = None) -> int:
+    """A signed byte."""
+    return _field("int8", since, until, default, tag)
+
+
+def int16(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | None = None) -> int:
+    """A signed 16 bit number, big-endian like all of them."""
+    return _field("int16", since, until, default, tag)
+
+
+def uint16(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | None = None) -> int:
+    """An unsigned 16 bit number: a port."""
+    return _field("uint16", since, until, default, tag)
+
+
+def int32(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | None = None) -> int:
+    """A signed 32 bit number."""
+    return _field("int32", since, until, default, tag)
+
+
+def int64(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | None = None) -> int:
+    """A signed 64 bit number."""
+    return _field("int64", since, until, default, tag)
+
+
+def uuid(*, since: int = 0, until: int = LATEST) -> bytes:
+    """16 raw bytes; ``NO_UUID`` when unknown."""
+    return _field("uuid", since, until, NO_UUID, None)
+
+
+def string(*, since: int = 0, until: int = LATEST, default: str = "") -> str:
+    """UTF-8 text that is never null."""
+    return _field("string", since, until, default, None)
+
+
+def nullable_string(
+    *, since: int = 0, until: int = LATEST, nullable: int | None = None, default: str | None = None,
+    tag: int | None = None,
+) -> str | None:  # fmt: skip
+    """UTF-8 text that may be null from version ``nullable`` on, by default wherever it exists."""
+    return _field("string", since, until, default, tag, nullable=since if nullable is None else nullable)
+
+
+def records(*, since: int = 0, until: int = LATEST) -> Buffer | None:
+    """Record batches, kept opaque and uncopied; may be null."""
+    return _field("records", since, until, None, None, nullable=since)
+
+
+def nullable_struct(cls: type[StructType], *, tag: int, since: int = 0) -> StructType | None:
+    """A tagged struct, None while it has its default."""
+    return _field("struct", since, LATEST, None, tag, element=cls)
+
+
+def array(cls: type[StructType], *, since: int = 0, until: int = LATEST, tag: int | None = None) -> list[StructType]:
+    """A list of structs that is never null."""
+    return _list(since, until, tag, list, cls)
+
+
+def nullable_array(
+    cls: type[StructType], *, since: int = 0, until: int = LATEST, nullable: int | None = None
+) -> list[StructType] | None:
+    """A list of structs that may be null from version ``nullable`` on, by default wherever it exists.
+
+    It is null by default: whoever encodes a version in which it must not be has to give a list.
+    """
+    return _field("array", since, until, None, None, nullable=since if nullable is None else nullable, element=cls)
+
+
+def int32s(*, since: int = 0, until: int = LATEST) -> list[int]:
+    """A list of int32."""
+    return _list(since, until, None, list, "int32")
+
+
+def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
+    """A list of strings, none of them null."""
+    return _list(since, until, None, list, "string")
+
+
+def _field(
+    kind: str, since: int, until: int, default: T, tag: int | None,
+    *, nullable: int | None = None, element: type[Struct] | None = None,
+) -> T:  # fmt: skip
+    wire = Wire(kind, since, until, nullable, tag, element)
+    return field(default=default, metadata={"wire": wire})
+
+
+def _list(since: int, until: int, tag: int | None, factory: Callable[[], T], element: type[Struct] | str) -> T:
+    wire = Wire("array", since, until, None, tag, element)
+    return field(default_factory=factory, metadata={"wire": wire})

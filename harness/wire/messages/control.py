@@ -1,0 +1,288 @@
+"""Between brokers and the controller; never advertised to clients.
+
+``LeaderAndIsr`` v4 and ``UpdateMetadata`` v6 are the push-based control plane of ZooKeeper times (removed in
+Kafka 4); registration, heartbeats and ``AlterPartition`` v0 are KRaft's (KIP-631, KIP-497). v0 of AlterPartition
+names topics; later versions use topic ids.
+"""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    int32s,
+    int64,
+    nullable_string,
+    request,
+    response,
+    string,
+    struct,
+    uint16,
+    uuid,
+)
+from harness.wire.keys import ApiKey
+
+# ------------------------------------------------------------------------------------- controller -> broker
+
+
+@struct
+class LeaderAndIsrPartitionState(Struct):
+    """The state of one partition; ``leader`` -1 when it has none."""
+
+    partition_index: int = int32()
+    controller_epoch: int = int32()
+    leader: int = int32()
+    leader_epoch: int = int32()
+    isr: list[int] = int32s()
+    partition_epoch: int = int32()
+    replicas: list[int] = int32s()
+    adding_replicas: list[int] = int32s(since=3)
+    removing_replicas: list[int] = int32s(since=3)
+    is_new: bool = boolean(since=1)
+
+
+@struct
+class LeaderAndIsrTopicState(Struct):
+    """The states of one topic's partitions."""
+
+    topic_name: str = string(since=2)
+    partition_states: list[LeaderAndIsrPartitionState] = array(LeaderAndIsrPartitionState)
+
+
+@struct
+class LeaderAndIsrLiveLeader(Struct):
+    """Where a leader named above is reached."""
+
+    broker_id: int = int32()
+    host_name: str = string()
+    port: int = int32()
+
+
+@request(ApiKey.LEADER_AND_ISR, versions=(4, 4), flexible=4)
+class LeaderAndIsrRequest(Message):
+    """Become leader or follower of these partitions. A broker refuses an older ``controller_epoch``."""
+
+    controller_id: int = int32()
+    controller_epoch: int = int32()
+    broker_epoch: int = int64(since=2, default=-1)
+    topic_states: list[LeaderAndIsrTopicState] = array(LeaderAndIsrTopicState, since=2)
+    live_leaders: list[LeaderAndIsrLiveLeader] = array(LeaderAndIsrLiveLeader)
+
+
+@struct
+class LeaderAndIsrPartitionError(Struct):
+    """What became of one partition."""
+
+    topic_name: str = string(until=4)
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@response(ApiKey.LEADER_AND_ISR, versions=(4, 4), flexible=4)
+class LeaderAndIsrResponse(Message):
+    """What became of the partitions."""
+
+    error_code: int = int16()
+    partition_errors: list[LeaderAndIsrPartitionError] = array(LeaderAndIsrPartitionError, until=4)
+
+
+@struct
+class UpdateMetadataPartitionState(Struct):
+    """What every broker may tell clients about one partition."""
+
+    partition_index: int = int32()
+    controller_epoch: int = int32()
+    leader: int = int32()
+    leader_epoch: int = int32()
+    isr: list[int] = int32s()
+    zk_version: int = int32()
+    replicas: list[int] = int32s()
+    offline_replicas: list[int] = int32s(since=4)
+
+
+@struct
+class UpdateMetadataTopicState(Struct):
+    """What every broker may tell clients about one topic."""
+
+    topic_name: str = string(since=5)
+    partition_states: list[UpdateMetadataPartitionState] = array(UpdateMetadataPartitionState, since=5)
+
+
+@struct
+class UpdateMetadataEndpoint(Struct):
+    """One listener of a broker; security protocol 0 is plain text."""
+
+    port: int = int32(since=1)
+    host: str = string(since=1)
+    listener: str = string(since=3)
+    security_protocol: int = int16(since=1)
+
+
+@struct
+class UpdateMetadataBroker(Struct):
+    """A live broker."""
+
+    id: int = int32()
+    endpoints: list[UpdateMetadataEndpoint] = array(UpdateMetadataEndpoint, since=1)
+    rack: str | None = nullable_string(since=2)
+
+
+@request(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)
+class UpdateMetadataRequest(Message):
+    """This is the cluster now. A broker refuses an older ``controller_epoch``."""
+
+    controller_id: int = int32()
+    controller_epoch: int = int32()
+    broker_epoch: int = int64(since=5, default=-1)
+    topic_states: list[UpdateMetadataTopicState] = array(UpdateMetadataTopicState, since=5)
+    live_brokers: list[UpdateMetadataBroker] = array(UpdateMetadataBroker)
+
+
+@response(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)
+class UpdateMetadataResponse(Message):
+    """Understood, or not."""
+
+    error_code: int = int16()
+
+
+# ------------------------------------------------------------------------------------- broker -> controller
+
+
+@struct
+class Listener(Struct):
+    """Where a registering broker is reached."""
+
+    name: str = string()
+    host: str = string()
+    port: int = uint16()
+    security_protocol: int = int16()
+
+
+@struct
+class Feature(Struct):
+    """A feature of a registering broker, both levels inclusive."""
+
+    name: str = string()
+    min_supported_version: int = int16()
+    max_supported_version: int = int16()
+
+
+@request(ApiKey.BROKER_REGISTRATION, versions=(0, 0), flexible=0)
+class BrokerRegistrationRequest(Message):
+    """I am here; ``incarnation_id`` is new at each start of the process."""
+
+    broker_id: int = int32()
+    cluster_id: str = string()
+    incarnation_id: bytes = uuid()
+    listeners: list[Listener] = array(Listener)
+    features: list[Feature] = array(Feature)
+    rack: str | None = nullable_string()
+
+
+@response(ApiKey.BROKER_REGISTRATION, versions=(0, 0), flexible=0)
+class BrokerRegistrationResponse(Message):
+    """The registered broker's epoch, -1 on error."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    broker_epoch: int = int64(default=-1)
+
+
+@request(ApiKey.BROKER_HEARTBEAT, versions=(0, 0), flexible=0)
+class BrokerHeartbeatRequest(Message):
+    """I am still here."""
+
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+    current_metadata_offset: int = int64()
+    want_fence: bool = boolean()
+    want_shut_down: bool = boolean()
+
+
+@response(ApiKey.BROKER_HEARTBEAT, versions=(0, 0), flexible=0)
+class BrokerHeartbeatResponse(Message):
+    """What the controller thinks of the broker."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    is_caught_up: bool = boolean()
+    is_fenced: bool = boolean(default=True)
+    should_shut_down: bool = boolean()
+
+
+@struct
+class AlterPartitionPartitionData(Struct):
+    """The ISR that the leader proposes; ``partition_epoch`` is the one it believes current."""
+
+    partition_index: int = int32()
+    leader_epoch: int = int32()
+    new_isr: list[int] = int32s()
+    partition_epoch: int = int32()
+
+
+@struct
+class AlterPartitionTopicData(Struct):
+    """The proposals for one topic."""
+
+    topic_name: str = string()
+    partitions: list[AlterPartitionPartitionData] = array(AlterPartitionPartitionData)
+
+
+@request(ApiKey.ALTER_PARTITION, versions=(0, 0), flexible=0)
+class AlterPartitionRequest(Message):
+    """A leader proposes new ISRs (KIP-497)."""
+
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+    topics: list[AlterPartitionTopicData] = array(AlterPartitionTopicData)
+
+
+@struct
+class AlterPartitionPartitionResult(Struct):
+    """The partition's state after the proposal, or why it was refused."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+    leader_id: int = int32()
+    leader_epoch: int = int32()
+    isr: list[int] = int32s()
+    partition_epoch: int = int32()
+
+
+@struct
+class AlterPartitionTopicResult(Struct):
+    """The outcomes for one topic."""
+
+    topic_name: str = string()
+    partitions: list[AlterPartitionPartitionResult] = array(AlterPartitionPartitionResult)
+
+
+@response(ApiKey.ALTER_PARTITION, versions=(0, 0), flexible=0)
+class AlterPartitionResponse(Message):
+    """What became of the proposals."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    topics: list[AlterPartitionTopicResult] = array(AlterPartitionTopicResult)
+
+
+@request(ApiKey.ALLOCATE_PRODUCER_IDS, versions=(0, 0), flexible=0)
+class AllocateProducerIdsRequest(Message):
+    """Give me a block of producer ids."""
+
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+
+
+@response(ApiKey.ALLOCATE_PRODUCER_IDS, versions=(0, 0), flexible=0)
+class AllocateProducerIdsResponse(Message):
+    """The block ``producer_id_start`` (inclusive) to ``producer_id_start + producer_id_len`` (exclusive)."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    producer_id_start: int = int64()
+    producer_id_len: int = int32()

@@ -1,0 +1,23 @@
+"""Leadership hints that produce and fetch responses share (KIP-595, KIP-951)."""
+
+from __future__ import annotations
+
+from harness.wire.declaration import Struct, int32, nullable_string, string, struct
+
+
+@struct
+class LeaderIdAndEpoch(Struct):
+    """Who leads a partition now; -1 when that is not known."""
+
+    leader_id: int = int32(default=-1)
+    leader_epoch: int = int32(default=-1)
+
+
+@struct
+class NodeEndpoint(Struct):
+    """Where a leader is reached."""
+
+    node_id: int = int32()
+    host: str = string()
+    port: int = int32()
+    rack: str | None = nullable_string()

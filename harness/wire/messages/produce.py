@@ -1,0 +1,91 @@
+"""Produce (``ProduceRequest.json``, ``ProduceResponse.json``).
+
+Versions 0 to 2 carried the record formats before v2; there is no codec for them. They are advertised all the
+same, because librdkafka before 2.1 stops compressing when the first version is not 0 (KAFKA-18659).
+"""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Buffer,
+    Message,
+    Struct,
+    array,
+    int16,
+    int32,
+    int64,
+    nullable_string,
+    nullable_struct,
+    records,
+    request,
+    response,
+    string,
+    struct,
+)
+from harness.wire.keys import ApiKey
+from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
+
+
+@struct
+class PartitionProduceData(Struct):
+    """Batches for one partition. ``records`` points into the frame it was decoded from."""
+
+    index: int = int32()
+    records: Buffer | None = records()
+
+
+@struct
+class TopicProduceData(Struct):
+    """Batches for the partitions of one topic."""
+
+    name: str = string()
+    partition_data: list[PartitionProduceData] = array(PartitionProduceData)
+
+
+@request(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
+class ProduceRequest(Message):
+    """Append these batches. ``acks`` is 0, 1, or -1 for all; 0 means that no response is expected at all."""
+
+    transactional_id: str | None = nullable_string()
+    acks: int = int16()
+    timeout_ms: int = int32()
+    topic_data: list[TopicProduceData] = array(TopicProduceData)
+
+
+@struct
+class BatchIndexAndErrorMessage(Struct):
+    """Why one record of a batch was refused."""
+
+    batch_index: int = int32(since=8)
+    batch_index_error_message: str | None = nullable_string(since=8)
+
+
+@struct
+class PartitionProduceResponse(Struct):
+    """What became of one partition's batches; ``base_offset`` is -1 on error."""
+
+    index: int = int32()
+    error_code: int = int16()
+    base_offset: int = int64()
+    log_append_time_ms: int = int64(since=2, default=-1)
+    log_start_offset: int = int64(since=5, default=-1)
+    record_errors: list[BatchIndexAndErrorMessage] = array(BatchIndexAndErrorMessage, since=8)
+    error_message: str | None = nullable_string(since=8)
+    current_leader: LeaderIdAndEpoch | None = nullable_struct(LeaderIdAndEpoch, since=10, tag=0)
+
+
+@struct
+class TopicProduceResponse(Struct):
+    """What became of one topic's batches."""
+
+    name: str = string()
+    partition_responses: list[PartitionProduceResponse] = array(PartitionProduceResponse)
+
+
+@response(ApiKey.PRODUCE, versions=(3, 11), flexible=9)
+class ProduceResponse(Message):
+    """What became of the batches. ``node_endpoints`` belong to the leaders named in it (KIP-951)."""
+
+    responses: list[TopicProduceResponse] = array(TopicProduceResponse)
+    throttle_time_ms: int = int32(since=1)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, since=10, tag=0)

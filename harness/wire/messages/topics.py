@@ -1,0 +1,91 @@
+"""CreateTopics (``CreateTopicsRequest.json``, ``CreateTopicsResponse.json``)."""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int8,
+    int16,
+    int32,
+    int32s,
+    nullable_array,
+    nullable_string,
+    request,
+    response,
+    string,
+    struct,
+    uuid,
+)
+from harness.wire.keys import ApiKey
+
+
+@struct
+class CreatableReplicaAssignment(Struct):
+    """The replicas of one partition; the first is the preferred leader."""
+
+    partition_index: int = int32()
+    broker_ids: list[int] = int32s()
+
+
+@struct
+class CreatableTopicConfig(Struct):
+    """A configuration to set; value None is the default."""
+
+    name: str = string()
+    value: str | None = nullable_string()
+
+
+@struct
+class CreatableTopic(Struct):
+    """A topic to create. Counts are -1 for the default (v4+) or when ``assignments`` are given."""
+
+    name: str = string()
+    num_partitions: int = int32()
+    replication_factor: int = int16()
+    assignments: list[CreatableReplicaAssignment] = array(CreatableReplicaAssignment)
+    configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
+
+
+@request(ApiKey.CREATE_TOPICS, versions=(2, 7), flexible=5)
+class CreateTopicsRequest(Message):
+    """Create these topics; ``validate_only`` asks whether it would work."""
+
+    topics: list[CreatableTopic] = array(CreatableTopic)
+    timeout_ms: int = int32(default=60000)
+    validate_only: bool = boolean()
+
+
+@struct
+class CreatableTopicConfigs(Struct):
+    """A configuration of the new topic."""
+
+    name: str = string(since=5)
+    value: str | None = nullable_string(since=5)
+    read_only: bool = boolean(since=5)
+    config_source: int = int8(since=5, default=-1)
+    is_sensitive: bool = boolean(since=5)
+
+
+@struct
+class CreatableTopicResult(Struct):
+    """What became of one topic."""
+
+    name: str = string()
+    topic_id: bytes = uuid(since=7)
+    error_code: int = int16()
+    error_message: str | None = nullable_string()
+    topic_config_error_code: int = int16(since=5, tag=0)
+    num_partitions: int = int32(since=5, default=-1)
+    replication_factor: int = int16(since=5, default=-1)
+    configs: list[CreatableTopicConfigs] | None = nullable_array(CreatableTopicConfigs, since=5)
+
+
+@response(ApiKey.CREATE_TOPICS, versions=(2, 7), flexible=5)
+class CreateTopicsResponse(Message):
+    """What became of the topics."""
+
+    throttle_time_ms: int = int32()
+    topics: list[CreatableTopicResult] = array(CreatableTopicResult)

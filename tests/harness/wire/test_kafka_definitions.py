@@ -1,0 +1,112 @@
+"""Kafka's own message definitions, as kafka-python ships them, against our declarations."""
+
+from __future__ import annotations
+
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.wire.declaration import LATEST, MESSAGES, Message, Struct, Wire, all_fields, default_of
+from harness.wire.frames import ADVERTISED
+
+KINDS = {"bool": "boolean"}
+CLIENT_FACING = [pytest.param(cls, id=cls.__name__) for (_, key), cls in MESSAGES.items() if key in ADVERTISED]
+
+
+def definition(name: str) -> dict[str, Any]:
+    package = find_spec("kafka")
+    assert package is not None
+    assert package.origin is not None
+    text = (Path(package.origin).parent / "protocol/schemas/resources" / f"{name}.json").read_text()
+    lines = [line for line in text.splitlines() if not line.strip().startswith("//")]
+    found: dict[str, Any] = json.loads("\n".join(lines))
+    return found
+
+
+def snake(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).lstrip("_")
+
+
+def span(text: str) -> tuple[int, int]:
+    if text == "none":
+        return LATEST, 0
+    first, _, last = text.rstrip("+").partition("-")
+    return int(first), LATEST if text.endswith("+") else int(last or first)
+
+
+def clipped(first: int, last: int, versions: tuple[int, int]) -> tuple[int, int] | None:
+    low, high = max(first, versions[0]), min(last, versions[1])
+    return (low, high) if low <= high else None
+
+
+def default(field: dict[str, Any], kind: str) -> Any:
+    told = field.get("default")
+    match kind:
+        case "int8" | "int16" | "uint16" | "int32" | "int64":
+            return int(str(told or 0), 0)
+        case "boolean":
+            return told == "true"
+        case "string":
+            return None if told == "null" else told or ""
+        case _:
+            return None
+
+
+def expected(fields: list[dict[str, Any]], versions: tuple[int, int]) -> list[dict[str, Any]]:
+    """What our declaration of ``fields`` must say within ``versions``."""
+    return [
+        {
+            "name": snake(field["name"]),
+            "versions": clipped(*span(field["versions"]), versions),
+            "nullable": clipped(*span(field.get("nullableVersions", "none")), within),
+            "tag": field.get("tag"),
+            "type": field["type"],
+            "field": field,
+        }
+        for field in fields
+        if (within := clipped(*span(field["versions"]), versions))
+    ]
+
+
+def check(cls: type[Struct], fields: list[dict[str, Any]], versions: tuple[int, int]) -> None:
+    wanted = expected(fields, versions)
+    assert [name for name, _ in all_fields(cls)] == [field["name"] for field in wanted]
+    for (name, wire), field in zip(all_fields(cls), wanted, strict=True):
+        assert clipped(wire.since, wire.until, versions) == field["versions"], name
+        assert wire.tag == field["tag"], name
+        check_kind(cls, name, wire, field, versions)
+
+
+def check_kind(cls: type[Struct], name: str, wire: Wire, field: dict[str, Any], versions: tuple[int, int]) -> None:
+    kind = field["type"]
+    within = clipped(wire.since, wire.until, versions)
+    assert within is not None
+    if kind.startswith("[]") and isinstance(wire.element, type):
+        assert wire.kind == "array"
+        check(wire.element, field["field"]["fields"], within)
+    elif kind.startswith("[]"):
+        assert (wire.kind, wire.element) == ("array", kind[2:])
+    elif isinstance(wire.element, type):
+        assert wire.kind == "struct"
+        assert wire.tag is not None, "a tagged struct is None while Kafka's has its default"
+        check(wire.element, field["field"]["fields"], within)
+        return
+    else:
+        assert wire.kind == KINDS.get(kind, kind), name
+        if wire.kind not in {"uuid", "records"} and (wire.kind != "string" or wire.nullable is None):
+            assert default_of(cls, name) == default(field["field"], wire.kind), name
+    nullable = None if wire.nullable is None else clipped(wire.nullable, wire.until, within)
+    assert nullable == field["nullable"], name
+
+
+@pytest.mark.parametrize("cls", CLIENT_FACING)
+def test_a_declaration_differs_from_kafkas_definition(cls: type[Message]) -> None:
+    told = definition(cls.__name__)
+    _, last = span(told["validVersions"])
+    assert cls.versions[1] <= last
+    assert cls.flexible == span(told["flexibleVersions"])[0]
+    assert cls.api_key == told["apiKey"]
+    check(cls, told["fields"], cls.versions)
