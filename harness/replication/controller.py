@@ -1,0 +1,313 @@
+"""The controller: who is alive, who leads, who is in sync. ``handle(event) -> effects``, without any I/O.
+
+Push, as in Kafka with ZooKeeper (the controller sends ``LeaderAndIsr``), with KRaft's sessions and broker epochs
+and ``AlterPartition`` (KIP-497). Elections are clean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, assert_never
+
+from harness.model import NO_LEADER, NodeId
+from harness.replication.cluster_state import BrokerRecord, ClusterState
+from harness.replication.controller_messages import (
+    AnswerHeartbeat,
+    AnswerIsrChange,
+    AnswerProducerIds,
+    AnswerRegistration,
+    AnswerTopicCreation,
+    BrokerEndpoint,
+    ControllerEffect,
+    ControllerEvent,
+    ControllerStarted,
+    Elected,
+    HeartbeatReceived,
+    IsrChanged,
+    IsrChangeRequested,
+    PartitionState,
+    Persist,
+    ProducerIdsRequested,
+    RegistrationRequested,
+    SendMetadata,
+    SendPartitionStates,
+    SessionChanged,
+    TopicCreationRequested,
+)
+from harness.replication.elections import settle
+from harness.replication.messages import ErrorCode, Tick
+from harness.replication.topics import Assignments, Refusal, found, place
+
+PRODUCER_ID_BLOCK = 1_000
+"""How many producer ids a broker gets at once, as in Kafka."""
+
+
+class Controller:
+    """The one controller of a cluster.
+
+    Args:
+        session_timeout_ms: ``broker.session.timeout.ms``.
+        state: as persisted by an earlier controller (:meth:`to_state`); None: a new cluster.
+    """
+
+    def __init__(self, session_timeout_ms: int, state: Mapping[str, Any] | None = None) -> None:
+        self._timeout_ns = session_timeout_ms * 1_000_000
+        self._state = ClusterState() if state is None else ClusterState.from_json(state)
+        self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
+
+    # ------------------------------------------------------------------------------------------- what it looks like
+
+    @property
+    def controller_epoch(self) -> int:
+        """0 before :class:`ControllerStarted` in a new cluster."""
+        return self._state.controller_epoch
+
+    @property
+    def brokers(self) -> tuple[BrokerRecord, ...]:
+        """Every broker that ever registered, by id."""
+        return tuple(self._state.brokers[broker] for broker in sorted(self._state.brokers))
+
+    @property
+    def live_brokers(self) -> tuple[NodeId, ...]:
+        """The brokers with a session, ascending."""
+        return tuple(record.broker for record in self.brokers if record.live)
+
+    @property
+    def partitions(self) -> tuple[PartitionState, ...]:
+        """Every partition, by name and number."""
+        return tuple(self._state.partitions[name] for name in sorted(self._state.partitions))
+
+    def to_state(self) -> dict[str, Any]:
+        """The durable state as plain JSON data."""
+        return self._state.to_json()
+
+    @classmethod
+    def from_state(cls, session_timeout_ms: int, state: Mapping[str, Any]) -> Controller:
+        """The controller that goes on where ``state`` was persisted."""
+        return cls(session_timeout_ms, state)
+
+    # ---------------------------------------------------------------------------------------------------- handling
+
+    def handle(self, event: ControllerEvent) -> list[ControllerEffect]:
+        """Take in one event; the effects must be performed in order."""
+        effects = self._dispatch(event)
+        self._check_invariants()
+        return effects
+
+    def _dispatch(self, event: ControllerEvent) -> list[ControllerEffect]:  # noqa: PLR0911 (one case per event)
+        match event:
+            case ControllerStarted(now_ns):
+                return self._start(now_ns)
+            case RegistrationRequested():
+                return self._register(event)
+            case HeartbeatReceived():
+                return self._heartbeat(event)
+            case TopicCreationRequested():
+                return self._create_topic(event)
+            case IsrChangeRequested():
+                return self._change_isr(event)
+            case ProducerIdsRequested():
+                return self._allocate_producer_ids(event)
+            case Tick(now_ns):
+                return self._expire_sessions(now_ns)
+            case _:
+                assert_never(event)
+
+    def _check_invariants(self) -> None:
+        live = self.live_brokers
+        assert set(self._heard_ns) == set(live), f"sessions {sorted(self._heard_ns)}, live brokers {live}"
+        for partition in self._state.partitions.values():
+            assert partition.isr, f"{partition.topic_partition}: empty ISR"
+            assert set(partition.isr) <= set(partition.replicas), f"{partition.topic_partition}: ISR beyond replicas"
+            assert partition.leader == NO_LEADER or partition.leader in partition.isr, (
+                f"{partition.topic_partition}: leader {partition.leader} is not in the ISR {partition.isr}"
+            )
+
+    # ---------------------------------------------------------------------------------------------------- sessions
+
+    def _start(self, now_ns: int) -> list[ControllerEffect]:
+        self._state.controller_epoch += 1
+        self._heard_ns = dict.fromkeys(self.live_brokers, now_ns)
+        # What an earlier controller persisted it may not have lived to record.
+        recovered = [IsrChanged(one, one.isr, self.controller_epoch, "recovered") for one in self.partitions]
+        return [self._persist(), *recovered, *self._send(self.partitions)]
+
+    def _register(self, request: RegistrationRequested) -> list[ControllerEffect]:
+        if request.broker < 0:
+            return [AnswerRegistration(request.token, ErrorCode.INVALID_REQUEST, -1)]
+        known = self._state.brokers.get(request.broker)
+        if known is not None and known.live:
+            if known.incarnation_id != request.incarnation_id:
+                return [AnswerRegistration(request.token, ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)]
+            self._heard_ns[request.broker] = request.now_ns
+            return [AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)]
+        epoch = self._state.next_broker_epoch
+        self._state.next_broker_epoch += 1
+        self._state.brokers[request.broker] = BrokerRecord(
+            request.broker, request.incarnation_id, epoch, request.host, request.port, live=True
+        )
+        self._heard_ns[request.broker] = request.now_ns
+        return self._welcome(request.broker, "registered", AnswerRegistration(request.token, ErrorCode.NONE, epoch))
+
+    def _heartbeat(self, heartbeat: HeartbeatReceived) -> list[ControllerEffect]:
+        error = self._broker_error(heartbeat.broker, heartbeat.broker_epoch)
+        answer = AnswerHeartbeat(heartbeat.token, error)
+        if error is not ErrorCode.NONE:
+            return [answer]
+        self._heard_ns[heartbeat.broker] = heartbeat.now_ns
+        if self._state.brokers[heartbeat.broker].live:
+            return [answer]
+        self._state.brokers[heartbeat.broker].live = True
+        return self._welcome(heartbeat.broker, "returned", answer)
+
+    def _welcome(
+        self, broker: NodeId, change: Literal["registered", "returned"], answer: AnswerRegistration | AnswerHeartbeat
+    ) -> list[ControllerEffect]:
+        """A session begins: partitions without a leader may get one, and the broker must learn everything."""
+        session = SessionChanged(broker, change, self._state.brokers[broker].epoch, self.controller_epoch)
+        changed, records = self._settle(f"broker {broker} {change}")
+        return [self._persist(), session, *records, answer, *self._send(changed, newcomer=broker)]
+
+    def _expire_sessions(self, now_ns: int) -> list[ControllerEffect]:
+        expired = [node for node in self.live_brokers if now_ns - self._heard_ns[node] > self._timeout_ns]
+        if not expired:
+            return []
+        sessions = []
+        for node in expired:
+            self._state.brokers[node].live = False
+            del self._heard_ns[node]
+            sessions.append(SessionChanged(node, "expired", self._state.brokers[node].epoch, self.controller_epoch))
+        changed, records = self._settle(f"session of {', '.join(f'broker {node}' for node in expired)} expired")
+        return [self._persist(), *sessions, *records, *self._send(changed)]
+
+    def _broker_error(self, broker: NodeId, broker_epoch: int) -> ErrorCode:
+        known = self._state.brokers.get(broker)
+        if known is None:
+            return ErrorCode.BROKER_ID_NOT_REGISTERED
+        return ErrorCode.NONE if known.epoch == broker_epoch else ErrorCode.STALE_BROKER_EPOCH
+
+    # --------------------------------------------------------------------------------------------------- elections
+
+    def _settle(self, cause: str) -> tuple[list[PartitionState], list[ControllerEffect]]:
+        """Elect and shrink wherever the set of live brokers demands it; the changed states and their records."""
+        live = self.live_brokers
+        changed: list[PartitionState] = []
+        records: list[ControllerEffect] = []
+        for before in self.partitions:
+            after = settle(before, live)
+            if after is not before:
+                self._state.partitions[after.topic_partition] = after
+                changed.append(after)
+                records.append(self._record(before, after, cause))
+        return changed, records
+
+    def _record(self, before: PartitionState, after: PartitionState, cause: str) -> Elected | IsrChanged:
+        if before.leader == after.leader:
+            return IsrChanged(after, before.isr, self.controller_epoch, cause)
+        from_isr = after.leader in before.isr
+        clean = from_isr or after.leader == NO_LEADER
+        return Elected(after, clean, from_isr, before.leader, self.controller_epoch, cause)
+
+    # ------------------------------------------------------------------------------------------------ AlterPartition
+
+    def _change_isr(self, request: IsrChangeRequested) -> list[ControllerEffect]:
+        before = self._state.partitions.get(request.topic_partition)
+        error = self._isr_error(request, before)
+        if before is None or error is not ErrorCode.NONE:
+            return self._refuse_isr(request, error, before)
+        if set(request.isr) == set(before.isr):
+            return [AnswerIsrChange(request.token, ErrorCode.NONE, before)]
+        after = before._replace(isr=request.isr, partition_epoch=before.partition_epoch + 1)
+        self._state.partitions[after.topic_partition] = after
+        return [
+            self._persist(),
+            self._record(before, after, f"proposed by leader {request.broker}"),
+            AnswerIsrChange(request.token, ErrorCode.NONE, after),
+            *self._send([after]),
+        ]
+
+    def _isr_error(self, request: IsrChangeRequested, partition: PartitionState | None) -> ErrorCode:
+        error = self._broker_error(request.broker, request.broker_epoch)
+        if error is not ErrorCode.NONE:
+            return error
+        if partition is None:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if request.leader_epoch != partition.leader_epoch:
+            older = request.leader_epoch < partition.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return self._proposal_error(request, partition)
+
+    def _proposal_error(self, request: IsrChangeRequested, partition: PartitionState) -> ErrorCode:
+        distinct = len(set(request.isr)) == len(request.isr)
+        if request.broker != partition.leader or not distinct or partition.leader not in request.isr:
+            return ErrorCode.INVALID_REQUEST
+        if request.partition_epoch != partition.partition_epoch:
+            return ErrorCode.INVALID_UPDATE_VERSION
+        if not set(request.isr) <= set(partition.replicas):
+            return ErrorCode.INVALID_REQUEST
+        if not set(request.isr) <= set(self.live_brokers):
+            return ErrorCode.INELIGIBLE_REPLICA
+        return ErrorCode.NONE
+
+    def _refuse_isr(
+        self, request: IsrChangeRequested, error: ErrorCode, partition: PartitionState | None
+    ) -> list[ControllerEffect]:
+        """A leader that is behind also gets the state that it missed."""
+        effects: list[ControllerEffect] = [AnswerIsrChange(request.token, error, partition)]
+        behind = error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.INVALID_UPDATE_VERSION)
+        if behind and partition is not None and request.broker in self.live_brokers:
+            effects.append(SendPartitionStates(request.broker, self.controller_epoch, (partition,)))
+        return effects
+
+    # -------------------------------------------------------------------------------------- topics and producer ids
+
+    def _create_topic(self, request: TopicCreationRequested) -> list[ControllerEffect]:
+        if any(name.topic == request.topic for name in self._state.partitions):
+            placed: Assignments | Refusal = Refusal(
+                ErrorCode.TOPIC_ALREADY_EXISTS, f"Topic {request.topic!r} already exists."
+            )
+        else:
+            placed = place(request, self._state.brokers, self.live_brokers)
+        if isinstance(placed, Refusal):
+            return [AnswerTopicCreation(request.token, placed.error, placed.message, -1, -1)]
+        created = found(request.topic, placed, self.live_brokers)
+        self._state.partitions.update((partition.topic_partition, partition) for partition in created)
+        elections = [
+            Elected(
+                partition,
+                clean=True,
+                elected_from_isr=True,
+                previous_leader=NO_LEADER,
+                controller_epoch=self.controller_epoch,
+                cause="topic created",
+            )
+            for partition in created
+        ]
+        answer = AnswerTopicCreation(request.token, ErrorCode.NONE, "", len(placed), len(placed[0]))
+        return [self._persist(), *elections, *self._send(created), answer]
+
+    def _allocate_producer_ids(self, request: ProducerIdsRequested) -> list[ControllerEffect]:
+        error = self._broker_error(request.broker, request.broker_epoch)
+        if error is not ErrorCode.NONE:
+            return [AnswerProducerIds(request.token, error, -1, 0)]
+        first = self._state.next_producer_id
+        self._state.next_producer_id += PRODUCER_ID_BLOCK
+        return [self._persist(), AnswerProducerIds(request.token, ErrorCode.NONE, first, PRODUCER_ID_BLOCK)]
+
+    # ----------------------------------------------------------------------------------------------------- effects
+
+    def _persist(self) -> Persist:
+        return Persist(self.to_state())
+
+    def _send(self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None) -> list[ControllerEffect]:
+        """Tell every live replica what changed, the newcomer all that concerns it, and everybody the metadata."""
+        news = tuple(changed)
+        live = self.live_brokers
+        effects: list[ControllerEffect] = []
+        for node in live:
+            source = self.partitions if node == newcomer else news
+            mine = tuple(partition for partition in source if node in partition.replicas)
+            if mine:
+                effects.append(SendPartitionStates(node, self.controller_epoch, mine))
+        endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
+        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions)]

@@ -1,0 +1,232 @@
+"""The input and output of the controller: events in, *ordered* effects out.
+
+As with the replica, a driver performs the effects of ``handle(event)`` in order. :class:`Persist` precedes
+everything that depends on it: when it fails, none of the effects after it may be performed, and the controller
+must stop. ``token`` is the driver's own handle for a waiting request; the core only hands it back. Times are
+monotonic nanoseconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, TypeAlias
+
+from harness.model import NodeId, TopicPartition
+from harness.replication.messages import ErrorCode, Tick
+
+
+class PartitionState(NamedTuple):
+    """What the controller decides about one partition.
+
+    ``leader_epoch`` grows with each change of leader (to none, too), ``partition_epoch`` with each change at all.
+    ``leader`` is ``NO_LEADER`` while no member of ``isr`` is alive.
+    """
+
+    topic_partition: TopicPartition
+    leader: NodeId
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[NodeId, ...]
+    replicas: tuple[NodeId, ...]
+
+
+class BrokerEndpoint(NamedTuple):
+    """Where clients and peers reach a broker."""
+
+    broker: NodeId
+    host: str
+    port: int
+
+
+# ------------------------------------------------------------------------------------------------------- events
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerStarted:
+    """The first event: a new controller epoch begins. Brokers known from before get a fresh session."""
+
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrationRequested:
+    """A broker process announces itself (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it."""
+
+    token: object
+    broker: NodeId
+    incarnation_id: str
+    host: str
+    port: int
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class HeartbeatReceived:
+    """A broker keeps its session alive (``BrokerHeartbeatRequest``)."""
+
+    token: object
+    broker: NodeId
+    broker_epoch: int
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicCreationRequested:
+    """One topic of a ``CreateTopicsRequest``.
+
+    Either ``assignments`` names the replicas of each partition from 0 on, in order of preference, and both
+    numbers are -1; or it is None. Defaults (a number of -1 without assignments) are the driver's to fill in.
+    """
+
+    token: object
+    topic: str
+    num_partitions: int
+    replication_factor: int
+    assignments: tuple[tuple[NodeId, ...], ...] | None
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChangeRequested:
+    """One partition of an ``AlterPartitionRequest``: a leader proposes an in-sync set."""
+
+    token: object
+    broker: NodeId
+    broker_epoch: int
+    topic_partition: TopicPartition
+    leader_epoch: int
+    partition_epoch: int
+    isr: tuple[NodeId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerIdsRequested:
+    """A broker wants a block of producer ids (``AllocateProducerIdsRequest``)."""
+
+    token: object
+    broker: NodeId
+    broker_epoch: int
+
+
+ControllerEvent: TypeAlias = (
+    ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | IsrChangeRequested
+    | ProducerIdsRequested | Tick
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------------------------ effects
+
+
+@dataclass(frozen=True, slots=True)
+class Persist:
+    """Make ``snapshot`` (plain JSON data, the controller's whole state) durable, then go on."""
+
+    snapshot: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class SendPartitionStates:
+    """Send ``LeaderAndIsr`` to ``broker``.
+
+    To be repeated until the broker answers or its session ends; per partition the newest state replaces an
+    older one that has not been delivered.
+    """
+
+    broker: NodeId
+    controller_epoch: int
+    partitions: tuple[PartitionState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SendMetadata:
+    """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one."""
+
+    brokers: tuple[NodeId, ...]
+    controller_epoch: int
+    live_brokers: tuple[BrokerEndpoint, ...]
+    partitions: tuple[PartitionState, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRegistration:
+    """``broker_epoch`` is -1 on error."""
+
+    token: object
+    error: ErrorCode
+    broker_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerHeartbeat:
+    """Answer a heartbeat; after an error the broker must register again."""
+
+    token: object
+    error: ErrorCode
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerTopicCreation:
+    """``message`` says what is wrong; empty on success. ``partitions`` and ``replication_factor``: as created."""
+
+    token: object
+    error: ErrorCode
+    message: str
+    num_partitions: int
+    replication_factor: int
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerIsrChange:
+    """``partition`` is the state after the change, or on error as it is; None: no such partition."""
+
+    token: object
+    error: ErrorCode
+    partition: PartitionState | None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerProducerIds:
+    """Producer ids ``first .. first + count - 1`` belong to the asking broker; -1 and 0 on error."""
+
+    token: object
+    error: ErrorCode
+    first: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class Elected:
+    """For the timeline: the leader changed. ``clean``: no leader, or one out of the ISR as it was."""
+
+    partition: PartitionState
+    clean: bool
+    elected_from_isr: bool
+    previous_leader: NodeId
+    controller_epoch: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChanged:
+    """For the timeline: the ISR changed, the leader did not; or a new controller found the partition like this."""
+
+    partition: PartitionState
+    previous_isr: tuple[NodeId, ...]
+    controller_epoch: int
+    cause: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionChanged:
+    """For the timeline: a broker's session began, ended, or began again without a new registration."""
+
+    broker: NodeId
+    change: Literal["registered", "expired", "returned"]
+    broker_epoch: int
+    controller_epoch: int
+
+
+ControllerEffect: TypeAlias = (
+    Persist | SendPartitionStates | SendMetadata | AnswerRegistration | AnswerHeartbeat | AnswerTopicCreation
+    | AnswerIsrChange | AnswerProducerIds | Elected | IsrChanged | SessionChanged
+)  # fmt: skip

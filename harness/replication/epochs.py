@@ -1,0 +1,86 @@
+"""Where each leader epoch starts in a log: what truncation by epoch is decided on.
+
+Follows Kafka's ``LeaderEpochFileCache`` as of 2.0.1 and later (KIP-101, KIP-279, KAFKA-7415, KAFKA-10706).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+
+from harness.model import NO_EPOCH, NO_OFFSET, Offset
+from harness.replication.messages import EpochEnd, EpochEntry
+
+UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
+"""The answer of a log that cannot say where an epoch ends."""
+
+
+class LeaderEpochCache:
+    """The epochs of one log, each with the offset at which it starts; strictly increasing in both.
+
+    Args:
+        entries: as read from ``leader-epoch-checkpoint``, oldest first; entries that a later one contradicts
+            are dropped.
+    """
+
+    __slots__ = ("_entries",)
+
+    def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
+        self._entries: list[EpochEntry] = []
+        for epoch, start_offset in entries:
+            self.assign(epoch, start_offset)
+
+    @property
+    def entries(self) -> tuple[EpochEntry, ...]:
+        """All entries, oldest first."""
+        return tuple(self._entries)
+
+    @property
+    def latest(self) -> int:
+        """The newest epoch; ``NO_EPOCH`` when there is none."""
+        return self._entries[-1].leader_epoch if self._entries else NO_EPOCH
+
+    def assign(self, leader_epoch: int, start_offset: Offset) -> bool:
+        """Record that ``leader_epoch`` starts at ``start_offset``, unless it is known to start before.
+
+        Entries at the end that contradict the new one (an epoch or a start not below its own) are dropped.
+
+        Returns:
+            Whether anything changed.
+        """
+        assert leader_epoch >= 0
+        assert start_offset >= 0
+        if self.latest == leader_epoch and self._entries[-1].start_offset <= start_offset:
+            return False
+        while self._entries and (
+            self._entries[-1].leader_epoch >= leader_epoch or self._entries[-1].start_offset >= start_offset
+        ):
+            self._entries.pop()
+        self._entries.append(EpochEntry(leader_epoch, start_offset))
+        return True
+
+    def truncate_from_end(self, end_offset: Offset) -> bool:
+        """Forget every epoch that starts at or after ``end_offset``, the log's (exclusive) new end.
+
+        Returns:
+            Whether anything changed.
+        """
+        before = len(self._entries)
+        while self._entries and self._entries[-1].start_offset >= end_offset:
+            self._entries.pop()
+        return len(self._entries) != before
+
+    def end_offset_for(self, requested: int, log_end_offset: Offset) -> EpochEnd:
+        """The largest epoch ``<= requested`` and where it ends (exclusive): ``OffsetForLeaderEpoch``'s answer.
+
+        The latest epoch ends at ``log_end_offset``. An epoch older than all known ones is answered as itself,
+        ending where the first known one starts; one newer than all known ones, or negative, is :data:`UNDEFINED`.
+        """
+        if requested < 0 or requested > self.latest:
+            return UNDEFINED
+        if requested == self.latest:
+            return EpochEnd(requested, log_end_offset)
+        following = bisect_right(self._entries, requested, key=attrgetter("leader_epoch"))
+        found = self._entries[following - 1].leader_epoch if following else requested
+        return EpochEnd(found, self._entries[following].start_offset)

@@ -1,0 +1,92 @@
+"""The in-sync set as its leader sees it: who lags, and what has been proposed to the controller.
+
+Follows Kafka's ``Replica.updateFetchState`` and ``PartitionState`` (KIP-497's maximal ISR).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from harness.model import NO_OFFSET, NodeId, Offset
+
+
+@dataclass(slots=True)
+class FollowerProgress:
+    """What a leader knows of one follower, all of it from that follower's fetches.
+
+    Attributes:
+        log_end_offset: the offset of its last fetch; ``NO_OFFSET`` before the first.
+        last_fetch_ns: when that was.
+        leader_end_at_last_fetch: the leader's log end offset then.
+        last_caught_up_ns: the latest time at which it is known to have had the whole log; None: not in this epoch.
+            It never goes back, although the wall clock may: so does Kafka's ``lastCaughtUpTimeMs``.
+    """
+
+    log_end_offset: Offset = NO_OFFSET
+    last_fetch_ns: int = 0
+    leader_end_at_last_fetch: Offset = NO_OFFSET
+    last_caught_up_ns: int | None = None
+
+    def fetched(self, fetch_offset: Offset, leader_end: Offset, now_ns: int) -> None:
+        """Take in a fetch. Reaching the leader's end of the *previous* fetch means: caught up at that time."""
+        if fetch_offset >= leader_end:
+            self._caught_up_at(now_ns)
+        elif self.leader_end_at_last_fetch != NO_OFFSET and fetch_offset >= self.leader_end_at_last_fetch:
+            self._caught_up_at(self.last_fetch_ns)
+        self.log_end_offset = fetch_offset
+        self.last_fetch_ns = now_ns
+        self.leader_end_at_last_fetch = max(leader_end, self.leader_end_at_last_fetch)
+
+    def _caught_up_at(self, time_ns: int) -> None:
+        if self.last_caught_up_ns is None or self.last_caught_up_ns < time_ns:
+            self.last_caught_up_ns = time_ns
+
+    def is_caught_up(self, leader_end: Offset, now_ns: int, lag_ns: int) -> bool:
+        """Whether it has the whole log, or had it no longer than ``lag_ns`` ago."""
+        if self.log_end_offset == leader_end:
+            return True
+        return self.last_caught_up_ns is not None and now_ns - self.last_caught_up_ns <= lag_ns
+
+
+class InSyncReplicas:
+    """The ISR the controller is known to have, and the one proposed to it, if any.
+
+    Attributes:
+        members: the committed ISR.
+        partition_epoch: the version of ``members``.
+        proposed: an ISR that the controller may or may not have adopted; None: nothing is pending.
+        in_flight: whether a proposal has not been answered yet. Survives a change of leadership, so that an
+            answer is never taken for that of a later proposal.
+    """
+
+    __slots__ = ("in_flight", "members", "partition_epoch", "proposed")
+
+    def __init__(self) -> None:
+        self.members: tuple[NodeId, ...] = ()
+        self.partition_epoch = -1
+        self.proposed: tuple[NodeId, ...] | None = None
+        self.in_flight = False
+
+    @property
+    def maximal(self) -> tuple[NodeId, ...]:
+        """Everyone who may be in the controller's ISR: whom the high watermark must wait for."""
+        extra = self.proposed or ()
+        return self.members + tuple(node for node in extra if node not in self.members)
+
+    @property
+    def settled(self) -> bool:
+        """Whether nothing is pending, so that a change may be proposed."""
+        return self.proposed is None and not self.in_flight
+
+    def commit(self, members: Iterable[NodeId], partition_epoch: int) -> None:
+        """The controller's word: it replaces whatever was pending."""
+        self.members = tuple(members)
+        self.partition_epoch = partition_epoch
+        self.proposed = None
+
+    def propose(self, members: tuple[NodeId, ...]) -> None:
+        """A proposal leaves."""
+        assert not self.in_flight
+        self.proposed = members
+        self.in_flight = True

@@ -1,0 +1,291 @@
+"""What a replica knows and does while it leads: remote log ends, the high watermark, waiting produces, the ISR.
+
+Follows Kafka's ``Partition`` (3.9) where the knobs do not say otherwise. Methods return effects in order; none of
+them touches storage.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import NamedTuple
+
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
+from harness.replication.isr import FollowerProgress, InSyncReplicas
+from harness.replication.knobs import Knobs
+from harness.replication.log_state import LogState
+from harness.replication.messages import (
+    AnswerFetch,
+    AnswerProduce,
+    BatchSpan,
+    EpochEnd,
+    ErrorCode,
+    FetchReceived,
+    HighWatermarkAdvanced,
+    IsrAnswered,
+    ProducerStamp,
+    ProposeIsr,
+    ReplicaEffect,
+)
+
+ACKS_ALL = -1
+
+
+class WaitingProduce(NamedTuple):
+    """A produce with acks=all whose records are in the leader's log.
+
+    ``required_offset`` is exclusive: the watermark that acknowledges it.
+    """
+
+    token: object
+    base_offset: Offset
+    required_offset: Offset
+
+
+class Leadership:
+    """One replica's leadership, through as many leader epochs as it keeps it.
+
+    Args:
+        node: the leader itself.
+        log: its log; shared with the replica.
+        isr: the in-sync set; shared with the replica.
+        knobs: the protocol generation.
+        min_insync_replicas: ``min.insync.replicas`` as configured.
+        lag_ns: ``replica.lag.time.max.ms`` in nanoseconds.
+    """
+
+    def __init__(
+        self,
+        node: NodeId,
+        log: LogState,
+        isr: InSyncReplicas,
+        knobs: Knobs,
+        *,
+        min_insync_replicas: int,
+        lag_ns: int,
+    ) -> None:
+        self._node = node
+        self._log = log
+        self._isr = isr
+        self._knobs = knobs
+        self._min_insync_replicas = min_insync_replicas
+        self._lag_ns = lag_ns
+        self._replicas: tuple[NodeId, ...] = ()
+        self._followers: dict[NodeId, FollowerProgress] = {}
+        self._leader_epoch = NO_EPOCH
+        self._epoch_start: Offset = 0
+        self._waiting: deque[WaitingProduce] = deque()
+        self._ineligible: tuple[NodeId, ...] = ()
+
+    # ------------------------------------------------------------------------------------------------- the epoch
+
+    def enter(self, leader_epoch: int, replicas: tuple[NodeId, ...], now_ns: int) -> None:
+        """Take in the controller's state, which the in-sync set already shows.
+
+        In a new epoch every member of the ISR counts as caught up now, everyone else as never; within an epoch,
+        whoever is not a member any more counts so until it fetches again (``Replica.resetReplicaState``).
+        """
+        self._replicas = replicas
+        self._followers = {
+            node: self._followers.get(node, FollowerProgress()) for node in replicas if node != self._node
+        }
+        new_epoch = leader_epoch > self._leader_epoch
+        if new_epoch:
+            self._leader_epoch = leader_epoch
+            self._epoch_start = self._log.log_end_offset
+        for node, progress in self._followers.items():
+            if node not in self._isr.members:
+                progress.last_caught_up_ns = None
+            elif new_epoch:
+                progress.last_caught_up_ns = now_ns
+                progress.last_fetch_ns = now_ns
+            if new_epoch and progress.log_end_offset != NO_OFFSET:
+                progress.leader_end_at_last_fetch = self._epoch_start
+
+    @property
+    def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
+        """Each follower's last fetch offset, ``NO_OFFSET`` before its first fetch of this leadership."""
+        return {node: progress.log_end_offset for node, progress in self._followers.items()}
+
+    @property
+    def epoch_start(self) -> Offset:
+        """The log end offset with which this leader epoch began."""
+        return self._epoch_start
+
+    @property
+    def effective_min_isr(self) -> int:
+        """``min.insync.replicas``, which cannot exceed the replication factor from Kafka 3.7 on (KAFKA-15583)."""
+        if self._knobs.hw_below_min_isr == "advance":
+            return self._min_insync_replicas
+        return min(self._min_insync_replicas, len(self._replicas))
+
+    # --------------------------------------------------------------------------------------------------- produce
+
+    def gate(self, acks: int) -> ErrorCode:
+        """Why a produce with ``acks`` must not be appended; ``NONE`` when it may."""
+        if acks not in (ACKS_ALL, 0, 1):
+            return ErrorCode.INVALID_REQUIRED_ACKS
+        if acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
+            return ErrorCode.NOT_ENOUGH_REPLICAS
+        return ErrorCode.NONE
+
+    def lay_out(self, record_counts: tuple[int, ...], producer: ProducerStamp | None) -> tuple[BatchSpan, ...]:
+        """Where batches of so many records will lie when appended now."""
+        spans = []
+        base_offset = self._log.log_end_offset
+        for count in record_counts:
+            spans.append(BatchSpan(base_offset, base_offset + count, self._leader_epoch, producer))
+            base_offset += count
+        return tuple(spans)
+
+    def stored(
+        self, token: object, acks: int, base_offset: Offset, end_offset: Offset, now_ns: int
+    ) -> list[ReplicaEffect]:
+        """The log holds the request's records, perhaps for long: answer the producer, or let it wait."""
+        if acks != ACKS_ALL:
+            return [*self.advance(now_ns), AnswerProduce(token, ErrorCode.NONE, base_offset)]
+        position = len(self._waiting)
+        while position and self._waiting[position - 1].required_offset > end_offset:
+            position -= 1
+        self._waiting.insert(position, WaitingProduce(token, base_offset, end_offset))
+        return self.advance(now_ns)
+
+    def expire(self, token: object) -> list[ReplicaEffect]:
+        """The produce ``token`` waited too long; nothing when it is not waiting."""
+        expired = [waiting for waiting in self._waiting if waiting.token == token]
+        if not expired:
+            return []
+        self._waiting = deque(waiting for waiting in self._waiting if waiting.token != token)
+        return [AnswerProduce(waiting.token, ErrorCode.REQUEST_TIMED_OUT, NO_OFFSET) for waiting in expired]
+
+    def fail_waiting(self, error: ErrorCode) -> list[ReplicaEffect]:
+        """Answer every waiting produce with ``error``."""
+        failed = [AnswerProduce(waiting.token, error, NO_OFFSET) for waiting in self._waiting]
+        self._waiting.clear()
+        return list(failed)
+
+    # ----------------------------------------------------------------------------------------- the high watermark
+
+    def advance(self, now_ns: int) -> list[ReplicaEffect]:
+        """Raise the high watermark as far as it may go, and answer the produces that waited for it."""
+        effects: list[ReplicaEffect] = []
+        if not self._frozen():
+            target = self._candidate(now_ns)
+            if target > self._log.high_watermark and self._log.move_high_watermark(target):
+                effects.append(HighWatermarkAdvanced(self._log.high_watermark))
+        return effects + self._acknowledge()
+
+    def _frozen(self) -> bool:
+        return self._knobs.hw_below_min_isr == "freeze" and len(self._isr.members) < self.effective_min_isr
+
+    def _candidate(self, now_ns: int) -> Offset:
+        """The least log end among the leader, the maximal ISR, and whoever is about to join it."""
+        leader_end = self._log.log_end_offset
+        maximal = self._isr.maximal
+        waited_for = [
+            progress.log_end_offset
+            for node, progress in self._followers.items()
+            if node in maximal or progress.is_caught_up(leader_end, now_ns, self._lag_ns)
+        ]
+        return min([leader_end, *waited_for])
+
+    def _acknowledge(self) -> list[ReplicaEffect]:
+        enough = len(self._isr.maximal) >= self.effective_min_isr
+        effects: list[ReplicaEffect] = []
+        while self._waiting and self._waiting[0].required_offset <= self._log.high_watermark:
+            done = self._waiting.popleft()
+            if enough:
+                effects.append(AnswerProduce(done.token, ErrorCode.NONE, done.base_offset))
+            else:
+                effects.append(AnswerProduce(done.token, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, NO_OFFSET))
+        return effects
+
+    # ----------------------------------------------------------------------------------------------------- fetch
+
+    def judge(self, fetch: FetchReceived) -> AnswerFetch:
+        """The answer to a follower's fetch as of now, before it counts as progress; changes nothing."""
+        if fetch.replica not in self._followers:
+            known = fetch.current_leader_epoch != NO_EPOCH
+            return self._answer(fetch, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        diverging, error = self._compare(fetch)
+        if error is ErrorCode.NONE and diverging is None and fetch.fetch_offset > self._log.log_end_offset:
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        return self._answer(fetch, error, diverging)
+
+    def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
+        if fetch.fetch_offset < self._log.log_start_offset:
+            return None, ErrorCode.OFFSET_OUT_OF_RANGE
+        if fetch.last_fetched_epoch < 0:
+            return None, ErrorCode.NONE
+        end = self._log.epochs.end_offset_for(fetch.last_fetched_epoch, self._log.log_end_offset)
+        if end.leader_epoch == NO_EPOCH or end.end_offset == NO_OFFSET:
+            return None, ErrorCode.OFFSET_OUT_OF_RANGE
+        diverges = end.leader_epoch < fetch.last_fetched_epoch or end.end_offset < fetch.fetch_offset
+        return (end if diverges else None), ErrorCode.NONE
+
+    def _answer(self, fetch: FetchReceived, error: ErrorCode, diverging: EpochEnd | None = None) -> AnswerFetch:
+        log = self._log
+        return AnswerFetch(fetch.token, error, log.high_watermark, log.log_start_offset, log.log_end_offset, diverging)
+
+    def fetched(self, fetch: FetchReceived) -> list[ReplicaEffect]:
+        """Answer a fetch; if it was a good one, it is also the follower's acknowledgement of all before it.
+
+        A fetch that is answered with an error, or with where the logs diverge, is no progress (KAFKA-13141).
+        """
+        answer = self.judge(fetch)
+        if answer.error is not ErrorCode.NONE or answer.diverging is not None:
+            return [answer]
+        self._followers[fetch.replica].fetched(fetch.fetch_offset, self._log.log_end_offset, fetch.now_ns)
+        return [answer, *self._expand_isr(fetch.replica), *self.advance(fetch.now_ns)]
+
+    # ------------------------------------------------------------------------------------------------------- ISR
+
+    def tick(self, now_ns: int) -> list[ReplicaEffect]:
+        """Propose again what could not be delivered, or to drop the members that lag behind."""
+        self._ineligible = ()
+        if self._isr.proposed is not None and not self._isr.in_flight:
+            return [self._propose(self._isr.proposed)]
+        return [*self._shrink_isr(now_ns), *self.advance(now_ns)]
+
+    def _shrink_isr(self, now_ns: int) -> list[ReplicaEffect]:
+        if not self._isr.settled:
+            return []
+        leader_end = self._log.log_end_offset
+        members = self._isr.members
+        lagging = [
+            node
+            for node, progress in self._followers.items()
+            if node in members and not progress.is_caught_up(leader_end, now_ns, self._lag_ns)
+        ]
+        return [self._propose(tuple(node for node in members if node not in lagging))] if lagging else []
+
+    def _expand_isr(self, node: NodeId) -> list[ReplicaEffect]:
+        if node in self._isr.members or node in self._ineligible or not self._isr.settled:
+            return []
+        reached = self._followers[node].log_end_offset
+        joined = reached >= self._log.high_watermark
+        if self._knobs.isr_join == "hw_and_epoch_start":
+            joined = joined and reached >= self._epoch_start
+        return [self._propose((*self._isr.members, node))] if joined else []
+
+    def _propose(self, members: tuple[NodeId, ...]) -> ProposeIsr:
+        self._isr.propose(members)
+        return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch)
+
+    def isr_answered(self, answer: IsrAnswered, now_ns: int) -> list[ReplicaEffect]:
+        """Take in the controller's answer.
+
+        Only ``INELIGIBLE_REPLICA`` says that the proposal came to nothing; it is not repeated before the next tick.
+        After any other error the controller may have adopted it already (the first answer was lost) or have moved
+        on: it stays pending, and is proposed again until the controller's word replaces it.
+        """
+        if answer.error is ErrorCode.NONE:
+            current = answer.leader_epoch == self._leader_epoch and answer.partition_epoch >= self._isr.partition_epoch
+            if current and self._plausible(answer.isr):
+                self._isr.commit(answer.isr, answer.partition_epoch)
+        elif answer.error is ErrorCode.INELIGIBLE_REPLICA:
+            self._ineligible = self._isr.proposed or ()
+            self._isr.proposed = None
+        return self.advance(now_ns)
+
+    def _plausible(self, isr: tuple[NodeId, ...]) -> bool:
+        return self._node in isr and len(set(isr)) == len(isr) and set(isr) <= set(self._replicas)

@@ -1,0 +1,76 @@
+"""What the core must know of its log: three offsets, the epochs and the idempotent producers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from harness.model import Offset
+from harness.replication.epochs import LeaderEpochCache
+from harness.replication.messages import BatchSpan, EpochEntry
+from harness.replication.producers import ProducerStates
+
+
+class LogState:
+    """The mirror of one replica's log, changed only by what storage has confirmed.
+
+    Attributes:
+        log_start_offset: the first offset still held.
+        log_end_offset: exclusive.
+        high_watermark: exclusive; always between the other two.
+        epochs: where each leader epoch starts.
+        producers: the idempotent producers of its batches.
+
+    Args:
+        high_watermark: as checkpointed; clipped, for a checkpoint may be older or newer than the log.
+        epoch_entries: as checkpointed; those that start at or after the end are dropped, as Kafka does on load.
+        producer_batches: the batches of idempotent producers, oldest first.
+    """
+
+    __slots__ = ("epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
+
+    def __init__(
+        self,
+        log_start_offset: Offset,
+        log_end_offset: Offset,
+        high_watermark: Offset,
+        epoch_entries: Iterable[EpochEntry],
+        producer_batches: Iterable[BatchSpan] = (),
+    ) -> None:
+        assert 0 <= log_start_offset <= log_end_offset
+        self.log_start_offset = log_start_offset
+        self.log_end_offset = log_end_offset
+        self.high_watermark = log_start_offset
+        self.epochs = LeaderEpochCache(epoch_entries)
+        self.epochs.truncate_from_end(log_end_offset)
+        self.producers = ProducerStates(producer_batches)
+        self.move_high_watermark(high_watermark)
+
+    def appended(self, spans: tuple[BatchSpan, ...]) -> bool:
+        """The batches ``spans`` are in the log now. Returns whether the epochs changed."""
+        self.producers.appended(spans)
+        changed = False
+        for span in spans:
+            if span.leader_epoch >= 0:
+                changed |= self.epochs.assign(span.leader_epoch, span.base_offset)
+            self.log_end_offset = span.end_offset
+        return changed
+
+    def truncated(self, log_end_offset: Offset, remaining: Iterable[BatchSpan] | None = None) -> bool:
+        """The log now ends at ``log_end_offset``, and so does the watermark. Returns whether the epochs changed.
+
+        ``remaining`` are the idempotent producers' batches that are left; None: not known.
+        """
+        assert self.log_start_offset <= log_end_offset <= self.log_end_offset
+        if remaining is None:
+            self.producers.truncated(log_end_offset)
+        else:
+            self.producers = ProducerStates(remaining)
+        self.log_end_offset = log_end_offset
+        self.high_watermark = min(self.high_watermark, log_end_offset)
+        return self.epochs.truncate_from_end(log_end_offset)
+
+    def move_high_watermark(self, target: Offset) -> bool:
+        """Move the watermark to ``target``, up or down, within the log. Returns whether it went up."""
+        before = self.high_watermark
+        self.high_watermark = max(self.log_start_offset, min(target, self.log_end_offset))
+        return self.high_watermark > before

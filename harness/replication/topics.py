@@ -1,0 +1,93 @@
+"""Creating a topic: is the name legal, is the request sensible, and where do the replicas go."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+from typing import NamedTuple
+
+from harness.model import NodeId, TopicPartition
+from harness.replication.controller_messages import PartitionState, TopicCreationRequested
+from harness.replication.messages import ErrorCode
+
+MAX_TOPIC_NAME = 249
+_LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
+MAX_PARTITIONS = 10_000
+"""Per request, as in Kafka (KAFKA-17870): a peer must not be able to exhaust memory."""
+
+Assignments = tuple[tuple[NodeId, ...], ...]
+
+
+class Refusal(NamedTuple):
+    """Why a topic cannot be created."""
+
+    error: ErrorCode
+    message: str
+
+
+def place(request: TopicCreationRequested, registered: Collection[NodeId], live: Sequence[NodeId]) -> (
+    Assignments | Refusal
+):  # fmt: skip
+    """The replicas of each partition of the requested topic, or why it must be refused.
+
+    Args:
+        request: the request; whether the topic exists already is not looked at.
+        registered: every broker that may hold a replica.
+        live: those with a session, in ascending order.
+    """
+    if not legal_name(request.topic):
+        return Refusal(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Topic name {request.topic[:MAX_TOPIC_NAME]!r} is illegal.")
+    if request.assignments is None:
+        return _spread(request.num_partitions, request.replication_factor, live)
+    if request.num_partitions != -1 or request.replication_factor != -1:
+        return Refusal(
+            ErrorCode.INVALID_REQUEST, "With replica assignments, partitions and replication factor must be -1."
+        )
+    problem = _problem(request.assignments, registered, live)
+    return Refusal(ErrorCode.INVALID_REPLICA_ASSIGNMENT, problem) if problem else request.assignments
+
+
+def legal_name(topic: str) -> bool:
+    """Whether ``topic`` is a legal name (Kafka's ``Topic.validate``)."""
+    return len(topic) <= MAX_TOPIC_NAME and topic not in (".", "..") and _LEGAL_NAME.fullmatch(topic) is not None
+
+
+def _spread(num_partitions: int, replication_factor: int, live: Sequence[NodeId]) -> Assignments | Refusal:
+    """Partition ``i``'s replica ``j`` goes to live broker ``i + j``, round and round."""
+    if not 1 <= num_partitions <= MAX_PARTITIONS:
+        return Refusal(
+            ErrorCode.INVALID_PARTITIONS, f"{num_partitions} partitions: must be from 1 to {MAX_PARTITIONS}."
+        )
+    if not 1 <= replication_factor <= len(live):
+        return Refusal(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"Replication factor {replication_factor}: must be from 1 to the number of live brokers, {len(live)}.",
+        )
+    return tuple(
+        tuple(live[(partition + replica) % len(live)] for replica in range(replication_factor))
+        for partition in range(num_partitions)
+    )
+
+
+def _problem(assignments: Assignments, registered: Collection[NodeId], live: Collection[NodeId]) -> str:
+    if not 1 <= len(assignments) <= MAX_PARTITIONS:
+        return f"{len(assignments)} partitions are assigned: must be from 1 to {MAX_PARTITIONS}."
+    for partition, replicas in enumerate(assignments):
+        if not replicas or len(set(replicas)) != len(replicas):
+            return f"Partition {partition}: replicas {list(replicas)} must be distinct brokers, at least one."
+        if len(replicas) != len(assignments[0]):
+            return f"Partition {partition} has {len(replicas)} replicas, partition 0 has {len(assignments[0])}."
+        if not set(replicas) <= set(registered):
+            return f"Partition {partition}: replicas {list(replicas)} must be registered brokers."
+        if not set(replicas) & set(live):
+            return f"Partition {partition}: none of the replicas {list(replicas)} is alive."
+    return ""
+
+
+def found(topic: str, assignments: Assignments, live: Collection[NodeId]) -> list[PartitionState]:
+    """The first states of a new topic's partitions: the live replicas are in sync, the first of them leads."""
+    states = []
+    for number, replicas in enumerate(assignments):
+        isr = tuple(node for node in replicas if node in live)
+        states.append(PartitionState(TopicPartition(topic, number), isr[0], 0, 0, isr, replicas))
+    return states

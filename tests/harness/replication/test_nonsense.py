@@ -1,0 +1,149 @@
+"""Whatever peers send: the core answers or ignores it, and none of its own invariants breaks."""
+
+from __future__ import annotations
+
+from typing import cast
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from harness.model import NodeId, TopicPartition
+from harness.replication.controller import Controller
+from harness.replication.controller_messages import (
+    ControllerEvent,
+    ControllerStarted,
+    HeartbeatReceived,
+    IsrChangeRequested,
+    Persist,
+    ProducerIdsRequested,
+    RegistrationRequested,
+    TopicCreationRequested,
+)
+from harness.replication.knobs import GENERATIONS
+from harness.replication.messages import (
+    AnswerFetch,
+    AnswerProduce,
+    Append,
+    Appended,
+    AppendFailed,
+    BatchSpan,
+    EpochEnd,
+    EpochEntry,
+    ErrorCode,
+    FetchAnswered,
+    FetchReceived,
+    IsrAnswered,
+    PartitionStateChanged,
+    ProduceExpired,
+    ProduceRequested,
+    ProducerStamp,
+    ReplicaEffect,
+    ReplicaEvent,
+    Tick,
+    Truncate,
+    Truncated,
+)
+from harness.replication.replica import Replica
+
+small = st.integers(-2, 6)
+nodes = st.integers(-1, 3).map(NodeId)
+several = st.lists(nodes, max_size=4).map(tuple)
+times = st.integers(0, 10**10)
+errors = st.sampled_from(ErrorCode)
+tokens = st.integers(0, 5)
+stamps = st.none() | st.builds(ProducerStamp, small, small, small)
+spans = st.lists(st.builds(BatchSpan, small, small, small, stamps), max_size=3).map(tuple)
+
+events = st.one_of(
+    st.builds(PartitionStateChanged, nodes, small, several, several, small, times),
+    st.builds(
+        ProduceRequested, tokens, st.integers(-2, 2), st.lists(small, max_size=2).map(tuple), st.none(), times, stamps
+    ),
+    st.builds(ProduceExpired, tokens),
+    st.builds(FetchReceived, tokens, nodes, small, small, small, times),
+    st.builds(
+        FetchAnswered, nodes, small, small, errors, small, small, small,
+        st.none() | st.builds(EpochEnd, small, small), spans, st.none(), times,
+    ),
+    st.builds(IsrAnswered, errors, several, small, small),
+    st.builds(Tick, times),
+)  # fmt: skip
+
+
+class Driver:
+    """A replica with the plainest of storages."""
+
+    def __init__(self, generation: str) -> None:
+        self.replica = Replica(
+            NodeId(1),
+            TopicPartition("ledger", 0),
+            GENERATIONS[generation],
+            min_insync_replicas=2,
+            replica_lag_time_max_ms=2_000,
+            log_start_offset=1,
+            log_end_offset=3,
+            epoch_entries=[EpochEntry(0, 1), EpochEntry(1, 3)],
+            high_watermark=7,
+        )
+        self.asked: list[object] = []
+        self.answered: list[object] = []
+
+    def handle(self, event: ReplicaEvent, *, fail: bool) -> None:
+        for effect in self.replica.handle(event):
+            self._perform(effect, fail=fail)
+
+    def _perform(self, effect: ReplicaEffect, *, fail: bool) -> None:
+        match effect:
+            case Append():
+                self.handle(AppendFailed(28) if fail else Appended(0), fail=fail)
+            case Truncate(to_offset):
+                self.handle(Truncated(max(1, to_offset - 1)), fail=fail)
+            case AnswerProduce(token) | AnswerFetch(token):
+                self.answered.append(token)
+            case _:
+                pass
+
+
+@settings(max_examples=300)
+@given(st.sampled_from(sorted(GENERATIONS)), st.lists(st.tuples(events, st.sampled_from([False] * 9 + [True]))))
+def test_a_replica_survives_whatever_its_peers_say(generation: str, said: list[tuple[ReplicaEvent, bool]]) -> None:
+    driver = Driver(generation)
+    for event, fail in said:
+        if isinstance(event, ProduceRequested | FetchReceived):
+            driver.asked.append(event.token)
+        driver.handle(event, fail=fail)
+    deposed = PartitionStateChanged(NodeId(2), 100, (NodeId(2),), (NodeId(1), NodeId(2)), 100, 10**10)
+    driver.handle(deposed, fail=False)
+    assert sorted(map(str, driver.asked)) == sorted(map(str, driver.answered))
+
+
+partitions = st.builds(TopicPartition, st.sampled_from(["ledger", "x", ""]), st.integers(-1, 2))
+epochs = st.integers(-1, 4)
+commands = st.one_of(
+    st.builds(ControllerStarted, times),
+    st.builds(RegistrationRequested, tokens, nodes, st.sampled_from("abc"), st.just("h"), st.just(1), times),
+    st.builds(HeartbeatReceived, tokens, nodes, epochs, times),
+    st.builds(
+        TopicCreationRequested, tokens, st.sampled_from(["ledger", "x", "", "a/b", "." * 300]),
+        epochs, epochs, st.none() | st.lists(several, max_size=3).map(tuple),
+    ),
+    st.builds(IsrChangeRequested, tokens, nodes, epochs, partitions, epochs, epochs, several),
+    st.builds(ProducerIdsRequested, tokens, nodes, epochs),
+    st.builds(Tick, times),
+)  # fmt: skip
+
+
+@settings(max_examples=300)
+@given(st.lists(commands))
+def test_a_controller_survives_whatever_brokers_say(said: list[ControllerEvent]) -> None:
+    controller = Controller(1_500)
+    controller.handle(ControllerStarted(0))
+    for command in said:
+        before = controller.to_state()
+        effects = controller.handle(command)
+        changed = controller.to_state() != before
+        assert changed == (bool(effects) and isinstance(effects[0], Persist)), "every change is persisted first"
+        assert sum(isinstance(effect, Persist) for effect in effects) == changed
+        assert Controller.from_state(1_500, controller.to_state()).to_state() == controller.to_state()
+        if changed:
+            assert cast("Persist", effects[0]).snapshot == controller.to_state()
