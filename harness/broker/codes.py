@@ -1,0 +1,42 @@
+"""Kafka's error codes that only a broker's front answers with; those of replication are ``messages.ErrorCode``."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from harness.replication.messages import ErrorCode
+
+
+class FrontError(IntEnum):
+    """Names as in Kafka's ``Errors``."""
+
+    CORRUPT_MESSAGE = 2
+    MESSAGE_TOO_LARGE = 10
+    COORDINATOR_LOAD_IN_PROGRESS = 14
+    COORDINATOR_NOT_AVAILABLE = 15
+    UNSUPPORTED_VERSION = 35
+    INVALID_TXN_STATE = 48
+    FETCH_SESSION_ID_NOT_FOUND = 70
+    OFFSET_NOT_AVAILABLE = 78
+    INVALID_RECORD = 87
+    UNKNOWN_TOPIC_ID = 100
+    INCONSISTENT_CLUSTER_ID = 104
+
+
+def replication_error(code: int) -> ErrorCode:
+    """The core's error for a code off the wire; one it does not know is treated like silence.
+
+    Silence is the safe reading of nonsense: it leaves open whether the request took effect.
+    """
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.REQUEST_TIMED_OUT
+
+
+def name_of(code: int) -> str:
+    """The name of an error code, for the operator."""
+    for known in (ErrorCode, FrontError):
+        if code in known.__members__.values():
+            return known(code).name
+    return f"error {code}"

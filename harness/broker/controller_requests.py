@@ -1,0 +1,214 @@
+"""What brokers ask of the controller: one function per API, from Kafka's messages to the core's events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from harness.broker.codes import FrontError
+from harness.broker.session import Handle, Request, answer_api_versions, is_node, only_from
+from harness.broker.topic_ids import topic_id
+from harness.model import NodeId, TopicPartition
+from harness.replication.controller_messages import (
+    AnswerHeartbeat,
+    AnswerIsrChange,
+    AnswerProducerIds,
+    AnswerRegistration,
+    AnswerTopicCreation,
+    HeartbeatReceived,
+    IsrChangeRequested,
+    ProducerIdsRequested,
+    RegistrationRequested,
+    TopicCreationRequested,
+)
+from harness.replication.messages import ErrorCode
+from harness.wire.declaration import NO_UUID
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    AllocateProducerIdsRequest,
+    AllocateProducerIdsResponse,
+    AlterPartitionPartitionResult,
+    AlterPartitionRequest,
+    AlterPartitionResponse,
+    AlterPartitionTopicResult,
+    BrokerHeartbeatRequest,
+    BrokerHeartbeatResponse,
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    CreatableTopic,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from harness.broker.controller_node import ControllerNode
+
+
+def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
+    """What the controller serves; only ApiVersions is for everyone."""
+    for_brokers: dict[ApiKey, Callable[[ControllerNode, Request], None]] = {
+        ApiKey.BROKER_REGISTRATION: register,
+        ApiKey.BROKER_HEARTBEAT: heartbeat,
+        ApiKey.ALTER_PARTITION: alter_partition,
+        ApiKey.CREATE_TOPICS: create_topics,
+        ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
+    }
+    guarded = {key: only_from(is_node, partial(_serve, node, serve)) for key, serve in for_brokers.items()}
+    return {ApiKey.API_VERSIONS: answer_api_versions, **guarded}
+
+
+def _serve(node: ControllerNode, serve: Callable[[ControllerNode, Request], None], request: Request) -> None:
+    node.heard_on(request.session)
+    serve(node, request)
+
+
+def register(node: ControllerNode, request: Request) -> None:
+    """Serve BrokerRegistration."""
+    body = cast("BrokerRegistrationRequest", request.body)
+    if request.session.peer != str(body.broker_id) or not body.listeners:
+        request.answer(BrokerRegistrationResponse(error_code=ErrorCode.INVALID_REQUEST))
+        return
+    if body.cluster_id != node.cluster_id:
+        request.answer(BrokerRegistrationResponse(error_code=FrontError.INCONSISTENT_CLUSTER_ID))
+        return
+    listener = body.listeners[0]
+
+    def answer(outcome: AnswerRegistration) -> None:
+        request.answer(BrokerRegistrationResponse(error_code=outcome.error, broker_epoch=outcome.broker_epoch))
+
+    node.handle(
+        RegistrationRequested(
+            answer,
+            NodeId(body.broker_id),
+            body.incarnation_id.hex(),
+            listener.host,
+            listener.port,
+            node.clock.monotonic_ns(),
+        )
+    )
+
+
+def heartbeat(node: ControllerNode, request: Request) -> None:
+    """Serve BrokerHeartbeat."""
+    body = cast("BrokerHeartbeatRequest", request.body)
+
+    def answer(outcome: AnswerHeartbeat) -> None:
+        sound = outcome.error is ErrorCode.NONE
+        request.answer(BrokerHeartbeatResponse(error_code=outcome.error, is_caught_up=sound, is_fenced=not sound))
+
+    node.handle(HeartbeatReceived(answer, NodeId(body.broker_id), body.broker_epoch, node.clock.monotonic_ns()))
+
+
+def allocate_producer_ids(node: ControllerNode, request: Request) -> None:
+    """Serve AllocateProducerIds."""
+    body = cast("AllocateProducerIdsRequest", request.body)
+
+    def answer(outcome: AnswerProducerIds) -> None:
+        request.answer(
+            AllocateProducerIdsResponse(
+                error_code=outcome.error, producer_id_start=outcome.first, producer_id_len=outcome.count
+            )
+        )
+
+    node.handle(ProducerIdsRequested(answer, NodeId(body.broker_id), body.broker_epoch))
+
+
+def alter_partition(node: ControllerNode, request: Request) -> None:
+    """Serve AlterPartition: each partition on its own, in the order of the request.
+
+    What an abandoned connection had carried is refused: its sender has given it up, and may have thought again.
+    """
+    if node.is_abandoned(request.session):
+        request.answer(AlterPartitionResponse(error_code=ErrorCode.STALE_BROKER_EPOCH))
+        return
+    body = cast("AlterPartitionRequest", request.body)
+    response = AlterPartitionResponse()
+    for topic in body.topics:
+        results = AlterPartitionTopicResult(topic.topic_name)
+        response.topics.append(results)
+        for asked in topic.partitions:
+            name = TopicPartition(topic.topic_name, asked.partition_index)
+
+            def answer(
+                outcome: AnswerIsrChange, results: AlterPartitionTopicResult = results, name: TopicPartition = name
+            ) -> None:
+                results.partitions.append(_isr_result(name, outcome))
+
+            node.handle(
+                IsrChangeRequested(
+                    answer,
+                    NodeId(body.broker_id),
+                    body.broker_epoch,
+                    name,
+                    asked.leader_epoch,
+                    asked.partition_epoch,
+                    tuple(NodeId(member) for member in asked.new_isr),
+                )
+            )
+    node.answer_unless_halted(request, response)
+
+
+def _isr_result(name: TopicPartition, outcome: AnswerIsrChange) -> AlterPartitionPartitionResult:
+    state = outcome.partition
+    if state is None:
+        return AlterPartitionPartitionResult(name.partition, outcome.error, -1, -1, [], -1)
+    return AlterPartitionPartitionResult(
+        name.partition, outcome.error, state.leader, state.leader_epoch, list(state.isr), state.partition_epoch
+    )
+
+
+def create_topics(node: ControllerNode, request: Request) -> None:
+    """Serve CreateTopics as forwarded by a broker. Settings are per cluster here, not per topic."""
+    body = cast("CreateTopicsRequest", request.body)
+    response = CreateTopicsResponse()
+    for topic in body.topics:
+        refusal = _unsupported(topic, validate_only=body.validate_only)
+        if refusal is not None:
+            response.topics.append(refusal)
+            continue
+
+        def answer(outcome: AnswerTopicCreation, topic: CreatableTopic = topic) -> None:
+            response.topics.append(
+                CreatableTopicResult(
+                    topic.name,
+                    NO_UUID if outcome.error else topic_id(node.cluster_id, topic.name),
+                    outcome.error,
+                    outcome.message or None,
+                    num_partitions=outcome.num_partitions,
+                    replication_factor=outcome.replication_factor,
+                    configs=[],
+                )
+            )
+
+        node.handle(_creation(node, topic, answer))
+    node.answer_unless_halted(request, response)
+
+
+def _unsupported(topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult | None:
+    if topic.configs:
+        names = ", ".join(config.name for config in topic.configs)
+        sentence = f"Topic settings ({names}) are not supported; set them for the whole cluster."
+        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_CONFIG, sentence)
+    if validate_only:
+        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_REQUEST, "validate_only is not supported.")
+    if sorted(one.partition_index for one in topic.assignments) != list(range(len(topic.assignments))):
+        sentence = "Replica assignments must name the partitions from 0 on, each once."
+        return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.INVALID_REPLICA_ASSIGNMENT, sentence)
+    return None
+
+
+def _creation(
+    node: ControllerNode, topic: CreatableTopic, answer: Callable[[AnswerTopicCreation], None]
+) -> TopicCreationRequested:
+    partitions, replication_factor = topic.num_partitions, topic.replication_factor
+    if topic.assignments:
+        ordered = sorted(topic.assignments, key=lambda one: one.partition_index)
+        assignments = tuple(tuple(NodeId(broker) for broker in one.broker_ids) for one in ordered)
+        return TopicCreationRequested(answer, topic.name, partitions, replication_factor, assignments)
+    if partitions == -1:
+        partitions = node.settings.num_partitions
+    if replication_factor == -1:
+        replication_factor = node.settings.default_replication_factor
+    return TopicCreationRequested(answer, topic.name, partitions, replication_factor, None)

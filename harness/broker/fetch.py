@@ -1,0 +1,216 @@
+"""Fetch, by consumers (to the high watermark) and by followers (to the log end, and counted as progress)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from harness.broker.codes import FrontError
+from harness.broker.kafka_time import kafka_time_ns
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
+from harness.wire.messages import (
+    DivergingEpoch,
+    FetchableTopicResponse,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    PartitionData,
+)
+
+if TYPE_CHECKING:
+    from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.segments import Slice
+    from harness.broker.session import Request
+
+MAX_FETCH_BYTES = 57_671_680
+"""Kafka's ``fetch.max.bytes``: whatever a client asks for, one answer carries no more (give or take a batch)."""
+
+
+class _Part:
+    """One partition's part of a fetch; for a follower's also the core's token."""
+
+    __slots__ = ("answer", "asked", "name", "partition", "received")
+
+    def __init__(self, name: TopicPartition, asked: FetchPartition, partition: Partition | None) -> None:
+        self.name = name
+        self.asked = asked
+        self.partition = partition
+        self.received: FetchReceived | None = None
+        self.answer: AnswerFetch
+
+    def judged(self, answer: AnswerFetch) -> None:
+        """See :class:`harness.broker.partition.FetchToken`."""
+        self.answer = answer
+
+
+class _Found(NamedTuple):
+    """What one partition would answer now."""
+
+    part: _Part
+    answer: AnswerFetch
+    slice: Slice | None
+
+
+class Fetching:
+    """One fetch request until its answer: a waiter in the purgatory."""
+
+    def __init__(self, broker: Broker, request: Request) -> None:
+        self._broker = broker
+        self._request = request
+        self._body = cast("FetchRequest", request.body)
+        self._is_holding = False
+        self._replica = NodeId(self._body.replica_id) if self._body.replica_id >= 0 else None
+        self._parts = [
+            _Part(name, asked, broker.partitions.get(name))
+            for topic in self._body.topics
+            for asked in topic.partitions
+            for name in [TopicPartition(topic.topic, asked.partition)]
+        ]
+
+    def start(self) -> None:
+        """Answer at once if there is enough to say, else wait for more."""
+        for part in self._parts:
+            self._judge(part, first=True)
+        found = self._find()
+        if self._is_enough(found) or self._body.max_wait_ms <= 0 or not self._parts:
+            self._answer(found)
+            return
+        if self._replica is None:
+            # Answers keep their order, so requests behind this one gain nothing from being read; and a client
+            # that sends fetch after fetch cannot make one append answer them all with megabytes each.
+            self._request.session.hold()
+            self._is_holding = True
+            purgatory = self._broker.consumer_fetches
+        else:
+            purgatory = self._broker.follower_fetches
+        purgatory.park(self, [part.name for part in self._parts], self._body.max_wait_ms / 1000)
+
+    def try_complete(self) -> bool:
+        """See :class:`harness.broker.purgatory.Waiter`."""
+        found = self._look_again()
+        enough = self._is_enough(found)
+        if enough:
+            self._answer(found)
+        return enough
+
+    def expire(self) -> None:
+        """See :class:`harness.broker.purgatory.Waiter`."""
+        self._answer(self._look_again())
+
+    # ------------------------------------------------------------------------------------ judging
+
+    def _look_again(self) -> list[_Found]:
+        for part in self._parts:
+            self._judge(part, first=False)
+        return self._find()
+
+    def _judge(self, part: _Part, *, first: bool) -> None:
+        """Ask the core: a follower's fetch counts as progress once, the first time."""
+        if part.partition is None:
+            part.answer = _refusal(part, self._broker.absence_of(part.name))
+        elif self._replica is None:
+            part.answer = _judge_consumer(part, part.partition)
+        elif first:
+            part.received = self._received(part, self._replica)
+            part.partition.handle(part.received)
+        else:
+            assert part.received is not None
+            part.answer = part.partition.replica.judge_fetch(part.received)
+
+    def _received(self, part: _Part, replica: NodeId) -> FetchReceived:
+        asked = part.asked
+        return FetchReceived(
+            part,
+            replica,
+            asked.fetch_offset,
+            max(asked.current_leader_epoch, NO_EPOCH),
+            max(asked.last_fetched_epoch, NO_EPOCH),
+            kafka_time_ns(self._broker.clock),
+        )
+
+    def _find(self) -> list[_Found]:
+        """Locate, without reading, what each partition can give within the limits of the request."""
+        budget = min(self._body.max_bytes, MAX_FETCH_BYTES)
+        found, empty = [], True
+        for part in self._parts:
+            answer, located = part.answer, None
+            if part.partition is not None and answer.error is ErrorCode.NONE and answer.diverging is None:
+                limit = max(min(budget, part.asked.partition_max_bytes), 0)
+                bound = part.partition.replica.read_bound(self._replica)
+                located = part.partition.log.locate(part.asked.fetch_offset, bound, limit, at_least_one=empty)
+                budget -= located.size
+                empty = empty and not located.size
+            found.append(_Found(part, answer, located))
+        return found
+
+    def _is_enough(self, found: list[_Found]) -> bool:
+        if any(one.slice is None for one in found):
+            return True
+        return sum(one.slice.size for one in found if one.slice) >= self._body.min_bytes
+
+    # ------------------------------------------------------------------------------------ answering
+
+    def _answer(self, found: list[_Found]) -> None:
+        if self._is_holding:
+            self._request.session.release()
+        waiting = iter(found)
+        self._request.answer(
+            FetchResponse(
+                responses=[
+                    FetchableTopicResponse(topic.topic, [self._data(next(waiting)) for _ in topic.partitions])
+                    for topic in self._body.topics
+                ]
+            )
+        )
+
+    def _data(self, found: _Found) -> PartitionData:
+        part, answer, located = found
+        diverging = answer.diverging
+        return PartitionData(
+            part.asked.partition,
+            answer.error,
+            answer.high_watermark,
+            last_stable_offset=answer.high_watermark,
+            log_start_offset=answer.log_start_offset,
+            diverging_epoch=None if diverging is None else DivergingEpoch(*diverging),
+            current_leader=self._leader(part) if answer.error in _WRONG_LEADER else None,
+            records=located.read() if located else b"",
+        )
+
+    def _leader(self, part: _Part) -> LeaderIdAndEpoch | None:
+        state = self._broker.metadata.partition(*part.name)
+        return None if state is None else LeaderIdAndEpoch(state.leader, state.leader_epoch)
+
+
+_WRONG_LEADER = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def _judge_consumer(part: _Part, partition: Partition) -> AnswerFetch:
+    """A consumer may ask for anything in the log, and is given what lies below the high watermark."""
+    replica = partition.replica
+    error = replica.leader_error(max(part.asked.current_leader_epoch, NO_EPOCH))
+    if error is not ErrorCode.NONE:
+        return _refusal(part, error)
+    if not replica.log_start_offset <= part.asked.fetch_offset <= replica.log_end_offset:
+        error = ErrorCode.OFFSET_OUT_OF_RANGE
+    return AnswerFetch(
+        part, error, replica.high_watermark, replica.log_start_offset, replica.log_end_offset, diverging=None
+    )
+
+
+def _refusal(part: _Part, error: ErrorCode) -> AnswerFetch:
+    unknown: Offset = NO_OFFSET
+    return AnswerFetch(part, error, unknown, unknown, unknown, diverging=None)
+
+
+def fetch(broker: Broker, request: Request) -> None:
+    """Serve Fetch. There are no fetch sessions: every answer has session id 0, which all clients accept."""
+    body = cast("FetchRequest", request.body)
+    if body.session_id:
+        request.answer(FetchResponse(error_code=FrontError.FETCH_SESSION_ID_NOT_FOUND))
+    elif body.replica_id >= 0 and request.session.peer != str(body.replica_id):
+        request.session.close()  # only brokers replicate, and each only for itself
+    else:
+        Fetching(broker, request).start()

@@ -1,0 +1,165 @@
+"""The real file system of one broker: plain files below a directory, and a byte budget for the disk-full fault.
+
+The budget behaves as tmpfs does: a write that exceeds it is cut short first, the next one raises ``ENOSPC``;
+truncating, replacing and removing give bytes back. ``mmap`` is never used: a store into a hole of a full
+file system kills the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from harness.broker.ports import Buffer
+
+_PROBE_PATH = ".probe"
+
+
+class Disk:
+    """:class:`harness.broker.ports.FileSystem` below ``root``.
+
+    Attributes:
+        free_bytes: how much may still be written before ENOSPC; None: as much as the machine takes.
+    """
+
+    def __init__(self, root: Path, free_bytes: int | None = None) -> None:
+        self.free_bytes = free_bytes
+        self._root = root
+        root.mkdir(parents=True, exist_ok=True)
+
+    def open(self, path: str) -> DiskFile:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        target = self._root / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        return DiskFile(self, os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
+
+    def list(self, path: str) -> list[str]:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        try:
+            return sorted(os.listdir(self._root / path))  # noqa: PTH208 (names are what the port promises)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def remove(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        target = self._root / path
+        size = target.stat().st_size
+        target.unlink()
+        self.take(-size)
+
+    def replace_text(self, path: str, text: str, *, flush: bool) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        temporary = f"{path}.tmp"
+        with suppress(FileNotFoundError):
+            self.remove(temporary)
+        file = self.open(temporary)
+        try:
+            write_whole(file, text.encode())
+            if flush:
+                file.flush()
+        except OSError:
+            file.truncate(0)
+            self.remove(temporary)
+            raise
+        finally:
+            file.close()
+        self._rename(temporary, path)
+        if flush:
+            self._flush_directory((self._root / path).parent)
+
+    def read_text(self, path: str) -> str | None:
+        """See :class:`harness.broker.ports.FileSystem`. Undecodable bytes become U+FFFD: garbled, not fatal."""
+        try:
+            return (self._root / path).read_text(encoding="utf-8", errors="replace")
+        except FileNotFoundError:
+            return None
+
+    def probe(self, size: int) -> tuple[int | None, int]:
+        """Try to append ``size`` bytes to a scratch file and remove it again.
+
+        Returns:
+            The ``errno`` that refused the write, or None, and how many bytes were taken before it.
+        """
+        file = self.open(_PROBE_PATH)
+        written, refusal = 0, None
+        try:
+            while written < size:
+                written += file.append(bytes(size - written))
+        except OSError as error:
+            refusal = error.errno
+        finally:
+            file.close()
+            self.remove(_PROBE_PATH)
+        return refusal, written
+
+    def take(self, size: int) -> None:
+        """Count ``size`` more bytes (fewer, when negative) against the budget."""
+        if self.free_bytes is not None:
+            self.free_bytes -= size
+
+    def _rename(self, source: str, destination: str) -> None:
+        replaced = self._root / destination
+        with suppress(FileNotFoundError):
+            self.take(-replaced.stat().st_size)
+        (self._root / source).rename(replaced)
+
+    def _flush_directory(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+class DiskFile:
+    """:class:`harness.broker.ports.File` on a descriptor opened ``O_APPEND``."""
+
+    def __init__(self, disk: Disk, descriptor: int) -> None:
+        self._disk = disk
+        self._descriptor = descriptor
+
+    def append(self, data: Buffer) -> int:
+        """See :class:`harness.broker.ports.File`."""
+        free = self._disk.free_bytes
+        if free is None:
+            return os.write(self._descriptor, data)
+        if free <= 0 and len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        written = os.write(self._descriptor, memoryview(data)[:free])
+        self._disk.take(written)
+        return written
+
+    def read(self, position: int, size: int) -> bytes:
+        """See :class:`harness.broker.ports.File`."""
+        return os.pread(self._descriptor, size, position)
+
+    def size(self) -> int:
+        """See :class:`harness.broker.ports.File`."""
+        return os.fstat(self._descriptor).st_size
+
+    def truncate(self, size: int) -> None:
+        """See :class:`harness.broker.ports.File`."""
+        freed = self.size() - size
+        os.ftruncate(self._descriptor, size)
+        self._disk.take(-freed)
+
+    def flush(self) -> None:
+        """See :class:`harness.broker.ports.File`."""
+        os.fdatasync(self._descriptor)
+
+    def close(self) -> None:
+        """See :class:`harness.broker.ports.File`."""
+        os.close(self._descriptor)
+
+
+def write_whole(file: DiskFile, data: bytes) -> None:
+    """Append all of ``data``, however many writes it takes.
+
+    Raises:
+        OSError: a write was refused; a part of ``data`` may be in the file.
+    """
+    rest = memoryview(data)
+    while rest:
+        rest = rest[file.append(rest) :]

@@ -1,0 +1,223 @@
+"""One node as an operating-system process: its ports, its control channel, its birth and its death."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import os
+import resource
+import signal
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.broker.control import Answer, Operation, serve_control
+from harness.broker.files import Disk
+from harness.broker.network import AsyncioNetwork
+from harness.broker.ping import Ping
+from harness.broker.settings import Address, NodeConfig, NodeFaults
+from harness.broker.surroundings import Surroundings
+from harness.broker.timeline import Timeline
+from harness.clock import SystemClock
+from harness.errors import ExitCode
+from harness.model import Link, node_name
+
+_PR_SET_PDEATHSIG = 1
+_EXIT_BROKEN = 70
+_LAST_WORDS_S = 0.05
+_PROBE_BYTES = 65_536
+
+
+class Node(Protocol):
+    """What runs inside the process: a broker or a controller."""
+
+    def start(self) -> None:
+        """Listen, and introduce yourself to the cluster."""
+        ...
+
+    def stop(self) -> None:
+        """Write down what a clean stop writes down."""
+        ...
+
+    def status(self) -> dict[str, Any]:
+        """The node's own part of the control channel's status."""
+        ...
+
+    def address_of(self, node: str) -> Address:
+        """The listener of another node.
+
+        Raises:
+            ValueError: it is not known.
+        """
+        ...
+
+
+Build = Callable[[NodeConfig, Surroundings], Node]
+
+
+class NodeProcess:
+    """The real ports of one node, and the loop that they live on.
+
+    Args:
+        config: the node's configuration.
+        build: makes the node, on this process's ports; called once, on the loop.
+    """
+
+    def __init__(self, config: NodeConfig, build: Build) -> None:
+        self.config = config
+        self.name = node_name(config.node_id)
+        self.clock = SystemClock(config.faults.wall_offset_ms)
+        self.disk = Disk(Path(config.data_dir), config.faults.free_bytes)
+        self._rows = os.open(config.timeline, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._write_row)
+        self._build = build
+
+    def run(self) -> int:
+        """Live until SIGTERM or until the node halts itself; returns the exit code."""
+        return asyncio.run(self._live())
+
+    def halt(self, exit_code: int) -> None:
+        """End the process soon, after what was already sent has left."""
+        if not self._ended.done():
+            self._ended.set_result(exit_code)
+
+    def say(self, sentence: str) -> None:
+        """One line to the operator."""
+        now = self.clock.wall_ms()
+        stamp = time.strftime("%H:%M:%S", time.gmtime(now // 1000))
+        sys.stderr.write(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}\n")
+
+    async def _live(self) -> int:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(_die_of_a_bug)
+        self._ended: asyncio.Future[int] = loop.create_future()
+        loop.add_signal_handler(signal.SIGTERM, self.halt, 0)
+        self.network = AsyncioNetwork(self.name, self.config.listener[0], self.config.names)
+        self.network.cut(self.config.faults.cut)
+        self._announce_faults(self.config.faults)
+        surroundings = Surroundings(self.network, self.disk, self.clock, self.timeline, self.say, self.halt)
+        self._node = self._build(self.config, surroundings)
+        control = await serve_control(self.config.control, self._operations())
+        self.timeline.about_node("started")
+        self._node.start()
+        exit_code = await self._ended
+        control.close()
+        if exit_code == 0:
+            self._node.stop()
+        await self.network.close()
+        await asyncio.sleep(_LAST_WORDS_S if exit_code else 0)
+        self.say(f"Stopped with exit code {exit_code}.")
+        return exit_code
+
+    def _write_row(self, line: bytes) -> None:
+        os.write(self._rows, line)
+
+    # ------------------------------------------------------------------------------------ control channel
+
+    def _operations(self) -> dict[str, Operation]:
+        return {
+            "status": lambda _, answer: answer(self._status()),
+            "cut": self._cut,
+            "limit_disk": self._limit_disk,
+            "offset_clock": self._offset_clock,
+            "ping": self._ping,
+            "nudge": self._nudge,
+            "probe_disk": self._probe_disk,
+        }
+
+    def _status(self) -> dict[str, Any]:
+        return {
+            "node": self.config.node_id,
+            "pid": os.getpid(),
+            "incarnation": self.config.incarnation,
+            "monotonic_ns": self.clock.monotonic_ns(),
+            "wall_ms": self.clock.wall_ms(),
+            "links": {"cut": [list(link) for link in self.network.cut_links], "held_bytes": self.network.held_bytes()},
+            "disk": {"free_bytes": self.disk.free_bytes},
+            **self._node.status(),
+        }
+
+    def _cut(self, request: dict[str, Any], answer: Answer) -> None:
+        links = [Link(str(source), str(destination)) for source, destination in request["links"]]
+        self.network.cut(links)
+        self._announce_cut(links)
+        answer({})
+
+    def _limit_disk(self, request: dict[str, Any], answer: Answer) -> None:
+        free_bytes = request["free_bytes"]
+        self.disk.free_bytes = None if free_bytes is None else int(free_bytes)
+        self.say(f"Fault: storage takes {'any number of' if free_bytes is None else free_bytes} more bytes.")
+        answer({})
+
+    def _offset_clock(self, request: dict[str, Any], answer: Answer) -> None:
+        self.clock.wall_offset_ms = int(request["ms"])
+        self.say(f"Fault: the wall clock is off by {self.clock.wall_offset_ms} ms.")
+        answer({})
+
+    def _ping(self, request: dict[str, Any], answer: Answer) -> None:
+        node = str(request["node"])
+        Ping(self.network, self.clock, answer).send(self._node.address_of(node), node, int(request["timeout_ms"]))
+
+    def _nudge(self, request: dict[str, Any], answer: Answer) -> None:
+        host, port = request["address"]
+        answer({"connected": self.network.nudge((str(host), int(port)))})
+
+    def _probe_disk(self, _: dict[str, Any], answer: Answer) -> None:
+        refusal, written = self.disk.probe(_PROBE_BYTES)
+        answer({"errno": refusal, "written": written})
+
+    def _announce_faults(self, faults: NodeFaults) -> None:
+        if faults != NodeFaults():
+            self.say(f"Fault: started with {faults.free_bytes} free bytes, clock off by {faults.wall_offset_ms} ms.")
+            self._announce_cut(faults.cut)
+
+    def _announce_cut(self, links: Iterable[Link]) -> None:
+        self.say(f"Fault: cut links: {', '.join(map(str, links)) or 'none'}.")
+
+
+def die_with(parent_pid: int) -> None:
+    """Ask the kernel to kill this process when its parent dies; 0 means it may outlive it.
+
+    The parent may have died before the request: then nobody would ever deliver the signal, so leave at once.
+    """
+    if parent_pid:
+        with suppress(AttributeError):  # not Linux: the launcher's own cleaning has to do
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() != parent_pid:
+            os._exit(0)
+
+
+def open_many_files() -> None:
+    """Take as many descriptors as we may: every segment and every connection needs one."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def main(build: Build) -> int:
+    """Run the node that the configuration file named on the command line describes."""
+    config = NodeConfig.read(Path(sys.argv[1]))
+    # Ctrl-C reaches the whole foreground process group, but ending the nodes is the launcher's business.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    die_with(config.parent_pid)
+    open_many_files()
+    try:
+        return NodeProcess(config, build).run()
+    except OSError as error:
+        sys.stderr.write(f"Node {config.node_id} cannot start: {error}.\n")
+        return ExitCode.ENVIRONMENT
+
+
+def _die_of_a_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """An exception nobody handles is a bug of ours: a node that went on would prove nothing."""
+    error = context.get("exception")
+    if isinstance(error, OSError) and "socket" in context:
+        return  # accept() ran out of descriptors: asyncio waits a second and goes on
+    sys.stderr.write(f"{context['message']}\n")
+    if error is not None:
+        traceback.print_exception(error)
+    sys.stderr.flush()
+    os._exit(_EXIT_BROKEN)

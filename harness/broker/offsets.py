@@ -1,0 +1,147 @@
+"""Questions about offsets: ListOffsets and OffsetForLeaderEpoch."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, cast
+
+from harness.broker.codes import FrontError
+from harness.model import NO_EPOCH, NO_OFFSET, Offset, TopicPartition
+from harness.replication.messages import ErrorCode
+from harness.wire.messages import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    MAX_TIMESTAMP,
+    EpochEndOffset,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.session import Request
+
+
+_OFFSET_NOT_AVAILABLE_SINCE = 5
+
+
+class _Found(NamedTuple):
+    """An offset, and the timestamp and leader epoch that belong to it; -1 where there is none."""
+
+    offset: Offset
+    timestamp: int = -1
+    leader_epoch: int = NO_EPOCH
+
+
+def list_offsets(broker: Broker, request: Request) -> None:
+    """Serve ListOffsets. The latest offset is the high watermark, for a replica the log end."""
+    body = cast("ListOffsetsRequest", request.body)
+    is_replica = request.session.peer == str(body.replica_id)
+    request.answer(
+        ListOffsetsResponse(
+            topics=[
+                ListOffsetsTopicResponse(
+                    topic.name,
+                    [_list_one(broker, request, topic.name, one, is_replica) for one in topic.partitions],
+                )
+                for topic in body.topics
+            ]
+        )
+    )  # fmt: skip
+
+
+def _list_one(
+    broker: Broker, request: Request, topic: str, asked: ListOffsetsPartition, is_replica: bool
+) -> ListOffsetsPartitionResponse:
+    name = TopicPartition(topic, asked.partition_index)
+    partition = broker.partitions.get(name)
+    error = broker.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
+    if partition is None or error is not ErrorCode.NONE:
+        return ListOffsetsPartitionResponse(name.partition, error)
+    replica = partition.replica
+    if asked.timestamp == LATEST_TIMESTAMP and not is_replica and not replica.knows_latest():
+        return ListOffsetsPartitionResponse(name.partition, _not_yet(request.version))
+    bound = replica.log_end_offset if is_replica else replica.high_watermark
+    found = _find(partition, asked.timestamp, bound)
+    return ListOffsetsPartitionResponse(
+        name.partition, ErrorCode.NONE, found.timestamp, found.offset, found.leader_epoch
+    )
+
+
+def _not_yet(version: int) -> int:
+    """How to say that the watermark is not known yet, so that the client asks again (KIP-207)."""
+    return FrontError.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+
+
+def _find(partition: Partition, timestamp: int, bound: Offset) -> _Found:
+    match timestamp:
+        case _ if timestamp == LATEST_TIMESTAMP:
+            return _Found(bound, leader_epoch=partition.replica.leader_epoch)
+        case _ if timestamp == EARLIEST_TIMESTAMP:
+            return _Found(partition.replica.log_start_offset, leader_epoch=_first_epoch(partition))
+        case _ if timestamp == MAX_TIMESTAMP:
+            return _latest_record(partition, bound)
+        case _:
+            return _first_since(partition, timestamp, bound)
+
+
+def _first_epoch(partition: Partition) -> int:
+    entries = partition.replica.epoch_entries
+    return entries[0].leader_epoch if entries else NO_EPOCH
+
+
+def _first_since(partition: Partition, timestamp: int, bound: Offset) -> _Found:
+    """The first batch with a record that young: exact to the batch, as Kafka was before version 2 of its format."""
+    for header in partition.log.headers():
+        if header.end_offset > bound:
+            break
+        if header.max_timestamp >= timestamp:
+            return _Found(header.base_offset, header.max_timestamp, header.leader_epoch)
+    return _Found(NO_OFFSET)
+
+
+def _latest_record(partition: Partition, bound: Offset) -> _Found:
+    """The batch with the largest timestamp, the first of several (KIP-734)."""
+    best = _Found(NO_OFFSET)
+    for header in partition.log.headers():
+        if header.end_offset > bound:
+            break
+        if header.max_timestamp > best.timestamp:
+            best = _Found(header.end_offset - 1, header.max_timestamp, header.leader_epoch)
+    return best
+
+
+def offset_for_leader_epoch(broker: Broker, request: Request) -> None:
+    """Serve OffsetForLeaderEpoch (KIP-101, KIP-320)."""
+    body = cast("OffsetForLeaderEpochRequest", request.body)
+    request.answer(
+        OffsetForLeaderEpochResponse(
+            topics=[
+                OffsetForLeaderTopicResult(
+                    topic.topic,
+                    [_epoch_end(broker, TopicPartition(topic.topic, one.partition), one) for one in topic.partitions],
+                )
+                for topic in body.topics
+            ]
+        )
+    )
+
+
+def _epoch_end(broker: Broker, name: TopicPartition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    partition = broker.partitions.get(name)
+    error = broker.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
+    if partition is None or error is not ErrorCode.NONE:
+        return EpochEndOffset(error, name.partition)
+    end = partition.replica.end_offset_for(max(asked.leader_epoch, NO_EPOCH))
+    return EpochEndOffset(ErrorCode.NONE, name.partition, end.leader_epoch, end.end_offset)
+
+
+def _leader_error(partition: Partition, current_leader_epoch: int) -> ErrorCode:
+    return partition.replica.leader_error(max(current_leader_epoch, NO_EPOCH))

@@ -1,0 +1,256 @@
+"""One replica bound to its log: performs the core's effects in order and feeds storage's answers back."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any, Protocol, assert_never, cast
+
+from harness.broker.checkpoints import LEADER_EPOCHS, GarbledCheckpoint, format_epochs, parse_epochs
+from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.ports import FileSystem
+from harness.broker.segments import Batches, SegmentLog
+from harness.broker.settings import Settings
+from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
+from harness.clock import Clock
+from harness.model import NodeId, Offset, TopicPartition
+from harness.replication.knobs import Knobs
+from harness.replication.messages import (
+    AnswerFetch,
+    AnswerProduce,
+    Append,
+    Appended,
+    AppendFailed,
+    CheckpointEpochs,
+    EpochEntry,
+    ErrorCode,
+    HighWatermarkAdvanced,
+    ProposeIsr,
+    ReplicaEffect,
+    ReplicaEvent,
+    ReplicaFailed,
+    Truncate,
+    Truncated,
+)
+from harness.replication.replica import Replica
+
+
+class ProduceToken(Protocol):
+    """The ``token`` of every :class:`ProduceRequested`."""
+
+    def produced(self, error: ErrorCode, base_offset: Offset) -> None:
+        """The core's answer."""
+        ...
+
+
+class FetchToken(Protocol):
+    """The ``token`` of every :class:`FetchReceived`."""
+
+    def judged(self, answer: AnswerFetch) -> None:
+        """The core's answer."""
+        ...
+
+
+class Owner(Protocol):
+    """The broker, as its partitions see it."""
+
+    @property
+    def node(self) -> NodeId:
+        """Its id."""
+        ...
+
+    clock: Clock
+    files: FileSystem
+    knobs: Knobs
+    settings: Settings
+    timeline: Timeline
+    say: Callable[[str], None]
+
+    def propose_isr(self, partition: Partition, proposal: ProposeIsr) -> None:
+        """Send the proposal to the controller and feed its answer back, later."""
+        ...
+
+    def replica_changed(self, partition: Partition, before: ReplicaState, after: ReplicaState) -> None:
+        """Whatever waits for this replica may go on."""
+        ...
+
+    def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
+        """A replica went offline: all of this broker's do, and it halts."""
+        ...
+
+
+class Partition:
+    """One replica of this broker.
+
+    Args:
+        owner: the broker.
+        name: which partition.
+        high_watermark: as checkpointed; 0 when it never was.
+
+    Raises:
+        OSError: its directory cannot be read or created, or a checkpoint that is wrong not be written again.
+    """
+
+    def __init__(self, owner: Owner, name: TopicPartition, high_watermark: Offset) -> None:
+        self.name = name
+        self.log = SegmentLog(owner.files, str(name), owner.settings.log_segment_bytes)
+        self._owner = owner
+        self._truncation: dict[str, object] | None = None
+        self._failure: ReplicaFailed | None = None
+        self._refusal: StorageRefusal | None = None
+        self.replica = Replica(
+            node=owner.node,
+            partition=name,
+            knobs=owner.knobs,
+            min_insync_replicas=owner.settings.min_insync_replicas,
+            replica_lag_time_max_ms=owner.settings.replica_lag_time_max_ms,
+            log_start_offset=self.log.log_start_offset,
+            log_end_offset=self.log.log_end_offset,
+            epoch_entries=self.log.recovered.epochs,
+            high_watermark=high_watermark,
+            producer_batches=self.log.producer_spans(),
+        )
+        self._mend_checkpoint()
+        self.state = self._state()
+        self._announce_recovery()
+
+    def handle(self, event: ReplicaEvent) -> None:
+        """Hand ``event`` to the core and do what it says, until storage has nothing more to report."""
+        pending: ReplicaEvent | None = event
+        while pending is not None:
+            effects = self.replica.handle(pending)
+            pending = None
+            for effect in effects:
+                pending = self._perform(effect)
+            if self._failure is not None and self.replica.role != "offline":
+                pending = AppendFailed(self._failure.errno)
+        self._publish()
+
+    def status(self) -> dict[str, Any]:
+        """For the control channel."""
+        remote = self.replica.remote_log_end_offsets
+        return {
+            "topic": self.name.topic,
+            "partition": self.name.partition,
+            **self.state._asdict(),
+            "replicas": list(self.replica.replicas),
+            "remote_log_end_offsets": {str(node): remote[node] for node in sorted(remote)},
+        }
+
+    # ------------------------------------------------------------------------------------ effects
+
+    def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:
+        """Do one thing; returns what storage says, if it was asked."""
+        match effect:
+            case Append():
+                return self._append(effect)
+            case Truncate(to_offset, reason):
+                return self._truncate(to_offset, reason)
+            case CheckpointEpochs(entries):
+                self._checkpoint(entries)
+            case AnswerProduce(token, error, base_offset):
+                self._answer_produce(cast("ProduceToken", token), error, base_offset)
+            case AnswerFetch():
+                cast("FetchToken", effect.token).judged(effect)
+            case ProposeIsr():
+                self._owner.propose_isr(self, effect)
+            case HighWatermarkAdvanced():
+                pass  # :meth:`_publish` sees it
+            case ReplicaFailed():
+                self._failure = self._failure or effect
+            case _:
+                assert_never(effect)
+        return None
+
+    def _append(self, effect: Append) -> ReplicaEvent:
+        assert isinstance(effect.payload, Batches)
+        try:
+            self.log.append(effect.payload, effect.spans)
+        except OSError as error:
+            self._complain("append to", StorageRefusal(error.errno or 0, str(self.name), "append", self.log.torn_bytes))
+            return AppendFailed(error.errno or 0)
+        return Appended(kafka_time_ns(self._owner.clock))
+
+    def _truncate(self, to_offset: Offset, reason: str) -> ReplicaEvent:
+        from_offset = self.log.log_end_offset
+        try:
+            self.log.truncate(to_offset)
+        except OSError as error:
+            self._complain("truncate", StorageRefusal(error.errno or 0, str(self.name), "truncate"))
+            return AppendFailed(error.errno or 0)
+        end = self.log.log_end_offset
+        self._truncation = {"from_offset": from_offset, "to_offset": end, "reason": reason}
+        self._owner.say(f"Truncated {self.name} from offset {from_offset} to {end} ({reason}).")
+        return Truncated(end, self.log.producer_spans())
+
+    def _checkpoint(self, entries: tuple[EpochEntry, ...]) -> None:
+        try:
+            self._owner.files.replace_text(f"{self.name}/{LEADER_EPOCHS}", format_epochs(entries), flush=False)
+        except OSError as error:
+            refusal = StorageRefusal(error.errno or 0, str(self.name), "checkpoint leader epochs")
+            self._complain("checkpoint the leader epochs of", refusal)
+            self._failure = ReplicaFailed(error.errno or 0)
+
+    def _answer_produce(self, token: ProduceToken, error: ErrorCode, base_offset: Offset) -> None:
+        # An epoch that could not be written down must not be acknowledged, although the records are in the log.
+        if self._failure is not None and error is ErrorCode.NONE:
+            token.produced(ErrorCode.KAFKA_STORAGE_ERROR, -1)
+        else:
+            token.produced(error, base_offset)
+
+    def _complain(self, verb: str, refusal: StorageRefusal) -> None:
+        self._refusal = self._refusal or refusal
+        self._owner.say(f"Storage failed: cannot {verb} {self.name}: {os.strerror(refusal.errno)}.")
+
+    # ------------------------------------------------------------------------------------ what others see
+
+    def _state(self) -> ReplicaState:
+        replica = self.replica
+        return ReplicaState(
+            replica.role,
+            replica.leader,
+            replica.leader_epoch,
+            replica.partition_epoch,
+            replica.high_watermark,
+            replica.log_end_offset,
+            replica.log_start_offset,
+            replica.isr,
+        )
+
+    def _publish(self) -> None:
+        """Tell the timeline and whoever waits what changed."""
+        before, after = self.state, self._state()
+        self.state = after
+        if self._truncation is not None:
+            self._owner.timeline.about_replica("truncation", self.name, after, self._truncation)
+            self._truncation = None
+        if before != after:
+            self._owner.timeline.about_replica("state", self.name, after)
+            self._owner.replica_changed(self, before, after)
+        if self._failure is not None and before.role != "offline":
+            refusal = self._refusal or StorageRefusal(self._failure.errno, str(self.name), self._failure.reason)
+            self._owner.storage_failed(refusal, self._failure.reason)
+
+    # ------------------------------------------------------------------------------------ recovery
+
+    def _mend_checkpoint(self) -> None:
+        """Write ``leader-epoch-checkpoint`` again where it does not say what the log says.
+
+        The batches' headers decide. The file may lack what was appended last, for an append comes before its
+        checkpoint; and it may say too much: an entry beyond the log's end would come true when the log reaches it.
+        """
+        path = f"{self.name}/{LEADER_EPOCHS}"
+        text = self._owner.files.read_text(path)
+        entries = self.replica.epoch_entries
+        try:
+            sound = entries == (parse_epochs(text) if text is not None else ())
+        except GarbledCheckpoint as error:
+            self._owner.say(f"Ignored the garbled {LEADER_EPOCHS} of {self.name} ({error}); rebuilt it from the log.")
+            sound = False
+        if not sound:
+            self._owner.files.replace_text(path, format_epochs(entries), flush=False)
+
+    def _announce_recovery(self) -> None:
+        if self.log.recovered.cut_bytes:
+            self._owner.say(f"Recovered {self.name}: cut {self.log.recovered.cut_bytes} bytes off its end.")
+        self._owner.timeline.about_replica("state", self.name, self.state)

@@ -1,0 +1,162 @@
+"""Produce: validate, append, and wait for the high watermark where acks=all asks for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from harness.broker.codes import FrontError
+from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.segments import Batches, span_of
+from harness.model import NO_OFFSET, Offset, TopicPartition
+from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
+from harness.wire import batches as wire
+from harness.wire.batches import BatchHeader
+from harness.wire.errors import CorruptBatch
+from harness.wire.messages import (
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.ports import Timer
+    from harness.broker.session import Request
+
+_HINTS_SINCE = 10
+_NOT_FROM_CLIENTS = wire.TRANSACTIONAL | wire.CONTROL
+
+
+class _Slot:
+    """One partition's part of a produce request: the core's token for it."""
+
+    __slots__ = ("_producing", "partition", "response")
+
+    def __init__(self, producing: Producing, index: int, partition: Partition | None) -> None:
+        self._producing = producing
+        self.partition = partition
+        self.response: PartitionProduceResponse = PartitionProduceResponse(index, base_offset=NO_OFFSET)
+
+    def produced(self, error: int, base_offset: Offset) -> None:
+        """See :class:`harness.broker.partition.ProduceToken`."""
+        self.response.error_code = error
+        self.response.base_offset = base_offset
+        if self.partition is not None and error == ErrorCode.NONE:
+            self.response.log_start_offset = self.partition.log.log_start_offset
+        self._producing.slot_done(self)
+
+
+class Producing:
+    """One produce request until its answer."""
+
+    def __init__(self, broker: Broker, request: Request) -> None:
+        self._broker = broker
+        self._request = request
+        self._body = cast("ProduceRequest", request.body)
+        self._waiting: dict[_Slot, None] = {}
+        self._timer: Timer | None = None
+        self._topics: list[tuple[str, list[_Slot]]] = []
+
+    def start(self) -> None:
+        """Append everything; answers at once unless acks=all has to wait."""
+        todo: list[tuple[_Slot, TopicPartition, PartitionProduceData]] = []
+        for topic in self._body.topic_data:
+            slots = []
+            for data in topic.partition_data:
+                name = TopicPartition(topic.name, data.index)
+                slots.append(_Slot(self, data.index, self._broker.partitions.get(name)))
+                todo.append((slots[-1], name, data))
+            self._topics.append((topic.name, slots))
+        self._waiting = dict.fromkeys(slot for slot, _, _ in todo)
+        for slot, name, data in todo:
+            self._append(slot, name, data)
+        if not todo:
+            self._answer()
+        elif self._waiting:
+            self._timer = self._broker.network.call_later(max(self._body.timeout_ms, 0) / 1000, self._expire)
+
+    def slot_done(self, slot: _Slot) -> None:
+        """One partition is decided; the last one answers the request."""
+        del self._waiting[slot]
+        if not self._waiting:
+            self._answer()
+
+    def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
+        error, batches = self._validate(data)
+        if slot.partition is None:
+            slot.produced(self._broker.absence_of(name), NO_OFFSET)
+        elif batches is None:
+            slot.produced(error, NO_OFFSET)
+        else:
+            (header,) = batches.headers
+            now_ns = kafka_time_ns(self._broker.clock)
+            producer = span_of(header).producer
+            slot.partition.handle(
+                ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
+            )
+        data.records = None  # the bytes belong to the connection: they must not be looked at later
+
+    def _validate(self, data: PartitionProduceData) -> tuple[int, Batches | None]:
+        """The one batch that a client may send for a partition, or why it is refused."""
+        if self._body.transactional_id is not None:
+            return FrontError.INVALID_TXN_STATE, None
+        buffer = memoryview(data.records or b"")
+        try:
+            headers = wire.headers(buffer)
+        except CorruptBatch:
+            return FrontError.CORRUPT_MESSAGE, None
+        if len(headers) != 1:  # Kafka from Produce v3 on: exactly one batch per partition
+            return FrontError.INVALID_RECORD, None
+        error = _flaw(buffer, headers[0], self._broker.settings.message_max_bytes)
+        return error, None if error else Batches(buffer, headers)
+
+    def _expire(self) -> None:
+        for slot in list(self._waiting):
+            if slot.partition is not None:
+                slot.partition.handle(ProduceExpired(slot))
+
+    def _answer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        responses = [TopicProduceResponse(name, [slot.response for slot in slots]) for name, slots in self._topics]
+        if self._body.acks == 0:
+            self._request.answer(None)
+            if any(slot.response.error_code for _, slots in self._topics for slot in slots):
+                self._request.session.close()  # acks=0 has no other way to say so: Kafka hangs up too
+            return
+        body = ProduceResponse(responses)
+        if self._request.version >= _HINTS_SINCE:
+            self._add_leaders(body)
+        self._request.answer(body)
+
+    def _add_leaders(self, body: ProduceResponse) -> None:
+        """Say who leads instead (KIP-951)."""
+        leaders: dict[int, NodeEndpoint] = {}
+        for topic in body.responses:
+            for response in topic.partition_responses:
+                state = self._broker.metadata.partition(topic.name, response.index)
+                if response.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER and state is not None:
+                    response.current_leader = LeaderIdAndEpoch(state.leader, state.leader_epoch)
+                    address = self._broker.metadata.address(state.leader)
+                    if address is not None:
+                        leaders[state.leader] = NodeEndpoint(state.leader, *address)
+        body.node_endpoints = [leaders[leader] for leader in sorted(leaders)]
+
+
+def _flaw(buffer: memoryview, header: BatchHeader, max_bytes: int) -> int:
+    if header.size > max_bytes:
+        return FrontError.MESSAGE_TOO_LARGE
+    if not wire.verify(buffer, header):
+        return FrontError.CORRUPT_MESSAGE
+    dense = 0 < header.record_count == header.end_offset - header.base_offset
+    return ErrorCode.NONE if dense and not header.attributes & _NOT_FROM_CLIENTS else FrontError.INVALID_RECORD
+
+
+def produce(broker: Broker, request: Request) -> None:
+    """Serve Produce."""
+    Producing(broker, request).start()

@@ -1,0 +1,196 @@
+"""The controller's word to one broker: repeated until obeyed, the newest replacing what was not delivered."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import cast
+
+from harness.broker.caller import Caller
+from harness.broker.controller_link import LISTENER_NAME
+from harness.broker.ports import Network
+from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
+from harness.replication.cluster_state import BrokerRecord
+from harness.replication.controller_messages import BrokerEndpoint, PartitionState, SendMetadata
+from harness.replication.messages import ErrorCode
+from harness.wire.declaration import Message
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    LeaderAndIsrLiveLeader,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    LeaderAndIsrTopicState,
+    UpdateMetadataBroker,
+    UpdateMetadataEndpoint,
+    UpdateMetadataPartitionState,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+    UpdateMetadataTopicState,
+)
+
+LEADER_AND_ISR_VERSION = 4
+UPDATE_METADATA_VERSION = 6
+_RETRY_S = 0.05
+_FINAL = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR)
+
+
+class Pusher:
+    """Pushes states and metadata to one broker, one request at a time, states first.
+
+    What was not answered, or was refused, is sent again after a while, for as long as the broker's session lives: a
+    broker that has not heard of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
+    final: ``STALE_CONTROLLER_EPOCH``, for another controller's word counts, and ``KAFKA_STORAGE_ERROR``, for such a
+    broker halts and is told everything anew when it registers again.
+
+    Args:
+        network: the port.
+        broker: to whom; it refuses what was meant for an earlier life of it.
+        timeout_s: how long an acknowledgement may take.
+        endpoints: says where all live brokers are reached.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        broker: BrokerRecord,
+        timeout_s: float,
+        endpoints: Callable[[], Iterable[BrokerEndpoint]],
+    ) -> None:
+        self._network = network
+        self._broker_epoch = broker.epoch
+        self._timeout_s = timeout_s
+        self._endpoints = endpoints
+        self._caller = Caller(network, (broker.host, broker.port), node_name(broker.broker), "controller")
+        self._states: dict[TopicPartition, PartitionState] = {}
+        self._metadata: SendMetadata | None = None
+        self._controller_epoch = -1
+        self._busy = False
+        self._stopped = False
+
+    def push_states(self, controller_epoch: int, states: Iterable[PartitionState]) -> None:
+        """Send ``LeaderAndIsr`` for ``states``."""
+        self._controller_epoch = controller_epoch
+        self._states.update((state.topic_partition, state) for state in states)
+        self._next()
+
+    def push_metadata(self, metadata: SendMetadata) -> None:
+        """Send ``UpdateMetadata``."""
+        self._metadata = metadata
+        self._next()
+
+    def stop(self) -> None:
+        """The broker's session ended: nothing is owed to it any more."""
+        self._stopped = True
+        self._caller.close()
+
+    def _next(self) -> None:
+        if self._busy or self._stopped:
+            return
+        if self._states:
+            self._busy = True
+            sent, self._states = self._states, {}
+            self._caller.call(
+                ApiKey.LEADER_AND_ISR,
+                LEADER_AND_ISR_VERSION,
+                self._leader_and_isr(sent.values()),
+                self._timeout_s,
+                lambda body: self._states_answered(sent, body),
+            )
+        elif self._metadata is not None:
+            self._busy = True
+            metadata, self._metadata = self._metadata, None
+            self._caller.call(
+                ApiKey.UPDATE_METADATA,
+                UPDATE_METADATA_VERSION,
+                self._update_metadata(metadata),
+                self._timeout_s,
+                lambda body: self._metadata_answered(metadata, body),
+            )
+
+    def _states_answered(self, sent: dict[TopicPartition, PartitionState], body: Message | None) -> None:
+        owed = _owed(sent, cast("LeaderAndIsrResponse | None", body))
+        self._states = {**owed, **self._states}
+        self._answered(settled=not owed)
+
+    def _metadata_answered(self, sent: SendMetadata, body: Message | None) -> None:
+        response = cast("UpdateMetadataResponse | None", body)
+        settled = response is not None and response.error_code in _FINAL
+        if not settled:
+            self._metadata = self._metadata or sent
+        self._answered(settled=settled)
+
+    def _answered(self, *, settled: bool) -> None:
+        if settled:
+            self._again()
+        else:
+            self._network.call_later(_RETRY_S, self._again)
+
+    def _again(self) -> None:
+        self._busy = False
+        self._next()
+
+    # ------------------------------------------------------------------------------------ messages
+
+    def _leader_and_isr(self, states: Iterable[PartitionState]) -> LeaderAndIsrRequest:
+        topics: dict[str, LeaderAndIsrTopicState] = {}
+        leaders: set[NodeId] = set()
+        for state in states:
+            name = state.topic_partition
+            leaders.add(state.leader)
+            topics.setdefault(name.topic, LeaderAndIsrTopicState(name.topic)).partition_states.append(
+                LeaderAndIsrPartitionState(
+                    name.partition,
+                    self._controller_epoch,
+                    state.leader,
+                    state.leader_epoch,
+                    list(state.isr),
+                    state.partition_epoch,
+                    list(state.replicas),
+                )
+            )
+        return LeaderAndIsrRequest(
+            CONTROLLER_ID,
+            self._controller_epoch,
+            self._broker_epoch,
+            list(topics.values()),
+            [LeaderAndIsrLiveLeader(*endpoint) for endpoint in self._endpoints() if endpoint.broker in leaders],
+        )
+
+    def _update_metadata(self, metadata: SendMetadata) -> UpdateMetadataRequest:
+        topics: dict[str, UpdateMetadataTopicState] = {}
+        for state in metadata.partitions:
+            name = state.topic_partition
+            topics.setdefault(name.topic, UpdateMetadataTopicState(name.topic)).partition_states.append(
+                UpdateMetadataPartitionState(
+                    name.partition,
+                    metadata.controller_epoch,
+                    state.leader,
+                    state.leader_epoch,
+                    list(state.isr),
+                    state.partition_epoch,
+                    list(state.replicas),
+                )
+            )
+        brokers = [
+            UpdateMetadataBroker(one.broker, [UpdateMetadataEndpoint(one.port, one.host, LISTENER_NAME)])
+            for one in metadata.live_brokers
+        ]
+        return UpdateMetadataRequest(
+            CONTROLLER_ID, metadata.controller_epoch, self._broker_epoch, list(topics.values()), brokers
+        )
+
+
+def _owed(
+    sent: dict[TopicPartition, PartitionState], response: LeaderAndIsrResponse | None
+) -> dict[TopicPartition, PartitionState]:
+    """What of ``sent`` must be said again."""
+    if response is None or response.error_code not in _FINAL:
+        return sent
+    if response.error_code:
+        return {}
+    refused = [
+        TopicPartition(one.topic_name, one.partition_index)
+        for one in response.partition_errors
+        if one.error_code not in _FINAL
+    ]
+    return {name: sent[name] for name in refused if name in sent}

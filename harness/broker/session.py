@@ -1,0 +1,177 @@
+"""One accepted connection: requests in, answers out in the order of the requests."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+
+from harness.broker.codes import FrontError
+from harness.broker.ports import Buffer, Connection, FrameHandler
+from harness.model import CLIENTS
+from harness.wire.declaration import Message
+from harness.wire.frames import (
+    ADVERTISED,
+    RequestHeader,
+    UnsupportedVersion,
+    WireError,
+    decode_request,
+    encode_response,
+)
+from harness.wire.keys import ApiKey
+from harness.wire.messages import ApiVersion, ApiVersionsResponse
+
+MAX_UNANSWERED = 256
+"""A connection with this many unanswered requests is not read from until half of them have been answered."""
+
+Handle = Callable[["Request"], None]
+"""Serves one request: answers it now, or keeps it and answers it later, exactly once."""
+
+
+class Request:
+    """A request, and the place of its answer among the answers of its connection."""
+
+    __slots__ = ("answered", "body", "header", "segments", "session")
+
+    def __init__(self, session: Session, header: RequestHeader, body: Message) -> None:
+        self.session = session
+        self.header = header
+        self.body = body
+        self.answered = False
+        self.segments: list[Buffer] | None = None
+
+    @property
+    def version(self) -> int:
+        """The version it was asked in, and is to be answered in."""
+        return self.header.api_version
+
+    def answer(self, body: Message | None) -> None:
+        """Answer it; None where the protocol has no answer (acks 0). Sent when those before it have been."""
+        assert not self.answered, f"{self.header} answered twice"
+        self.answered = True
+        if body is not None:
+            key, version, correlation_id, _ = self.header
+            self.segments = encode_response(key, version, correlation_id, body)
+        self.session.flush()
+
+
+class Session:
+    """The owner of an accepted connection.
+
+    Answers keep the order of the requests even though requests complete in any order: the Java client checks it.
+
+    Attributes:
+        number: how many sessions this listener had accepted before; orders the connections of one peer.
+        peer: the node at the other end.
+    """
+
+    def __init__(self, connection: Connection, number: int, handlers: Mapping[ApiKey, Handle]) -> None:
+        self.number = number
+        self.peer = connection.peer
+        self._connection = connection
+        self._handlers = handlers
+        self._unanswered: deque[Request] = deque()
+        self._holds = 0
+        self._paused = False
+
+    def on_frame(self, frame: memoryview) -> None:
+        """See :class:`harness.broker.ports.FrameHandler`. Nonsense costs the peer its connection, no more."""
+        try:
+            header, body = decode_request(frame)
+        except UnsupportedVersion as error:
+            self._refuse(error.header)
+            return
+        except WireError:
+            self.close()
+            return
+        handle = self._handlers.get(header.api_key)
+        if handle is None:
+            self.close()
+            return
+        handle(self._accept(header, body))
+
+    def on_lost(self) -> None:
+        """See :class:`harness.broker.ports.FrameHandler`. What is still being served is answered into the void."""
+
+    def close(self) -> None:
+        """Hang up."""
+        self._connection.close()
+
+    def flush(self) -> None:
+        """Send the answers whose turn it is."""
+        while self._unanswered and self._unanswered[0].answered:
+            segments = self._unanswered.popleft().segments
+            if segments is not None:
+                self._connection.send(segments)
+        self._pause_or_resume()
+
+    def hold(self) -> None:
+        """Read no further requests until :meth:`release`, as Kafka does while a request is being served."""
+        self._holds += 1
+        self._pause_or_resume()
+
+    def release(self) -> None:
+        """Undo one :meth:`hold`."""
+        self._holds -= 1
+        self._pause_or_resume()
+
+    def _accept(self, header: RequestHeader, body: Message) -> Request:
+        request = Request(self, header, body)
+        self._unanswered.append(request)
+        self._pause_or_resume()
+        return request
+
+    def _pause_or_resume(self) -> None:
+        enough = MAX_UNANSWERED // 2 if self._paused else MAX_UNANSWERED
+        pause = bool(self._holds) or len(self._unanswered) >= enough
+        if pause != self._paused:
+            self._paused = pause
+            (self._connection.pause if pause else self._connection.resume)()
+
+    def _refuse(self, header: RequestHeader) -> None:
+        """Kafka hangs up on versions it does not know, except for ApiVersions, which is how clients find out."""
+        if header.api_key == ApiKey.API_VERSIONS:
+            request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
+            request.answer(api_versions(FrontError.UNSUPPORTED_VERSION))
+        else:
+            self.close()
+
+
+class Sessions:
+    """Accepts connections for one set of handlers."""
+
+    def __init__(self, handlers: Mapping[ApiKey, Handle]) -> None:
+        self._handlers = handlers
+        self._accepted = 0
+
+    def accept(self, connection: Connection) -> FrameHandler:
+        """For :meth:`harness.broker.ports.Network.listen`."""
+        session = Session(connection, self._accepted, self._handlers)
+        self._accepted += 1
+        return session
+
+
+def api_versions(error: int = 0) -> ApiVersionsResponse:
+    """The versions that clients are told."""
+    return ApiVersionsResponse(error_code=error, api_keys=[ApiVersion(key, *ADVERTISED[key]) for key in ADVERTISED])
+
+
+def answer_api_versions(request: Request) -> None:
+    """Serve ApiVersions."""
+    request.answer(api_versions())
+
+
+def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
+    """Serve ``handle`` to peers that ``peers`` accepts, and hang up on others: cluster requests are not for clients."""
+
+    def guarded(request: Request) -> None:
+        if peers(request.session.peer):
+            handle(request)
+        else:
+            request.session.close()
+
+    return guarded
+
+
+def is_node(peer: str) -> bool:
+    """Whether ``peer`` belongs to the cluster."""
+    return peer != CLIENTS

@@ -1,0 +1,125 @@
+"""A node's configuration: one JSON file, written by whoever starts the node.
+
+Names of Kafka settings are Kafka's; those of the environment are ours. Also holds the state of the faults that
+a node must keep across restarts, so that killing a node does not heal its partition.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.model import Link, NodeId
+from harness.replication.knobs import Knobs
+
+Address = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Kafka's settings, with the dots spelled as underscores. Times in milliseconds, sizes in bytes."""
+
+    min_insync_replicas: int = 1
+    default_replication_factor: int = 1
+    num_partitions: int = 1
+    auto_create_topics_enable: bool = False
+    replica_lag_time_max_ms: int = 2_000
+    replica_fetch_wait_max_ms: int = 500
+    replica_fetch_max_bytes: int = 1_048_576
+    replica_fetch_backoff_ms: int = 50
+    replica_socket_timeout_ms: int = 3_000
+    replica_high_watermark_checkpoint_interval_ms: int = 5_000
+    broker_session_timeout_ms: int = 1_500
+    broker_heartbeat_interval_ms: int = 150
+    log_segment_bytes: int = 64 * 1_048_576
+    message_max_bytes: int = 1_048_588
+
+    @classmethod
+    def parse(cls, values: dict[str, object]) -> Settings:
+        """From Kafka's own spelling (``{"min.insync.replicas": 2}``); values may be text.
+
+        Raises:
+            UsageError: an unknown setting or a value of the wrong type.
+        """
+        known = {f.name.replace("_", "."): f for f in fields(cls)}
+        parsed: dict[str, Any] = {}
+        for name, value in values.items():
+            if name not in known:
+                raise UsageError(f"broker setting {name!r} is not known.", f"Settings: {', '.join(known)}.")
+            parsed[known[name].name] = _typed(name, value, boolean=known[name].type == "bool")
+        return cls(**parsed)
+
+
+def _typed(name: str, value: object, *, boolean: bool) -> int | bool:
+    text = str(value).lower()
+    if boolean and text in ("true", "false"):
+        return text == "true"
+    if not boolean and text.isdecimal():
+        return int(text)
+    expected = "true or false" if boolean else "a whole number, 0 or more"
+    raise UsageError(f"broker setting {name}: {value!r} is not {expected}.")
+
+
+@dataclass(frozen=True, slots=True)
+class NodeFaults:
+    """The faults a node is born with.
+
+    Attributes:
+        cut: directed links of this node over which no byte may pass.
+        free_bytes: how much its storage still takes before ENOSPC; None: no limit.
+        wall_offset_ms: its wall clock minus true time.
+    """
+
+    cut: tuple[Link, ...] = ()
+    free_bytes: int | None = None
+    wall_offset_ms: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """Everything one node of the built-in cluster needs to start.
+
+    Attributes:
+        listener: where it speaks Kafka; also the local address it connects from, by which peers know it.
+        control: where it answers the harness's control channel; never subject to link faults.
+        controller: the controller's ``listener``.
+        names: which link end each address of the cluster is (``{"127.3.4.10": "0"}``); others are clients.
+        incarnation: how often this node had been started before.
+        parent_pid: the process whose death this node must not survive; 0: none.
+    """
+
+    node_id: NodeId
+    cluster_id: str
+    listener: Address
+    control: Address
+    controller: Address
+    names: dict[str, str]
+    data_dir: str
+    timeline: str
+    incarnation: int
+    parent_pid: int
+    knobs: Knobs
+    settings: Settings = field(default_factory=Settings)
+    faults: NodeFaults = field(default_factory=NodeFaults)
+
+    def write(self, path: Path) -> None:
+        """Write the JSON file that :meth:`read` understands."""
+        path.write_text(json.dumps(asdict(self), indent=1))
+
+    @classmethod
+    def read(cls, path: Path) -> NodeConfig:
+        """The configuration in the JSON file ``path``."""
+        raw = json.loads(path.read_text())
+        faults = raw["faults"]
+        return cls(
+            **{
+                **raw,
+                **{name: (raw[name][0], raw[name][1]) for name in ("listener", "control", "controller")},
+                "knobs": Knobs(**raw["knobs"]),
+                "settings": Settings(**raw["settings"]),
+                "faults": NodeFaults(**{**faults, "cut": tuple(Link(*link) for link in faults["cut"])}),
+            }
+        )

@@ -1,0 +1,207 @@
+"""A cluster of real processes for the tests of this package, and a voice on its control channels."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from harness.broker.settings import NodeConfig, NodeFaults, Settings
+from harness.model import CONTROLLER_ID, NodeId
+from harness.replication.knobs import CURRENT_GENERATION, generation
+
+
+def claim_network() -> tuple[str, socket.socket]:
+    """A ``127.a.b`` that no other cluster has, and the socket that keeps it ours."""
+    for _ in range(64):
+        prefix = f"127.{random.SystemRandom().randrange(1, 255)}.{random.SystemRandom().randrange(255)}"
+        claim = socket.socket()
+        try:
+            claim.bind((f"{prefix}.1", 9092))
+        except OSError:
+            claim.close()
+            continue
+        claim.listen(1)
+        return prefix, claim
+    raise AssertionError("no free network 127.a.b.0/24")
+
+
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 15.0) -> Any:
+    deadline = time.monotonic() + timeout_s
+    while not (result := condition()):
+        assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
+        time.sleep(0.01)
+    return result
+
+
+class Cluster:
+    def __init__(self, directory: Path, brokers: int = 3, knobs: str = CURRENT_GENERATION, **settings: Any) -> None:
+        prefix, self._claim = claim_network()
+        self.ids = [NodeId(broker) for broker in range(brokers)]
+        self.ips: dict[int, str] = {broker: f"{prefix}.{10 + broker}" for broker in self.ids}
+        self.ips[CONTROLLER_ID] = f"{prefix}.100"
+        names = {ip: "controller" if node == CONTROLLER_ID else str(node) for node, ip in self.ips.items()}
+        self.directory = directory
+        self.processes: dict[NodeId, subprocess.Popen[bytes]] = {}
+        defaults = {
+            "min_insync_replicas": min(2, brokers),
+            "default_replication_factor": brokers,
+            "replica_fetch_wait_max_ms": 100,
+        }
+        self.configs = {
+            NodeId(node): NodeConfig(
+                node_id=NodeId(node),
+                cluster_id=prefix,
+                listener=(ip, self._port(node)),
+                control=(ip, 9094),
+                controller=(self.ips[CONTROLLER_ID], 9093),
+                names=names,
+                data_dir=str(directory / f"data-{node}"),
+                timeline=str(directory / f"timeline-{node}.jsonl"),
+                incarnation=-1,
+                parent_pid=os.getpid(),
+                knobs=generation(knobs),
+                settings=Settings(**(defaults | settings)),
+            )
+            for node, ip in self.ips.items()
+        }  # fmt: skip
+
+    @staticmethod
+    def _port(node: int) -> int:
+        return 9093 if node == CONTROLLER_ID else 9092
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{self.ips[broker]}:9092" for broker in self.ids)
+
+    def start(self) -> Cluster:
+        for node in self.configs:
+            self.spawn(node)
+        self.wait_for_sessions()
+        return self
+
+    def wait_for_sessions(self) -> None:
+        wait_until(
+            lambda: (
+                all(self.status(broker).get("registered") for broker in self.ids)
+                and [one["live"] for one in self.status(CONTROLLER_ID)["brokers"]] == [True] * len(self.ids)
+            ),
+            "all brokers to register",
+        )
+
+    def spawn(self, node: int, faults: NodeFaults | None = None) -> subprocess.Popen[bytes]:
+        node = NodeId(node)
+        config = self.configs[node]
+        config = replace(config, incarnation=config.incarnation + 1, faults=faults or NodeFaults())
+        self.configs[node] = config
+        path = self.directory / f"node-{node}.json"
+        config.write(path)
+        module = "harness.broker.controller" if node == CONTROLLER_ID else "harness.broker"
+        with (self.directory / f"node-{node}.log").open("ab") as log:
+            self.processes[node] = subprocess.Popen([sys.executable, "-m", module, str(path)], stderr=log)
+        return self.processes[node]
+
+    def kill(self, node: int, with_signal: signal.Signals = signal.SIGKILL) -> int:
+        process = self.processes[NodeId(node)]
+        process.send_signal(with_signal)
+        return process.wait(10)
+
+    def stop(self) -> None:
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait(10)
+        self._claim.close()
+
+    def ask(self, of: int, **request: Any) -> dict[str, Any]:
+        with socket.create_connection(self.configs[NodeId(of)].control, timeout=5) as connection:
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            with connection.makefile() as lines:
+                answer: dict[str, Any] = json.loads(lines.readline())
+                return answer
+
+    def status(self, node: int) -> dict[str, Any]:
+        try:
+            return self.ask(node, op="status")
+        except OSError:
+            return {"replicas": [], "partitions": [], "brokers": []}
+
+    def replica(self, node: int, topic: str, partition: int = 0) -> dict[str, Any]:
+        for replica in self.status(node)["replicas"]:
+            if (replica["topic"], replica["partition"]) == (topic, partition):
+                found: dict[str, Any] = replica
+                return found
+        return {}
+
+    def partition(self, topic: str, partition: int = 0) -> dict[str, Any]:
+        for state in self.status(CONTROLLER_ID)["partitions"]:
+            if (state["topic"], state["partition"]) == (topic, partition):
+                found: dict[str, Any] = state
+                return found
+        return {}
+
+    def log(self, node: int) -> str:
+        return (self.directory / f"node-{node}.log").read_text()
+
+    def timeline(self, node: int) -> list[dict[str, Any]]:
+        return [json.loads(line) for line in Path(self.configs[NodeId(node)].timeline).read_text().splitlines()]
+
+    def create_topic(self, topic: str, assignment: Sequence[Sequence[int]] = ((0, 1, 2),)) -> None:
+        from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        new = NewTopic(topic, num_partitions=len(assignment), replica_assignment=[list(one) for one in assignment])
+        admin.create_topics([new], request_timeout=10)[topic].result(10)
+        for number, replicas in enumerate(assignment):
+            self._wait_for_replicas(topic, number, replicas)
+
+    def _wait_for_replicas(self, topic: str, partition: int, replicas: Sequence[int]) -> None:
+        """Until every replica follows the preferred leader, and the leader has heard from all of them."""
+
+        def settled() -> bool:
+            views = [self.replica(broker, topic, partition) for broker in replicas]
+            heard = views[0].get("remote_log_end_offsets", {})
+            return all(view.get("leader") == replicas[0] for view in views) and min(heard.values(), default=0) >= 0
+
+        wait_until(settled, f"the replicas of {topic}-{partition}")
+
+    def produce(
+        self, topic: str, values: Sequence[bytes], partition: int = 0, config: dict[str, Any] | None = None
+    ) -> list[Any]:
+        """Produce and return, per value, its offset or its error."""
+        from confluent_kafka import Producer
+
+        outcomes: list[Any] = [None] * len(values)
+        settings = {"bootstrap.servers": self.bootstrap, "acks": "all", "linger.ms": 0, "message.timeout.ms": 10_000}
+        producer = Producer(settings | (config or {}))
+        for number, value in enumerate(values):
+
+            def delivered(error: Any, message: Any, number: int = number) -> None:
+                outcomes[number] = message.offset() if error is None else error
+
+            producer.produce(topic, value, partition=partition, on_delivery=delivered)
+        producer.flush(15)
+        return outcomes
+
+    def consume(self, topic: str, count: int, partition: int = 0, offset: int = 0) -> list[bytes]:
+        from confluent_kafka import Consumer, TopicPartition
+
+        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "none", "enable.auto.commit": False})
+        consumer.assign([TopicPartition(topic, partition, offset)])
+        values: list[bytes] = []
+        deadline = time.monotonic() + 10
+        while len(values) < count and time.monotonic() < deadline:
+            message = consumer.poll(0.2)
+            if message is not None and message.error() is None:
+                values.append(message.value() or b"")
+        consumer.close()
+        return values

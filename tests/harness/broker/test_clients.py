@@ -1,0 +1,67 @@
+"""Real clients, unchanged, against real processes."""
+
+import shutil
+import subprocess
+import uuid
+
+import pytest
+
+from tests.harness.broker.cluster import Cluster
+
+needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
+
+
+@pytest.fixture
+def topic(cluster: Cluster) -> str:
+    """Two empty partitions with different leaders."""
+    name = f"c-{uuid.uuid4().hex[:8]}"
+    cluster.create_topic(name, [[0, 1, 2], [1, 2, 0]])
+    return name
+
+
+def kcat(cluster: Cluster, *arguments: str, text: str = "") -> str:
+    command = ("kcat", "-b", cluster.bootstrap, *arguments)
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=False)
+    assert ran.returncode == 0, ran.stderr
+    return ran.stdout
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_confluent_kafka_reads_what_it_wrote(cluster: Cluster, topic: str, codec: str) -> None:
+    values = [b"%d-%s" % (number, b"x" * 200) for number in range(300)]
+    offsets = cluster.produce(topic, values, config={"compression.type": codec, "linger.ms": 5})
+    assert offsets == list(range(300))
+    assert cluster.consume(topic, 300) == values
+    assert cluster.consume(topic, 10, offset=290) == values[290:]
+
+
+def test_an_idempotent_producer_is_served(cluster: Cluster, topic: str) -> None:
+    assert cluster.produce(topic, [b"a"] * 20, partition=1, config={"enable.idempotence": True}) == list(range(20))
+
+
+def test_a_consumer_group_is_refused_and_nothing_breaks(cluster: Cluster, topic: str) -> None:
+    from confluent_kafka import Consumer
+
+    consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "session.timeout.ms": 6000})
+    consumer.subscribe([topic])
+    assert consumer.poll(0.5) is None
+    consumer.close()
+    assert cluster.produce(topic, [b"a"]) == [0]
+
+
+def test_acknowledged_with_all_means_that_every_replica_has_it(cluster: Cluster, topic: str) -> None:
+    for number in range(20):
+        assert cluster.produce(topic, [b"a"]) == [number]
+        ends = [cluster.replica(broker, topic)["log_end_offset"] for broker in cluster.ids]
+        assert min(ends) == number + 1
+
+
+@needs_kcat
+def test_kcat_lists_produces_and_consumes(cluster: Cluster, topic: str) -> None:
+    listed = kcat(cluster, "-L")
+    assert f'topic "{topic}" with 2 partitions:' in listed
+    assert "partition 1, leader 1, replicas: 1,2,0, isrs: 1,2,0" in listed
+    lines = "".join(f"line {number}\n" for number in range(50))
+    kcat(cluster, "-P", "-t", topic, "-p", "1", "-X", "acks=all", "-z", "gzip", text=lines)
+    assert kcat(cluster, "-C", "-t", topic, "-p", "1", "-o", "beginning", "-e", "-q") == lines
+    assert kcat(cluster, "-Q", "-t", f"{topic}:1:-1") == f"{topic} [1] offset 50\n"

@@ -1,0 +1,296 @@
+import asyncio
+import socket
+import struct
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from harness.broker.network import MAX_UNSENT_BYTES, AsyncioNetwork
+from harness.broker.ports import Connection
+from harness.model import Link
+from tests.harness.broker.cluster import claim_network
+
+PREFIX, CLAIM = claim_network()
+ADDRESS = (f"{PREFIX}.10", 19092)
+OTHER = f"{PREFIX}.11"
+NAMES = {ADDRESS[0]: "0", OTHER: "1"}
+
+
+@pytest.fixture(autouse=True, scope="module")
+def claimed() -> Iterator[None]:
+    with CLAIM:
+        yield
+
+
+class Echo:
+    """Keeps what it receives; echoes it when told to."""
+
+    def __init__(self, connection: Connection, *, echo: bool = False) -> None:
+        self.connection = connection
+        self.frames: list[bytes] = []
+        self.lost = 0
+        self.echo = echo
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.frames.append(bytes(frame))
+        if self.echo:
+            self.connection.send([b"re:", bytes(frame)])
+
+    def on_lost(self) -> None:
+        self.lost += 1
+
+
+class Pair:
+    """Node 0 that listens, node 1 that connects to it."""
+
+    def __init__(self) -> None:
+        self.server = AsyncioNetwork("0", ADDRESS[0], NAMES)
+        self.client = AsyncioNetwork("1", OTHER, NAMES)
+        self.accepted: list[Echo] = []
+        self.opened: list[Echo] = []
+        self.failures = 0
+        self.server.listen(ADDRESS, self.accept)
+
+    def accept(self, connection: Connection) -> Echo:
+        self.accepted.append(Echo(connection, echo=True))
+        return self.accepted[-1]
+
+    def open(self, connection: Connection) -> Echo:
+        self.opened.append(Echo(connection))
+        return self.opened[-1]
+
+    def fail(self) -> None:
+        self.failures += 1
+
+    async def connect(self) -> Echo:
+        count = len(self.opened)
+        self.client.connect(ADDRESS, "0", self.open, self.fail)
+        await until(lambda: len(self.opened) > count)
+        return self.opened[-1]
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    async with asyncio.timeout(5):
+        while not condition():  # noqa: ASYNC110 (what is waited for has no event)
+            await asyncio.sleep(0.002)
+
+
+async def settle() -> None:
+    """Give bytes that should not arrive every chance to arrive."""
+    await asyncio.sleep(0.05)
+
+
+@asynccontextmanager
+async def pair() -> AsyncIterator[Pair]:
+    nodes = Pair()
+    await asyncio.sleep(0)
+    try:
+        yield nodes
+    finally:
+        await nodes.client.close()
+        await nodes.server.close()
+        await asyncio.sleep(0.01)
+
+
+def run(story: Callable[[Pair], Awaitable[None]]) -> None:
+    async def live() -> None:
+        async with pair() as nodes:
+            await story(nodes)
+
+    asyncio.run(live())
+
+
+def test_frames_arrive_whole_and_in_order_whatever_their_size() -> None:
+    async def story(nodes: Pair) -> None:
+        sizes = [1, 5, 70_000, 3, 2_500_000, 65_532, 65_536, 2]
+        end = await nodes.connect()
+        for number, size in enumerate(sizes):
+            end.connection.send([bytes([number]) * size])
+        await until(lambda: len(end.frames) == len(sizes))
+        assert nodes.accepted[0].frames == [bytes([number]) * size for number, size in enumerate(sizes)]
+        assert [len(frame) - 3 for frame in end.frames] == sizes
+
+    run(story)
+
+
+def test_peers_are_known_by_the_address_they_call_from() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        assert (end.connection.peer, nodes.accepted[0].connection.peer) == ("0", "1")
+        with socket.create_connection(ADDRESS):
+            await until(lambda: len(nodes.accepted) == 2)
+            assert nodes.accepted[1].connection.peer == "clients"
+
+    run(story)
+
+
+def test_a_refused_connection_is_reported_once() -> None:
+    async def story(nodes: Pair) -> None:
+        nodes.client.connect((ADDRESS[0], 1), "0", nodes.open, nodes.fail)
+        await until(lambda: nodes.failures == 1)
+        assert not nodes.opened
+
+    run(story)
+
+
+def test_bytes_over_a_cut_link_wait_and_arrive_in_order_after_mending() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        nodes.server.cut([Link("1", "0")])
+        for text in (b"a", b"b", b"c"):
+            end.connection.send([text])
+        await settle()
+        assert nodes.accepted[0].frames == []
+        assert nodes.server.held_bytes() == {"1->0": 15}
+        nodes.server.cut([])
+        await until(lambda: len(end.frames) == 3)
+        assert nodes.accepted[0].frames == [b"a", b"b", b"c"]
+        assert nodes.server.held_bytes() == {}
+
+    run(story)
+
+
+def test_cutting_the_answers_lets_requests_through() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        nodes.client.cut([Link("0", "1")])
+        end.connection.send([b"a"])
+        await until(lambda: nodes.accepted[0].frames == [b"a"])
+        await settle()
+        assert end.frames == []
+        nodes.client.cut([])
+        await until(lambda: end.frames == [b"re:a"])
+
+    run(story)
+
+
+def test_a_connection_made_over_a_cut_link_delivers_nothing() -> None:
+    async def story(nodes: Pair) -> None:
+        nodes.server.cut([Link("1", "0")])
+        end = await nodes.connect()
+        end.connection.send([b"a"])
+        await settle()
+        assert [echo.frames for echo in nodes.accepted] == [[]]
+        nodes.server.cut([])
+        await until(lambda: end.frames == [b"re:a"])
+
+    run(story)
+
+
+def test_a_connection_closed_behind_a_cut_link_is_noticed_after_its_bytes_have_arrived() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        nodes.server.cut([Link("1", "0")])
+        end.connection.send([b"a"])
+        end.connection.close()
+        await settle()
+        assert (nodes.accepted[0].frames, nodes.accepted[0].lost) == ([], 0)
+        nodes.server.cut([])
+        await until(lambda: nodes.accepted[0].lost == 1)
+        assert nodes.accepted[0].frames == [b"a"]
+
+    run(story)
+
+
+def test_answers_to_a_cut_off_client_are_withheld_and_sent_in_order_after_mending() -> None:
+    async def story(nodes: Pair) -> None:
+        reader, writer = await asyncio.open_connection(*ADDRESS)
+        nodes.server.cut([Link("0", "clients")])
+        for text in (b"a", b"b"):
+            writer.write(struct.pack(">i", 1) + text)
+        await until(lambda: bool(nodes.accepted) and len(nodes.accepted[0].frames) == 2)
+        await settle()
+        assert nodes.server.held_bytes() == {"0->clients": 16}
+        nodes.server.cut([])
+        assert await reader.readexactly(16) == b"\0\0\0\4re:a\0\0\0\4re:b"
+        writer.close()
+
+    run(story)
+
+
+def test_a_node_does_not_hang_up_on_a_client_over_a_cut_link() -> None:
+    async def story(nodes: Pair) -> None:
+        reader, writer = await asyncio.open_connection(*ADDRESS)
+        await until(lambda: bool(nodes.accepted))
+        nodes.server.cut([Link("0", "clients")])
+        nodes.accepted[0].connection.send([b"bye"])
+        nodes.accepted[0].connection.close()
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.05):
+                await reader.read(1)
+        nodes.server.cut([])
+        assert await reader.read() == b"\0\0\0\3bye"
+        writer.close()
+
+    run(story)
+
+
+def test_an_announced_frame_of_two_gigabytes_costs_the_peer_its_connection() -> None:
+    async def story(nodes: Pair) -> None:
+        for prefix in (b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff", b"\0\0\0\0"):
+            reader, writer = await asyncio.open_connection(*ADDRESS)
+            writer.write(prefix + b"x" * 100)
+            assert await reader.read() == b""
+            writer.close()
+        assert (await nodes.connect()).lost == 0
+
+    run(story)
+
+
+def test_a_peer_that_does_not_read_its_answers_is_not_read_from_either() -> None:
+    async def story(nodes: Pair) -> None:
+        reader, writer = await asyncio.open_connection(*ADDRESS)
+        sent = 3 * MAX_UNSENT_BYTES // 1_000_000
+        for _ in range(sent):
+            writer.write(struct.pack(">i", 1_000_000) + bytes(1_000_000))
+        await settle()
+        await until(lambda: bool(nodes.accepted))
+        unsent = nodes.accepted[0].connection.outbound_bytes()  # type: ignore[attr-defined]
+        assert unsent <= MAX_UNSENT_BYTES + 1_000_007
+        assert len(nodes.accepted[0].frames) < sent
+        for _ in range(sent):
+            assert len(await reader.readexactly(1_000_007)) == 1_000_007
+        assert len(nodes.accepted[0].frames) == sent
+        writer.close()
+
+    run(story)
+
+
+def test_a_paused_connection_delivers_nothing_until_it_is_resumed() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        end.connection.send([b"a"])
+        await until(lambda: len(nodes.accepted[0].frames) == 1)
+        nodes.accepted[0].connection.pause()
+        end.connection.send([b"b"])
+        await settle()
+        assert nodes.accepted[0].frames == [b"a"]
+        nodes.accepted[0].connection.resume()
+        await until(lambda: nodes.accepted[0].frames == [b"a", b"b"])
+
+    run(story)
+
+
+def test_sending_on_a_lost_connection_does_nothing() -> None:
+    async def story(nodes: Pair) -> None:
+        end = await nodes.connect()
+        await until(lambda: bool(nodes.accepted))
+        nodes.accepted[0].connection.close()
+        await until(lambda: end.lost == 1)
+        end.connection.send([b"a"])
+        end.connection.close()
+        await settle()
+        assert end.lost == 1
+
+    run(story)
+
+
+def test_a_cancelled_timer_does_not_run() -> None:
+    async def story(nodes: Pair) -> None:
+        ran: list[str] = []
+        nodes.server.call_later(0.005, lambda: ran.append("cancelled")).cancel()
+        nodes.server.call_later(0.01, lambda: ran.append("kept"))
+        await until(lambda: ran == ["kept"])
+
+    run(story)

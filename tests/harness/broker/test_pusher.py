@@ -1,0 +1,133 @@
+"""What the controller owes a broker that does not hear, or does not obey."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import cast
+
+import pytest
+
+from harness.broker.pusher import Pusher
+from harness.broker.session import Request, Sessions
+from harness.model import CONTROLLER, NodeId, TopicPartition
+from harness.replication.cluster_state import BrokerRecord
+from harness.replication.controller_messages import PartitionState, SendMetadata
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    LeaderAndIsrPartitionError,
+    LeaderAndIsrRequest,
+    LeaderAndIsrResponse,
+    UpdateMetadataResponse,
+)
+from tests.harness.broker.fakes import FakeNetwork, World
+
+BROKER = NodeId(1)
+ADDRESS = ("10.0.0.1", 9092)
+ONE, TWO = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+class Script:
+    """A broker that answers as told, and with no error when told nothing."""
+
+    def __init__(self) -> None:
+        self.world = World()
+        self.answers: deque[LeaderAndIsrResponse] = deque()
+        self.heard: list[list[tuple[int, int]]] = []
+        self.metadata_answers: deque[int] = deque()
+        self.metadata_heard = 0
+        handlers = {ApiKey.LEADER_AND_ISR: self._states, ApiKey.UPDATE_METADATA: self._metadata}
+        FakeNetwork(self.world, "1").listen(ADDRESS, Sessions(handlers).accept)
+        record = BrokerRecord(BROKER, "life", 5, *ADDRESS, live=True)
+        self.pusher = Pusher(FakeNetwork(self.world, CONTROLLER), record, 1.5, list)
+
+    def _states(self, request: Request) -> None:
+        body = cast("LeaderAndIsrRequest", request.body)
+        assert body.broker_epoch == 5
+        states = [state for topic in body.topic_states for state in topic.partition_states]
+        self.heard.append([(state.partition_index, state.leader_epoch) for state in states])
+        request.answer(self.answers.popleft() if self.answers else LeaderAndIsrResponse())
+
+    def _metadata(self, request: Request) -> None:
+        self.metadata_heard += 1
+        request.answer(UpdateMetadataResponse(self.metadata_answers.popleft() if self.metadata_answers else 0))
+
+    def push(self, *names: TopicPartition, leader_epoch: int = 0) -> None:
+        replicas = (NodeId(0), BROKER)
+        self.pusher.push_states(
+            1, [PartitionState(name, BROKER, leader_epoch, 0, replicas, replicas) for name in names]
+        )
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+def test_a_state_that_was_pushed_to_a_deaf_broker_arrives_when_it_hears_again(script: Script) -> None:
+    script.world.deaf = {"1"}
+    script.push(ONE)
+    script.world.advance(2)
+    assert script.heard == []
+    script.world.deaf = set()
+    script.world.advance(2)
+    assert script.heard == [[(0, 0)]]
+
+
+def test_what_came_after_an_undelivered_state_replaces_it(script: Script) -> None:
+    script.world.deaf = {"1"}
+    script.push(ONE, TWO)
+    script.world.advance(1)
+    script.push(ONE, leader_epoch=1)
+    script.world.advance(1)
+    script.world.deaf = set()
+    script.world.advance(2)
+    assert sorted(script.heard[-1]) == [(0, 1), (1, 0)]
+    assert len(script.heard) == 1
+
+
+@pytest.mark.parametrize("error", [77, 7])
+def test_a_refused_state_is_pushed_again_after_a_pause_until_it_is_obeyed(script: Script, error: int) -> None:
+    script.answers.extend(LeaderAndIsrResponse(error) for _ in range(3))
+    script.push(ONE)
+    script.world.pump()
+    assert len(script.heard) == 1
+    script.world.advance(5)
+    assert script.heard == [[(0, 0)]] * 4
+
+
+def test_what_another_controller_s_broker_refuses_is_given_up(script: Script) -> None:
+    script.answers.append(LeaderAndIsrResponse(11))
+    script.push(ONE)
+    script.world.advance(5)
+    assert script.heard == [[(0, 0)]]
+
+
+def test_only_the_partitions_that_were_refused_are_pushed_again(script: Script) -> None:
+    errors = [LeaderAndIsrPartitionError("t", 0, 0), LeaderAndIsrPartitionError("t", 1, 7)]
+    script.answers.append(LeaderAndIsrResponse(0, errors))
+    script.push(ONE, TWO)
+    script.world.advance(5)
+    assert script.heard == [[(0, 0), (1, 0)], [(1, 0)]]
+
+
+def test_a_partition_whose_storage_failed_is_not_pushed_again(script: Script) -> None:
+    script.answers.append(LeaderAndIsrResponse(0, [LeaderAndIsrPartitionError("t", 0, 56)]))
+    script.push(ONE)
+    script.world.advance(5)
+    assert script.heard == [[(0, 0)]]
+
+
+def test_refused_metadata_is_pushed_again_and_given_up_for_another_controller(script: Script) -> None:
+    script.metadata_answers.extend([77, 77, 11])
+    script.pusher.push_metadata(SendMetadata((BROKER,), 1, (), ()))
+    script.world.advance(5)
+    assert script.metadata_heard == 3
+
+
+def test_nothing_is_owed_to_a_broker_whose_session_ended(script: Script) -> None:
+    script.answers.append(LeaderAndIsrResponse(77))
+    script.push(ONE)
+    script.world.pump()
+    script.pusher.stop()
+    script.world.advance(5)
+    assert script.heard == [[(0, 0)]]

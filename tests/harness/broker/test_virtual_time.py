@@ -1,0 +1,433 @@
+"""The same broker and controller classes, driven by a network and a clock of memory instead of a process."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.broker.broker import Broker
+from harness.broker.caller import Caller
+from harness.broker.controller_node import ControllerNode
+from harness.broker.files import Disk
+from harness.broker.partition import Partition
+from harness.broker.settings import NodeConfig, Settings
+from harness.broker.surroundings import Surroundings
+from harness.broker.timeline import Timeline
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, TopicPartition, node_name
+from harness.replication.knobs import generation
+from harness.replication.messages import FetchAnswered, ReplicaEvent
+from harness.wire import batches as wire
+from harness.wire.declaration import Message
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    LATEST_TIMESTAMP,
+    AlterPartitionPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionTopicData,
+    BrokerHeartbeatRequest,
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    MetadataRequest,
+    MetadataRequestTopic,
+)
+from tests.harness.broker.fakes import FakeNetwork, World
+from tests.harness.broker.raw_client import batch, fetch_request, produce_request
+
+NAMES = {f"10.0.0.{node}": node_name(NodeId(node)) for node in (0, 1, 2, CONTROLLER_ID)}
+T = TopicPartition("t", 0)
+
+
+class NodeClock:
+    """The world's time, and a wall clock that is off by ``offset_ms``."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.offset_ms = 0
+
+    def monotonic_ns(self) -> int:
+        return self._world.monotonic_ns()
+
+    def wall_ms(self) -> int:
+        return self._world.wall_ms() + self.offset_ms
+
+
+class VirtualCluster:
+    def __init__(self, directory: Path, knobs: str = "3.7", **settings: Any) -> None:
+        self.world = World()
+        self.knobs = knobs
+        self.settings = Settings(min_insync_replicas=2, default_replication_factor=3, **settings)
+        self.said: list[str] = []
+        self.directory = directory
+        self.rows: list[bytes] = []
+        self.networks: dict[int, FakeNetwork] = {}
+        self.disks: dict[int, Disk] = {}
+        self.clocks: dict[int, NodeClock] = {}
+        self.exit_codes: dict[int, int] = {}
+        self.incarnations = dict.fromkeys((0, 1, 2, CONTROLLER_ID), -1)
+        self.controller = ControllerNode(*self.surroundings(CONTROLLER_ID))
+        self.controller.start()
+        self.brokers = {broker: self.start(broker) for broker in (0, 1, 2)}
+        self.clients = FakeNetwork(self.world, CLIENTS)
+        self.world.advance(1)
+
+    def surroundings(self, node: int) -> tuple[NodeConfig, Surroundings]:
+        self.incarnations[node] += 1
+        config = NodeConfig(
+            node_id=NodeId(node), cluster_id="virtual", listener=(f"10.0.0.{node}", 9092), control=("", 0),
+            controller=(f"10.0.0.{CONTROLLER_ID}", 9092), names=NAMES, data_dir="", timeline="",
+            incarnation=self.incarnations[node], parent_pid=0, knobs=generation(self.knobs),
+            settings=self.settings,
+        )  # fmt: skip
+        self.networks[node] = network = FakeNetwork(self.world, node_name(NodeId(node)))
+        self.disks[node] = disk = Disk(self.directory / str(node))
+        self.clocks[node] = clock = NodeClock(self.world)
+        timeline = Timeline(NodeId(node), self.incarnations[node], clock, self.rows.append)
+
+        def halt(exit_code: int) -> None:
+            self.exit_codes[node] = exit_code
+            network.call_later(0.05, network.die)  # what was already sent still leaves
+
+        return config, Surroundings(network, disk, clock, timeline, self.said.append, halt)
+
+    def start(self, node: int) -> Broker:
+        broker = Broker(*self.surroundings(node))
+        broker.start()
+        return broker
+
+    def call(self, node: int, key: ApiKey, version: int, body: Message) -> list[Any]:
+        answers: list[Any] = []
+        Caller(self.clients, (f"10.0.0.{node}", 9092), str(node), "test").call(key, version, body, 30, answers.append)
+        self.world.pump()
+        return answers
+
+    def create_topic(self) -> None:
+        topic = CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [0, 1, 2])])
+        (answer,) = self.call(1, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([topic]))
+        assert answer.topics[0].error_code == 0
+        self.world.advance(1)
+
+    def produce(self, node: int, value: bytes, **fields: Any) -> list[tuple[int, int]]:
+        answers = self.call(node, ApiKey.PRODUCE, 9, produce_request("t", batch(value), **fields))
+        return [(one.error_code, one.base_offset) for a in answers for one in a.responses[0].partition_responses]
+
+
+def test_a_produce_is_acknowledged_when_the_last_follower_has_fetched_past_it(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    cluster.world.deaf = {"2"}
+    waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a")))
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 1
+    assert waiting == []
+    cluster.world.deaf = set()
+    cluster.world.pump()
+    assert waiting[0].responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_follower_s_silence_shrinks_the_isr_and_then_acknowledges(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    cluster.world.deaf = {"2"}
+    waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a"), timeout_ms=30_000))
+    cluster.world.advance(5)
+    assert cluster.brokers[0].partitions[T].replica.isr == (0, 1)
+    assert waiting[0].responses[0].partition_responses[0].error_code == 0
+
+
+def test_a_dead_leader_s_acknowledged_records_survive_it(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    assert cluster.produce(0, b"a") == [(0, 0)]
+    cluster.networks[0].die()
+    cluster.world.advance(3)
+    assert cluster.produce(1, b"b") == [(0, 1)]
+    cluster.brokers[0] = cluster.start(0)
+    cluster.world.advance(3)
+    assert cluster.brokers[1].partitions[T].replica.isr == (1, 2, 0)
+    ends = [(b.partitions[T].log.log_end_offset, b.partitions[T].replica.high_watermark) for b in
+            cluster.brokers.values()]  # fmt: skip
+    assert ends == [(2, 2)] * 3
+    logs = {(tmp_path / str(node) / "t-0" / f"{0:020d}.log").read_bytes() for node in cluster.brokers}
+    assert len(logs) == 1
+
+
+def test_an_epoch_that_cannot_be_written_down_is_not_acknowledged(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path, "0.10")
+    cluster.create_topic()
+    record = batch(b"a")
+    cluster.disks[0].free_bytes = len(record) + 4  # enough for the first batch, but not for the epoch it begins
+    (answer,) = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", record, acks=1))
+    found = answer.responses[0].partition_responses[0]
+    assert (found.error_code, found.base_offset) == (56, -1)
+    cluster.world.advance(1)
+    assert cluster.exit_codes == {0: 1}
+    assert cluster.brokers[0].partitions[T].log.log_end_offset == 1
+
+
+def test_a_broker_whose_disk_is_full_answers_every_waiting_request_with_a_storage_error(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    cluster.world.deaf = {"1", "2"}
+    waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a")))
+    fetching = cluster.call(0, ApiKey.FETCH, 12, fetch_request("t", 0, max_wait_ms=9000))
+    cluster.disks[0].free_bytes = 10
+    failed = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"b")))
+    codes = [answers[0].responses[0].partition_responses[0].error_code for answers in (waiting, failed)]
+    assert codes == [56, 56]
+    assert fetching[0].responses[0].partitions[0].error_code == 56
+    assert cluster.exit_codes == {0: 1}
+    assert cluster.brokers[0].partitions[T].log.log_end_offset == 1
+
+
+def test_an_epoch_checkpoint_that_is_garbled_or_contradicts_the_log_is_written_again(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    cluster.produce(0, b"a")
+    cluster.networks[0].die()
+    cluster.world.advance(3)
+    cluster.produce(1, b"b")
+    cluster.networks[2].die()
+    checkpoint = tmp_path / "2" / "t-0" / "leader-epoch-checkpoint"
+    for text in (
+        "garbled",
+        "0\n1\n0 0\n",
+        "0\n2\n0 0\n9 9\n",
+        "0\n3\n0 0\n1 1\n2 2\n",
+        "0\n2\n0 0\n5 1\n",
+        "0\n1\n1 0\n",
+    ):
+        checkpoint.write_text(text)
+        reopened = Broker(*cluster.surroundings(2))
+        reopened.start()
+        assert reopened.partitions[T].replica.epoch_entries == ((0, 0), (1, 1))
+        assert checkpoint.read_text() == "0\n2\n0 0\n1 1\n"
+        cluster.networks[2].die()
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_a_topic_that_is_asked_for_is_created_where_the_setting_says_so(tmp_path: Path, enabled: bool) -> None:
+    cluster = VirtualCluster(tmp_path, auto_create_topics_enable=enabled)
+    asked = MetadataRequest([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="no/name")])
+    codes = []
+    for _ in range(2):
+        (answer,) = cluster.call(0, ApiKey.METADATA, 5, asked)
+        codes.append([topic.error_code for topic in answer.topics])
+        cluster.world.advance(1)
+    assert codes == ([[5, 17], [0, 17]] if enabled else [[3, 17], [3, 17]])
+
+
+def leader_that_lost_its_log(directory: Path, knobs: str) -> VirtualCluster:
+    """Broker 0 is the last in-sync replica, loses its disk, leads on, and broker 1 returns with a longer log."""
+    cluster = VirtualCluster(directory, knobs)
+    cluster.create_topic()
+    for _ in range(3):
+        cluster.produce(0, b"a", acks=1)
+    cluster.world.advance(6)
+    for broker in (1, 2):
+        cluster.networks[broker].die()
+        cluster.world.advance(3)
+    cluster.networks[0].die()
+    for file in (directory / "0" / "t-0").iterdir():
+        file.unlink()
+    cluster.brokers[0] = cluster.start(0)
+    cluster.world.advance(3)
+    assert cluster.brokers[0].partitions[T].replica.role == "leader"
+    cluster.brokers[1] = cluster.start(1)
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 3
+    cluster.world.advance(3)
+    return cluster
+
+
+def test_a_follower_that_is_ahead_of_its_leader_is_truncated(tmp_path: Path) -> None:
+    cluster = leader_that_lost_its_log(tmp_path, "3.7")
+    follower = cluster.brokers[1].partitions[T]
+    assert (follower.log.log_end_offset, follower.replica.role) == (0, "follower")
+    assert cluster.exit_codes == {}
+
+
+def test_in_generation_0_10_a_follower_that_is_ahead_of_its_leader_exits(tmp_path: Path) -> None:
+    cluster = leader_that_lost_its_log(tmp_path, "0.10")
+    assert cluster.exit_codes == {1: 1}
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 3
+    assert any(line.startswith("Halting: log truncation from 3 to the leader's 0") for line in cluster.said)
+
+
+def test_two_runs_of_the_same_story_leave_the_same_timeline(tmp_path: Path) -> None:
+    def story(directory: Path) -> list[bytes]:
+        cluster = VirtualCluster(directory)
+        cluster.create_topic()
+        for number in range(10):
+            cluster.produce(0, b"%d" % number)
+        cluster.networks[0].die()
+        cluster.world.advance(3)
+        cluster.produce(1, b"last")
+        cluster.brokers[0] = cluster.start(0)
+        cluster.world.advance(3)
+        return cluster.rows
+
+    first, second = story(tmp_path / "first"), story(tmp_path / "second")
+    assert first == second
+    assert len(first) > 50
+
+
+def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    broker = cluster.brokers[0]
+    current = broker._controller_session
+    assert broker.refusal_of_controller(current - 1, 1, -1) == 11
+    assert broker.refusal_of_controller(current, 0, -1) == 11
+    assert broker.refusal_of_controller(current, 1, 0) == 77
+    assert broker.refusal_of_controller(current, 1, broker.controller.broker_epoch) == 0
+
+
+def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    assert cluster.produce(0, b"a") == [(0, 0)]
+    cluster.networks[0].die()
+    cluster.networks[CONTROLLER_ID].die()
+    cluster.brokers[0] = cluster.start(0)
+    cluster.controller = ControllerNode(*cluster.surroundings(CONTROLLER_ID))
+    cluster.controller.start()
+    cluster.world.advance(0.4)
+    replica = cluster.brokers[0].partitions[T].replica
+    assert not cluster.brokers[0].controller.registered
+    assert (replica.role, replica.leader_epoch) == ("follower", -1)
+    assert cluster.produce(0, b"too early") == [(6, -1)]
+    cluster.world.advance(5)
+    assert cluster.brokers[1].partitions[T].replica.isr == (1, 2, 0)
+    assert (replica.role, replica.leader_epoch) == ("follower", 1)
+
+
+def test_a_follower_whose_log_ends_within_its_leader_s_batch_backs_off_and_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    three = wire.build([b"a", b"b", b"c"])
+    assert cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", three))[0].responses[0].partition_responses
+    cluster.networks[2].die()
+    for file in (tmp_path / "2" / "t-0").iterdir():
+        file.unlink()
+    (tmp_path / "2" / "t-0" / f"{0:020d}.log").write_bytes(wire.build([b"a"], leader_epoch=0))
+    answers: list[float] = []
+    handle = Partition.handle
+
+    def count(partition: Partition, event: ReplicaEvent) -> None:
+        if isinstance(event, FetchAnswered) and event.spans:
+            answers.append(cluster.world.now_s)
+            assert len(answers) < 100, "the follower spins"
+        handle(partition, event)
+
+    monkeypatch.setattr(Partition, "handle", count)
+    cluster.brokers[2] = cluster.start(2)
+    cluster.world.advance(3)
+    backoff_s = cluster.settings.replica_fetch_backoff_ms / 1000
+    assert len(answers) > 3
+    assert all(later - earlier > 0.99 * backoff_s for earlier, later in pairwise(answers))
+    assert sum(line.startswith("Out of order offsets: t-0 ends at 1") for line in cluster.said) == 1
+    assert cluster.brokers[2].partitions[T].log.log_end_offset == 1
+
+
+def test_a_leader_s_clock_that_steps_forward_drops_the_follower_that_is_behind_until_its_next_fetches(
+    tmp_path: Path,
+) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    leader = cluster.brokers[0].partitions[T].replica
+    cluster.world.deaf = {"2"}
+    assert cluster.produce(0, b"a", acks=1) == [(0, 0)]
+    cluster.world.advance(0.3)
+    assert list(leader.isr) == [0, 1, 2]
+    cluster.clocks[0].offset_ms = 3_600_000
+    cluster.world.advance(0.3)
+    assert list(leader.isr) == [0, 1]
+    cluster.world.deaf = set()
+    cluster.world.advance(1)
+    assert list(leader.isr) == [0, 1, 2]
+    assert cluster.controller.core.live_brokers == (0, 1, 2)
+
+
+def test_after_its_clock_stepped_back_a_leader_drops_nobody_for_lagging_and_timeouts_still_run(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path, broker_session_timeout_ms=60_000)
+    cluster.create_topic()
+    cluster.clocks[0].offset_ms = -3_600_000
+    cluster.world.deaf = {"2"}
+    waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a"), timeout_ms=20_000))
+    cluster.world.advance(21)
+    assert cluster.brokers[0].partitions[T].replica.isr == (0, 1, 2)
+    assert waiting[0].responses[0].partition_responses[0].error_code == 7
+
+
+def test_a_wrong_epoch_checkpoint_that_cannot_be_written_again_is_a_storage_failure(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    cluster.produce(0, b"a")
+    cluster.networks[2].die()
+    (tmp_path / "2" / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n9 9\n")
+    broker = Broker(*cluster.surroundings(2))
+    cluster.disks[2].free_bytes = 0
+    broker.start()
+    assert cluster.exit_codes == {2: 1}
+    assert T not in broker.partitions
+
+
+@pytest.mark.parametrize(
+    ("knobs", "version", "early"), [("3.7", 5, (78, -1)), ("3.7", 4, (5, -1)), ("0.10", 5, (0, 2))]
+)
+def test_a_new_leader_tells_consumers_no_end_before_its_watermark_has_reached_its_epoch(
+    tmp_path: Path, knobs: str, version: int, early: tuple[int, int]
+) -> None:
+    cluster = VirtualCluster(tmp_path, knobs)
+    cluster.create_topic()
+    for _ in range(3):
+        cluster.produce(0, b"a")
+
+    def latest(node: int) -> tuple[int, int]:
+        asked = ListOffsetsTopic("t", [ListOffsetsPartition(0, -1, LATEST_TIMESTAMP)])
+        (answer,) = cluster.call(node, ApiKey.LIST_OFFSETS, version, ListOffsetsRequest(-1, topics=[asked]))
+        found = answer.topics[0].partitions[0]
+        return found.error_code, found.offset
+
+    assert latest(0) == (0, 3)
+    assert cluster.brokers[1].partitions[T].replica.high_watermark == 2
+    cluster.networks[0].die()
+    cluster.world.advance(1.3)
+    cluster.world.deaf = {"2"}
+    cluster.world.advance(0.4)
+    assert cluster.brokers[1].partitions[T].replica.role == "leader"
+    assert latest(1) == early
+    cluster.world.deaf = set()
+    cluster.world.advance(1)
+    assert latest(1) == (0, 3)
+
+
+def test_an_isr_proposal_from_a_connection_that_its_broker_has_replaced_is_refused(tmp_path: Path) -> None:
+    cluster = VirtualCluster(tmp_path)
+    cluster.create_topic()
+    epoch = cluster.brokers[0].controller.broker_epoch
+    peer = FakeNetwork(cluster.world, "0")
+    controller = (f"10.0.0.{CONTROLLER_ID}", 9092)
+    old, new = (Caller(peer, controller, CONTROLLER, "test") for _ in range(2))
+
+    def ask(caller: Caller, key: ApiKey, body: Message) -> Any:
+        answers: list[Any] = []
+        caller.call(key, 0, body, 30, answers.append)
+        cluster.world.pump()
+        return answers[0]
+
+    change = AlterPartitionPartitionData(0, 0, [0, 1], 0)
+    proposal = AlterPartitionRequest(0, epoch, [AlterPartitionTopicData("t", [change])])
+    for caller in (old, new):
+        assert ask(caller, ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest(0, epoch)).error_code == 0
+    assert ask(old, ApiKey.ALTER_PARTITION, proposal).error_code == 77
+    assert list(cluster.controller.core.partitions[0].isr) == [0, 1, 2]
+    assert ask(new, ApiKey.ALTER_PARTITION, proposal).topics[0].partitions[0].error_code == 0
+    assert list(cluster.controller.core.partitions[0].isr) == [0, 1]
