@@ -1,0 +1,62 @@
+"""The tables of :mod:`harness.history.schema` as Arrow schemas, and whole Parquet files of them.
+
+A file appears under its name only when it is complete: it is written beside it and renamed. Whatever carries a
+table's name is therefore whole, however the writer ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.history.schema import ColumnType, Table
+
+_TYPES: Mapping[ColumnType, pa.DataType] = {
+    "string": pa.string(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "bool": pa.bool_(),
+    "list<int32>": pa.list_(pa.int32()),
+    "list<string>": pa.list_(pa.string()),
+}
+
+
+def arrow_schema(table: Table) -> pa.Schema:
+    """The Arrow schema of ``table``: the same columns, order and nullability."""
+    return pa.schema([pa.field(c.name, _TYPES[c.type], nullable=c.nullable) for c in table.columns])
+
+
+def write_rows(table: Table, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write ``rows`` as the whole Parquet file ``path``.
+
+    Args:
+        table: what the rows are; a column that a row lacks is null.
+        path: its directory must exist; an older file of this name is replaced.
+        rows: one mapping per row.
+
+    Raises:
+        AssertionError: a row has a column that the table lacks, or lacks one that must not be null.
+    """
+    names = [c.name for c in table.columns]
+    strange = {key for row in rows for key in row}.difference(names)
+    assert not strange, f"table {table.name} has no column {', '.join(sorted(strange))}"
+    write_columns(table, path, [[row.get(name) for row in rows] for name in names])
+
+
+def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) -> None:
+    """Write one list of values per column of ``table``, in its order, as the whole Parquet file ``path``.
+
+    Raises:
+        AssertionError: a column that must not be null holds None.
+    """
+    for column, values in zip(table.columns, columns, strict=True):
+        assert column.nullable or None not in values, f"{table.name}.{column.name} must not be null"
+    schema = arrow_schema(table)
+    arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
+    temporary = path.with_name(f".{path.name}.partial")
+    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), temporary, write_page_checksum=True)
+    temporary.replace(path)

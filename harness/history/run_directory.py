@@ -1,0 +1,272 @@
+"""The directory of one run: ``run.json``, the tables, the brokers' logs, the verdict and the report.
+
+::
+
+    run.json                  what was run, and how far it came
+    history/part-*.parquet    what the clients did and saw
+    timeline/part-*.parquet   what the nodes say of themselves
+    replica_logs/part-*.parquet   what was on the brokers' disks at the end
+    faults.parquet            what was done to the nodes
+    broker_logs/              the nodes' own log output
+    verdict.json              what the checker says
+    report.html               for people
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, Literal, Self, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from harness.clock import Clock
+from harness.errors import EnvironmentFault, InvalidRun
+from harness.history.arrow import arrow_schema, write_rows
+from harness.history.recorder import Recorder
+from harness.history.schema import FORMAT_VERSION, TABLES, Table
+
+RunState = Literal["running", "complete", "interrupted", "abandoned"]
+"""``running`` is also what a killed run says; ``interrupted`` was stopped by the user, ``abandoned`` by an error."""
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """``run.json``: what was run, with every default resolved, so that it can be run again.
+
+    Attributes:
+        run: the run's id; the same as in every row of every table.
+        scenario: the scenario's name.
+        started_wall: when it started, ISO 8601 with offset.
+        versions: of seawall, Python, the target, the clients ... by name.
+        generation: the replication protocol's generation; empty where the target is not the built-in cluster.
+        configuration: the resolved scenario: target, settings, knobs, topics, workload, faults.
+        predictions: ``{kind, topic, partition, offset}``; a field that is missing or None matches anything.
+        guarantees: what the configuration promises:
+            ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
+        duration_s: from start to the last collected row; None while running.
+        why: one sentence on why the run is not ``complete``; empty when it is.
+        format: the version of the tables (``schema.FORMAT_VERSION``).
+    """
+
+    run: str
+    scenario: str
+    seed: int
+    started_wall: str
+    state: RunState = "running"
+    versions: Mapping[str, str] = field(default_factory=dict)
+    generation: str = ""
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    predictions: Sequence[Mapping[str, Any]] = ()
+    guarantees: Mapping[str, Any] = field(default_factory=dict)
+    duration_s: float | None = None
+    why: str = ""
+    format: int = FORMAT_VERSION
+
+
+@dataclass(frozen=True, slots=True)
+class RunDirectory:
+    """The run directory ``path``; make one with :meth:`create` or :meth:`open`."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, path: Path, manifest: Manifest) -> Self:
+        """A new run directory.
+
+        Raises:
+            EnvironmentFault: ``path`` exists already or cannot be created.
+        """
+        try:
+            path.mkdir(parents=True)
+            for name in ("history", "timeline", "replica_logs", "broker_logs"):
+                (path / name).mkdir()
+        except OSError as error:
+            raise EnvironmentFault(f"run directory {path} cannot be created: {error.strerror}.") from error
+        directory = cls(path)
+        directory.write_manifest(manifest)
+        return directory
+
+    @classmethod
+    def open(cls, path: Path) -> Self:
+        """An existing run directory.
+
+        Raises:
+            InvalidRun: its ``run.json`` is missing, broken or of another format.
+        """
+        directory = cls(path)
+        directory.manifest()
+        return directory
+
+    # -------------------------------------------------------------------------------------------------- run.json
+
+    def manifest(self) -> Manifest:
+        """What ``run.json`` says now.
+
+        Raises:
+            InvalidRun: it is missing, broken or of another format.
+        """
+        path = self.path / "run.json"
+        document = _read_json(path)
+        if document.get("format") != FORMAT_VERSION:
+            raise InvalidRun(
+                f"{path}: format {document.get('format')!r} is not this version's {FORMAT_VERSION}.",
+                "Check it with the version of seawall that recorded it.",
+            )
+        known = {f.name for f in fields(Manifest)}
+        try:
+            manifest = Manifest(**{key: value for key, value in document.items() if key in known})
+        except TypeError as error:
+            raise InvalidRun(f"{path} is incomplete: {error}.") from error
+        if manifest.state not in get_args(RunState):
+            raise InvalidRun(f"{path}: state {manifest.state!r} is none of {', '.join(get_args(RunState))}.")
+        return manifest
+
+    def write_manifest(self, manifest: Manifest) -> None:
+        """Replace ``run.json``."""
+        _write_json(self.path / "run.json", asdict(manifest))
+
+    def finish(self, state: RunState, duration_s: float, why: str = "") -> None:
+        """Write down how the run ended, and why so unless it is ``complete``."""
+        self.write_manifest(replace(self.manifest(), state=state, duration_s=duration_s, why=why))
+
+    # ---------------------------------------------------------------------------------------------------- tables
+
+    def recorder(self, clock: Clock) -> Recorder:
+        """The recorder of this run's client history; make only one."""
+        return Recorder(self.manifest().run, self.path / TABLES["history"].path, clock)
+
+    def write_table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Write the whole table ``name`` (``timeline``, ``replica_logs`` or ``faults``); replaces an older one."""
+        table = TABLES[name]
+        write_rows(table, self.path / _file_name(table), rows)
+
+    def read_table(self, name: str) -> list[dict[str, Any]]:
+        """Every row of the table ``name``, in the order of its files.
+
+        Raises:
+            InvalidRun: the table is missing, or a file of it is truncated or has other columns; names the file.
+        """
+        files = self.table_files(name)
+        return [row for path in files for row in read_file(TABLES[name], path)]
+
+    def table_files(self, name: str) -> list[Path]:
+        """The files of the table ``name``, in order; at least one.
+
+        Raises:
+            InvalidRun: there is none.
+        """
+        path = self.path / TABLES[name].path
+        files = [path] if path.is_file() else sorted(path.glob("part-*.parquet"))
+        if not files:
+            raise InvalidRun(f"{self.path / _file_name(TABLES[name])} is missing: the run did not come that far.")
+        return files
+
+    # --------------------------------------------------------------------------------------------------- results
+
+    @property
+    def broker_logs(self) -> Path:
+        """The directory of the nodes' own log output."""
+        return self.path / "broker_logs"
+
+    @property
+    def report_path(self) -> Path:
+        """The report for people."""
+        return self.path / "report.html"
+
+    @property
+    def verdict_path(self) -> Path:
+        """What the checker says; ``harness.checker.to_json`` and ``from_json`` are its codec."""
+        return self.path / "verdict.json"
+
+    def write_verdict(self, document: Mapping[str, Any]) -> None:
+        """Replace ``verdict.json``."""
+        _write_json(self.verdict_path, document)
+
+    def read_verdict(self) -> dict[str, Any] | None:
+        """``verdict.json`` as plain data; None when the run has not been checked.
+
+        Raises:
+            InvalidRun: it is broken.
+        """
+        return _read_json(self.verdict_path) if self.verdict_path.exists() else None
+
+
+def require_readable(table: Table, path: Path) -> None:
+    """Look at the footer of a Parquet file, without reading its rows.
+
+    Raises:
+        InvalidRun: the file is truncated or is not the table; names the file.
+    """
+    try:
+        schema = pq.read_schema(path)
+    except (pa.ArrowException, OSError) as error:
+        raise InvalidRun(f"{path} is truncated or no Parquet file: {_first_line(error)}.") from error
+    missing = [f.name for f in arrow_schema(table) if f.name not in schema.names or schema.field(f.name).type != f.type]
+    if missing:
+        raise InvalidRun(f"{path} lacks column {', '.join(missing)} of the table {table.name}.")
+
+
+def require_rows_of(run: str, table: Table, path: Path) -> None:
+    """Read every page of a Parquet file, a batch at a time, and see whose rows they are.
+
+    Raises:
+        InvalidRun: a page cannot be read, or a row is of another run; names the file.
+    """
+    require_readable(table, path)
+    try:
+        with pq.ParquetFile(path, page_checksum_verification=True) as file:
+            for batch in file.iter_batches(columns=[column.name for column in table.columns]):
+                batch.validate(full=True)
+                _require_run(run, batch.column("run"), path)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+
+
+def _require_run(run: str, names: pa.Array, path: Path) -> None:
+    foreign = sorted(set(names.unique().to_pylist()) - {run}, key=str)
+    if foreign:
+        raise InvalidRun(f"{path}: rows of run {foreign[0]!r} in the directory of run {run!r}.")
+
+
+def read_file(table: Table, path: Path) -> list[dict[str, Any]]:
+    """The rows of one file of ``table``.
+
+    Raises:
+        InvalidRun: the file is truncated or is not the table; names the file.
+    """
+    require_readable(table, path)
+    try:
+        rows: list[dict[str, Any]] = pq.read_table(path, schema=arrow_schema(table)).to_pylist()
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+    return rows
+
+
+def _file_name(table: Table) -> str:
+    return table.path if table.path.endswith(".parquet") else f"{table.path}/part-00000.parquet"
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text())
+    except FileNotFoundError as error:
+        raise InvalidRun(f"{path} is missing: this is not a run directory.") from error
+    except (OSError, ValueError) as error:
+        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+    if not isinstance(document, dict):
+        raise InvalidRun(f"{path} does not hold a JSON object.")
+    return document
+
+
+def _write_json(path: Path, document: Mapping[str, Any]) -> None:
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_text(json.dumps(document, indent=1) + "\n")
+    temporary.replace(path)

@@ -1,0 +1,136 @@
+"""Every table of a run directory, declared once.
+
+``docs/history.md`` explains the columns; Arrow and Spark schemas are derived from :data:`TABLES`. Times are
+``CLOCK_MONOTONIC`` nanoseconds unless the name says ``wall``. Bounds called ``end`` are exclusive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Literal
+
+FORMAT_VERSION = 1
+"""Raised whenever a column changes its meaning; a reader refuses other versions."""
+
+ColumnType = Literal["string", "int32", "int64", "bool", "list<int32>", "list<string>"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its type, whether it may be null, and what it means."""
+
+    name: str
+    type: ColumnType
+    nullable: bool
+    meaning: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table: where its Parquet files lie below the run directory, and its columns in order."""
+
+    name: str
+    path: str
+    columns: tuple[Column, ...]
+
+
+def _c(name: str, kind: ColumnType, meaning: str, *, nullable: bool = False) -> Column:
+    return Column(name, kind, nullable, meaning)
+
+
+HISTORY = Table(
+    "history",
+    "history",
+    (
+        _c("run", "string", "the run's id; with it, many runs are one table"),
+        _c("index", "int64", "gapless position in the history, from 0"),
+        _c("time_ns", "int64", "when the recorder wrote the row"),
+        _c("process", "int32", "the client process (Jepsen's :process)"),
+        _c("op", "int64", "the operation: shared by its invocation and every row of its completion"),
+        _c("type", "string", "invoke, ok, fail (proven never to have happened) or info (unknown)"),
+        _c("f", "string", "send, poll, or close (the last row of a complete history; written once)"),
+        _c("topic", "string", "null for a poll that returned nothing and for close", nullable=True),
+        _c("partition", "int32", "as topic", nullable=True),
+        _c("offset", "int64", "the record's offset where the row knows it", nullable=True),
+        _c("value", "int64", "the record's unique value", nullable=True),
+        _c("leader_epoch", "int32", "the record's leader epoch where a poll reports it", nullable=True),
+        _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True),
+        _c("error", "string", "the error's name, for fail and info", nullable=True),
+        _c("final", "bool", "whether the poll belongs to the final read"),
+        _c("intact", "bool", "of a polled record: whether payload hash, topic and partition check out", nullable=True),
+    ),
+)
+
+TIMELINE = Table(
+    "timeline",
+    "timeline",
+    (
+        _c("run", "string", "the run's id"),
+        _c("node", "int32", "who says so: a broker's id, or 100 for the controller"),
+        _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation"),
+        _c("incarnation", "int32", "how often the node had been started before"),
+        _c("time_ns", "int64", "when it happened"),
+        _c("wall_ms", "int64", "what the node's own wall clock said"),
+        _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, storage_failed, "
+           "election (controller only), isr (controller only), session (controller only), final (as collected)"),
+        _c("topic", "string", "null for rows about the node itself", nullable=True),
+        _c("partition", "int32", "as topic", nullable=True),
+        _c("role", "string", "leader, follower or offline", nullable=True),
+        _c("leader", "int32", "the leader as this node believes; -1 none", nullable=True),
+        _c("leader_epoch", "int32", "the leader epoch as this node believes", nullable=True),
+        _c("partition_epoch", "int32", "the ISR version as this node believes", nullable=True),
+        _c("high_watermark", "int64", "exclusive", nullable=True),
+        _c("log_end_offset", "int64", "exclusive", nullable=True),
+        _c("log_start_offset", "int64", "the first offset still held", nullable=True),
+        _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),
+        _c("detail", "string", "JSON: of a truncation {from_offset, to_offset, reason}; of an election "
+           "{clean, elected_from_isr, previous_leader, controller_epoch, cause}; of a session {broker, change}; "
+           "of final {source: live|disk}", nullable=True),
+    ),
+)  # fmt: skip
+
+REPLICA_LOGS = Table(
+    "replica_logs",
+    "replica_logs",
+    (
+        _c("run", "string", "the run's id"),
+        _c("node", "int32", "the broker whose log this is"),
+        _c("topic", "string", ""),
+        _c("partition", "int32", ""),
+        _c("offset", "int64", "the record's offset"),
+        _c("leader_epoch", "int32", "of the record's batch"),
+        _c(
+            "value",
+            "int64",
+            "the record's unique value; null where the record is not one of the workload's",
+            nullable=True,
+        ),
+        _c("batch_base_offset", "int64", "the first offset of the record's batch"),
+        _c("batch_crc", "int64", "the batch's CRC32C: equal iff every byte from the attributes on is equal"),
+        _c("intact", "bool", "whether the batch's bytes match its CRC32C and the record's payload its hash"),
+    ),
+)
+
+FAULTS = Table(
+    "faults",
+    "faults.parquet",
+    (
+        _c("run", "string", "the run's id"),
+        _c("fault", "string", "the fault's name in the run: cut, freeze, f003 ..."),
+        _c("kind", "string", "kill, pause, partition, disk_full, clock"),
+        _c("nodes", "list<string>", "the nodes it was aimed at"),
+        _c("parameters", "string", "JSON: the resolved parameters"),
+        _c("aimed_ns", "int64", "when its aim was taken from the cluster's observed state"),
+        _c("aim", "string", "JSON: that observed state"),
+        _c("injected_ns", "int64", "when it was injected", nullable=True),
+        _c("proven_ns", "int64", "when a probe proved that it took effect; null: never", nullable=True),
+        _c("proof", "string", "what the probe saw", nullable=True),
+        _c("healed_ns", "int64", "when it was healed", nullable=True),
+        _c("heal_proven_ns", "int64", "when a probe proved the healing; null: never", nullable=True),
+        _c("heal_proof", "string", "what that probe saw", nullable=True),
+    ),
+)
+
+TABLES: Mapping[str, Table] = MappingProxyType({t.name: t for t in (HISTORY, TIMELINE, REPLICA_LOGS, FAULTS)})

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from harness.clock import Clock, SystemClock
+from harness.history import Manifest, PolledRecord, Recorder, RunDirectory
+from harness.model import ProcessId
+
+
+class SteppingClock:
+    def __init__(self, step_ns: int = 1) -> None:
+        self.now = 0
+        self.step_ns = step_ns
+
+    def monotonic_ns(self) -> int:
+        self.now += self.step_ns
+        return self.now
+
+    def wall_ms(self) -> int:
+        raise AssertionError("the history has no wall time")
+
+
+P0 = ProcessId(0)
+
+
+@pytest.fixture
+def directory(tmp_path: Path) -> RunDirectory:
+    return RunDirectory.create(tmp_path / "run", Manifest("r1", "quiet", 7, "2025-01-01T00:00:00+00:00"))
+
+
+def recorder(directory: RunDirectory, clock: Clock | None = None, part_rows: int = 20_000) -> Recorder:
+    return Recorder("r1", directory.path / "history", clock or SteppingClock(), part_rows=part_rows)
+
+
+def test_every_completion_repeats_what_was_invoked(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_send(P0, "ledger", 2, 41, -1)
+    history.complete_send(op, "ok", offset=9)
+    history.close()
+    invoke, ok, close = directory.read_table("history")
+    assert (invoke["type"], invoke["offset"]) == ("invoke", None)
+    assert (ok["type"], ok["offset"]) == ("ok", 9)
+    for column in ("run", "process", "op", "f", "topic", "partition", "value", "acks"):
+        assert invoke[column] == ok[column]
+    assert (close["f"], close["index"]) == ("close", 2)
+
+
+def test_a_poll_leaves_one_row_per_record_and_a_bare_row_when_empty(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    first = history.invoke_poll(P0, final=False)
+    history.complete_poll(first, [PolledRecord("t", 0, 3, 7, 1, True), PolledRecord("t", 1, 0, None, None, False)])
+    second = history.invoke_poll(P0, final=True)
+    history.complete_poll(second, [])
+    history.close()
+    rows = directory.read_table("history")
+    polled = [r for r in rows if r["type"] == "ok" and r["f"] == "poll"]
+    assert [(r["op"], r["partition"], r["offset"], r["value"]) for r in polled] == [
+        (first, 0, 3, 7),
+        (first, 1, 0, None),
+        (second, None, None, None),
+    ]
+    assert [r["final"] for r in rows] == [False, False, False, True, True, False]
+
+
+def test_index_and_time_rise_together_under_many_threads(directory: RunDirectory) -> None:
+    history = recorder(directory, SystemClock(), part_rows=64)
+
+    def work(process: int) -> None:
+        for n in range(50):
+            op = history.invoke_send(ProcessId(process), "t", 0, process * 1000 + n, -1)
+            history.complete_send(op, "info", error="timeout")
+
+    threads = [threading.Thread(target=work, args=(p,)) for p in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    history.close()
+    rows = directory.read_table("history")
+    assert [r["index"] for r in rows] == list(range(401))
+    assert [r["time_ns"] for r in rows] == sorted(r["time_ns"] for r in rows)
+    assert len(directory.table_files("history")) > 3
+
+
+def test_a_killed_run_leaves_whole_parts_and_no_close_row(directory: RunDirectory) -> None:
+    history = recorder(directory, part_rows=3)
+    for value in range(4):
+        history.complete_send(history.invoke_send(P0, "t", 0, value, -1), "ok", offset=value)
+    rows = directory.read_table("history")
+    assert [r["index"] for r in rows] == list(range(len(rows)))
+    assert len(rows) in (6, 7, 8)
+    assert all(r["f"] == "send" for r in rows)
+
+
+def test_a_part_does_not_wait_longer_than_its_time(directory: RunDirectory) -> None:
+    history = recorder(directory, SteppingClock(step_ns=3_000_000_000))
+    history.invoke_poll(P0, final=False)
+    history.invoke_poll(P0, final=False)
+    assert not list((directory.path / "history").iterdir())
+    history.invoke_poll(P0, final=False)
+    assert len(directory.read_table("history")) == 3
+
+
+def test_closing_twice_writes_one_close_row(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    history.close()
+    history.close()
+    assert [r["f"] for r in directory.read_table("history")] == ["close"]
+
+
+def test_an_operation_completes_once(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_send(P0, "t", 0, 1, -1)
+    history.complete_send(op, "ok", offset=0)
+    with pytest.raises(AssertionError, match="already completed"):
+        history.complete_send(op, "ok", offset=0)
+
+
+def test_a_send_does_not_complete_as_a_poll(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_send(P0, "t", 0, 1, -1)
+    with pytest.raises(AssertionError, match="is a send"):
+        history.complete_poll(op, [])
+
+
+def test_nothing_is_recorded_after_close(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_send(P0, "t", 0, 1, -1)
+    history.close()
+    with pytest.raises(AssertionError, match="closed"):
+        history.complete_send(op, "ok", offset=0)
