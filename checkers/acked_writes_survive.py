@@ -1,0 +1,126 @@
+"""An acknowledged record is in the final read, where the acknowledgement said it would be.
+
+``lost-write``: a send ended ``ok`` at offset o of a partition, and the final read of that partition does not
+deliver its value at o. That covers a tail that is gone, a partition that is empty, a hole, a record that another
+one replaced, and a record that nobody ever read before it went. A send whose acknowledgement carries no offset
+(acks=0) is lost when the final read does not deliver its value anywhere in the partition.
+
+What was never read is not called lost: offsets beyond the end of the final read are judged only when it reached the
+final leader's high watermark; see ``RunRows.judged``.
+
+Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
+to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
+consumer. ``DOCUMENTED`` when retention has moved the log's start past it, or when an unclean election is recorded after
+its invocation and the configuration permits such elections.
+
+The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
+whose log end passed the offset while the send was under way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.rows import ALL, RunRows, Send, Term
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from spark_analysis.answer import Excuse, Finding
+
+KINDS = ("lost-write",)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every lost write of one run."""
+    for send in rows.sends:
+        if send.type == "ok" and rows.judged(send.where, send.offset) and not _survives(rows, send):
+            yield _lost(rows, send)
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    at = "" if finding.offset is None else f" at offset {finding.offset}"
+    acks = "all" if finding.acks == ALL else finding.acks
+    said = f"Value {finding.value} was acknowledged{at} (acks={acks}) and the final read does not deliver it there"
+    if finding.other_value is not None:
+        said += f": it delivers value {finding.other_value} instead"
+    if finding.other_offset is not None:
+        said += f"; the value is at offset {finding.other_offset}"
+    return f"{said}. It had been committed." if finding.committed else f"{said}."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The acknowledgement, who gave it, that it was committed, who was given it, and what became of it."""
+    yield from witnesses.send(finding)
+    yield from witnesses.leader(finding, finding.leader_epoch)
+    if finding.committed:
+        yield from witnesses.committed(finding, finding.leader_epoch)
+    yield from witnesses.reads(finding, finding.offset, finding.value)
+    yield from witnesses.cuts(finding)
+    yield from witnesses.fault(finding)
+    yield from witnesses.holders(finding)
+
+
+def _survives(rows: RunRows, send: Send) -> bool:
+    if send.offset is None:
+        return any(send.value in values for values in rows.final_read.get(send.where, {}).values())
+    return rows.in_final_read(send.where, send.offset, send.value)
+
+
+def _lost(rows: RunRows, send: Send) -> Finding:
+    author = _author(rows, send)
+    epoch = _epoch(rows, send, author)
+    committed = _committed(rows, send, epoch)
+    return Finding(
+        rows.run, "lost-write", *send.where,
+        offset=send.offset,
+        value=send.value,
+        leader_epoch=epoch,
+        excuse=_excuse(rows, send, committed),
+        row=send.row,
+        time_ns=send.completed_ns,
+        process=send.process,
+        acks=send.acks,
+        node=author.node if author else None,
+        other_offset=_elsewhere(rows, send),
+        other_value=None if send.offset is None else rows.replacement(send.where, send.offset),
+        committed=committed,
+    )  # fmt: skip
+
+
+def _author(rows: RunRows, send: Send) -> Term | None:
+    """The only leader that can have appended the record, judging by the time and by its log end."""
+    if send.offset is None:
+        return None
+    able = [term for term in rows.leaders_during(send) if term.first_log_end <= send.offset < term.log_end]
+    return able[0] if len(able) == 1 else None
+
+
+def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
+    if send.offset is None:
+        return None
+    logged = rows.logged.get(send.where, {}).get(send.offset, [])
+    of_logs = [row["leader_epoch"] for row in logged if row["value"] == send.value]
+    polls = rows.delivered.get((send.where, send.offset, send.value), [])
+    of_polls = [read.leader_epoch for read in polls if read.leader_epoch is not None]
+    return min(of_logs or of_polls, default=author.leader_epoch if author else None)
+
+
+def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
+    return send.offset is not None and any(
+        term.leader_epoch == epoch and term.high_watermark > send.offset for term in rows.leader_terms(send.where)
+    )
+
+
+def _excuse(rows: RunRows, send: Send, committed: bool) -> Excuse | None:
+    place, offset = send.where, send.offset
+    polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
+    if send.acks != ALL and not committed and not polled:
+        return "acks"
+    if offset is not None and offset < (rows.ends[place].log_start_offset or 0):
+        return "retention"
+    return "unclean" if rows.unclean_since(place, send.invoked_ns) else None
+
+
+def _elsewhere(rows: RunRows, send: Send) -> int | None:
+    found = rows.final_read.get(send.where, {}).items()
+    return min((offset for offset, values in found if send.value in values), default=None)

@@ -1,0 +1,73 @@
+"""A record that a consumer was given stays where it was, for every later reader.
+
+``vanished-read``: a poll before the final read delivered a value at an offset, and the final read does not deliver
+that value there. As with lost writes, only what the final read would have delivered is judged.
+
+Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
+retention has moved the log's start past it, or when an unclean election is recorded after the first delivery and the
+configuration permits such elections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.rows import Read, RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Excuse, Finding
+
+KINDS = ("vanished-read",)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every record of one run that was delivered and is gone, once."""
+    first: dict[tuple[TopicPartition, int, int], Read] = {}
+    epochs: dict[tuple[TopicPartition, int, int], list[int]] = {}
+    for read in rows.reads:
+        if read.final or not read.sound or read.value is None:
+            continue
+        if rows.judged(read.where, read.offset) and not rows.in_final_read(read.where, read.offset, read.value):
+            key = (read.where, read.offset, read.value)
+            first.setdefault(key, read)
+            epochs.setdefault(key, []).extend([] if read.leader_epoch is None else [read.leader_epoch])
+    for key, read in first.items():
+        yield _vanished(rows, read, min(epochs[key], default=None))
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    said = (
+        f"Value {finding.value} was delivered at offset {finding.offset} and the final read does not deliver it there"
+    )
+    return f"{said}." if finding.other_value is None else f"{said}: it delivers value {finding.other_value} instead."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The delivery, the send, who had committed it, and what became of it."""
+    yield from witnesses.reads(finding, finding.offset, finding.value)
+    yield from witnesses.send(finding)
+    yield from witnesses.committed(finding, finding.leader_epoch)
+    yield from witnesses.cuts(finding)
+    yield from witnesses.fault(finding)
+    yield from witnesses.holders(finding)
+
+
+def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
+    return Finding(
+        rows.run, "vanished-read", *read.where,
+        offset=read.offset,
+        value=read.value,
+        leader_epoch=leader_epoch,
+        excuse=_excuse(rows, read),
+        row=read.row,
+        time_ns=read.time_ns,
+        other_value=rows.replacement(read.where, read.offset),
+    )  # fmt: skip
+
+
+def _excuse(rows: RunRows, read: Read) -> Excuse | None:
+    if read.offset < (rows.ends[read.where].log_start_offset or 0):
+        return "retention"
+    return "unclean" if rows.unclean_since(read.where, read.time_ns) else None

@@ -1,0 +1,179 @@
+"""The evidence is whole; without that, the other promises prove nothing.
+
+* The history's index runs from 0 without a gap or a repetition, time rises with it, every completion follows its
+  invocation, every row says what it is about, and the last is the only ``close`` row.
+* Every node, replica and fault is accounted for; see ``checkers.nodes_are_accounted``.
+* Every table is there, every file of it is whole, and the run says of itself that it is ``complete``.
+
+A breach is no anomaly of the system under test: it makes the run ``INVALID``, with a sentence that names the gap. An
+operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
+
+The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
+did not reach the high watermark of its final leader, or that leader never committed the end of its own log, and when an
+acknowledgement with acks=all is above every leader's high watermark without being known to be unjustified.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from checkers.rows import ALL, Row, RunRows, is_malformed, where
+from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified
+from harness.history import Manifest
+from spark_analysis.answer import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
+
+
+def history_gaps(rows: RunRows) -> list[HistoryGap]:
+    """The reference: which rows of the history are missing."""
+    indexes = sorted(int(row["index"]) for row in rows.history)
+    gaps = [(a + 1, b) for a, b in pairwise([-1, *indexes]) if b > a + 1]
+    return [HistoryGap(rows.run, *gap, len(gaps)) for gap in gaps[:GAPS_KEPT]]
+
+
+def lives(rows: RunRows) -> list[NodeLife]:
+    """The reference: the incarnations of every node."""
+    found: dict[tuple[int, int], tuple[list[int], list[int]]] = {}
+    for row in rows.timeline:
+        own, final = found.setdefault((row["node"], row["incarnation"]), ([], []))
+        (final if row["kind"] == "final" else own).append(row["sequence"])
+    return [
+        NodeLife(rows.run, *life, len(own), len(set(own)), max(own, default=-1) + 1, min(final, default=None))
+        for life, (own, final) in sorted(found.items())
+    ]
+
+
+def replicas(rows: RunRows) -> list[ReplicaEnd]:
+    """The reference: how every replica ended, and what its log holds."""
+    finals: dict[tuple[int, str, int], list[Row]] = {}
+    logs: dict[tuple[int, str, int], list[int]] = {}
+    for row in rows.timeline:
+        if row["kind"] == "final" and row["topic"] is not None:
+            finals.setdefault((row["node"], *where(row)), []).append(row)
+    for row in rows.replica_logs:
+        logs.setdefault((row["node"], *where(row)), []).append(row["offset"])
+    return [_replica(rows.run, key, finals.get(key, []), logs.get(key, [])) for key in sorted({*finals, *logs})]
+
+
+def _replica(run: str, key: tuple[int, str, int], finals: list[Row], offsets: list[int]) -> ReplicaEnd:
+    def bound(name: str) -> int | None:
+        return max((row[name] for row in finals if row[name] is not None), default=None)
+
+    return ReplicaEnd(
+        run, *key,
+        bound("high_watermark"), bound("log_end_offset"), bound("log_start_offset"),
+        len(offsets), len(set(offsets)), min(offsets, default=None), max(offsets, default=None),
+    )  # fmt: skip
+
+
+def counts(rows: RunRows) -> dict[str, int]:
+    """The reference: how much there is of everything, by the names of ``answer.COUNTS``."""
+    found: Counter[str] = Counter(dict.fromkeys(COUNTS, 0))
+    for row in rows.history:
+        found.update(_counted(row))
+    closes = [row["index"] for row in rows.history if row["f"] == "close"]
+    if closes:
+        found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
+    found.update(_disorder(rows.history))
+    claims = [send for send in rows.sends if claims_replication(send)]
+    found["acked_below_high_watermark"] = sum(is_justified(send, rows.leaders_during(send)) for send in claims)
+    found["acked_unaccounted"] = sum(
+        not is_justified(send, rows.leader_terms(send.where)) and not is_accounted(rows, send) for send in claims
+    )
+    return dict(found)
+
+
+def _disorder(history: Sequence[Row]) -> dict[str, int]:
+    times: dict[int, int] = {}
+    begun: dict[int, int] = {}
+    for row in history:
+        times[row["index"]] = max(row["time_ns"], times.get(row["index"], row["time_ns"]))
+        if row["type"] == "invoke":
+            begun[row["op"]] = min(row["index"], begun.get(row["op"], row["index"]))
+    completions = [row for row in history if row["type"] != "invoke" and row["f"] != "close"]
+    return {
+        "repeated_rows": len(history) - len(times),
+        "rows_back_in_time": sum(row["time_ns"] < times.get(row["index"] - 1, row["time_ns"]) for row in history),
+        "early_completions": sum(begun.get(row["op"], row["index"]) >= row["index"] for row in completions),
+        "malformed_rows": sum(is_malformed(row) for row in history),
+    }
+
+
+def _counted(row: Row) -> Iterator[str]:
+    yield "history_rows"
+    match row["f"], row["type"]:
+        case "close", _:
+            yield "close_rows"
+        case "send" | "poll" as f, "invoke":
+            yield f"{f}s"
+        case "send", "ok":
+            yield "sends_ok"
+            if row["acks"] == ALL and row["offset"] is not None:
+                yield "acked_all"
+        case "send", "fail":
+            yield "sends_fail"
+        case "poll", "ok":
+            if row["final"]:
+                yield "final_poll_rows"
+            if row["topic"] is not None:
+                yield "final_records" if row["final"] else "polled_records"
+
+
+# ------------------------------------------------------------------------------------------------- what is missing
+
+
+def invalid(manifest: Manifest, history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterator[str]:
+    """One sentence for everything about the history that makes the run prove nothing."""
+    if manifest.state != "complete":
+        yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end."
+    for gap in history:
+        yield f"The history has a gap: rows {gap.first} to {gap.end - 1} are missing."
+    if history and history[0].total > len(history):
+        yield f"These are the first {len(history)} of {history[0].total} gaps in the history."
+    yield from _disordered(numbers)
+    if not numbers["close_rows"]:
+        yield f"The history has no close row: it breaks off after {numbers['history_rows']} rows."
+    elif numbers["close_rows"] > 1 or numbers["rows_after_close"]:
+        closes, after = numbers["close_rows"], numbers["rows_after_close"]
+        yield f"The history has {closes} close rows and {after} rows after the last."
+
+
+def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
+    said = {
+        "repeated_rows": "has an index that another row has",
+        "rows_back_in_time": "is older than the row before it",
+        "early_completions": "completes an operation that was not invoked before",
+        "malformed_rows": "does not say what it is about",
+    }
+    for name, what in said.items():
+        if numbers[name]:
+            yield f"The history is not one: of {numbers[name]} rows each {what}."
+
+
+def inconclusive(ends: Sequence[PartitionEnd], numbers: Mapping[str, int]) -> Iterator[str]:
+    """One sentence for everything that leaves a question open."""
+    if not numbers["sends_ok"]:
+        yield "Nothing was acknowledged, so nothing could be lost."
+    if not numbers["final_records"] and not numbers["polled_records"]:
+        yield "Nothing was read."
+    if unknown := numbers["acked_unaccounted"]:
+        yield f"{unknown} acknowledgements with acks=all are above every high watermark that any leader wrote down."
+    if not numbers["final_poll_rows"]:
+        yield "There is no final read."
+        return
+    for end in ends:
+        yield from _open_end(end)
+
+
+def _open_end(end: PartitionEnd) -> Iterator[str]:
+    place = f"{end.topic}-{end.partition}"
+    if end.high_watermark is None:
+        yield f"{place} has no final leader, so nobody knows whether its final read, up to {end.reached}, was complete."
+    elif not end.complete:
+        yield f"The final read of {place} ended at {end.reached}, below the final high watermark {end.high_watermark}."
+    elif end.high_watermark < (end.log_end_offset or 0):
+        yield (
+            f"The final leader of {place} (node {end.node}) did not commit its log from {end.high_watermark} to "
+            f"{(end.log_end_offset or 0) - 1}, so records there are not judged."
+        )

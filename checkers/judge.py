@@ -1,0 +1,235 @@
+"""From findings to a verdict: how each is judged, and what becomes of the run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from checkers.expected import Expected, expected
+from checkers.history_is_complete import inconclusive, invalid
+from checkers.nodes_are_accounted import (
+    broken_lives,
+    broken_logs,
+    missing_faults,
+    missing_lives,
+    open_replicas,
+    unproven_faults,
+    unused_partitions,
+)
+from checkers.promises import PROMISES, Promise
+from checkers.rows import Row
+from checkers.truncation import Rest, judged_rests, rests
+from checkers.witnesses import Witnesses
+from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
+from harness.history import Manifest
+from spark_analysis.answer import Answers, Finding, NodeLife, position
+
+_PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
+
+RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "lost-write": frozenset({"history"}),
+        "vanished-read": frozenset({"history"}),
+        "unwritten-read": frozenset({"history"}),
+        "poll-skip": frozenset({"history"}),
+        "unjustified-ack": frozenset({"timeline"}),
+        "replica-divergence": frozenset({"replica_logs"}),
+    }
+)
+"""The kinds that say that something is *not* there, and in which table: where that table has a gap, it may just be in
+the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there."""
+
+CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "vanished-read": ("lost-write",),
+        "replica-divergence": ("lost-write", "vanished-read"),
+        "inconsistent-offsets": ("lost-write", "vanished-read"),
+        "hw-regression": ("lost-write", "vanished-read"),
+        "nonmonotonic-poll": ("lost-write", "vanished-read"),
+    }
+)
+"""Which kinds follow from which others at the same offset of the same partition: one loss, seen from several sides."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a run besides its answers.
+
+    Attributes:
+        unreadable: by table, why it or a file of it cannot be read.
+        faults: the rows of the table.
+    """
+
+    manifest: Manifest
+    faults: Sequence[Row] = ()
+    unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
+    """The verdict on the run ``run.manifest.run``; ``answers`` may be about other runs too."""
+    name = run.manifest.run
+    numbers = answers.counts[name]
+    history = [gap for gap in answers.history_gaps if gap.run == name]
+    lives = [life for life in answers.lives if life.run == name]
+    replicas = [replica for replica in answers.replicas if replica.run == name]
+    ends = [end for end in answers.ends if end.run == name]
+    gaps = {table for table, sentences in run.unreadable.items() if sentences}
+    gaps |= {"history"} if history else set()
+    wanted = expected(run.manifest)
+    broken_timeline = _broken_timeline(lives, run.faults, wanted)
+    gaps |= {"timeline"} if broken_timeline else set()
+    findings = sorted((x for x in answers.findings if x.run == name), key=_order)
+    predicted = [Prediction(**p) for p in run.manifest.predictions]
+    anomalies = _anomalies(findings, run.manifest, gaps, predicted, witnesses)
+    unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
+    if predicted:
+        left = rests(findings)
+        own = [_severity(rest.last, run.manifest, gaps) for rest in left]
+        anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
+    broken = [s for sentences in run.unreadable.values() for s in sentences]
+    broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
+    doubts = list(inconclusive(ends, numbers))
+    if wanted is None:
+        broken.append("run.json's configuration does not say which nodes and partitions there were.")
+    else:
+        unread = {table for table, sentences in run.unreadable.items() if sentences}
+        broken += missing_faults(run.faults, wanted) if "faults" not in unread else ()
+        broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
+        doubts += [*open_replicas(replicas, wanted), *unused_partitions(ends, wanted)]
+    return RunVerdict(
+        run=name,
+        outcome=_outcome(anomalies, predicted, unmet, invalid_run=bool(broken), doubtful=bool(doubts)),
+        engine=engine,
+        anomalies=anomalies,
+        reasons=[*broken, *doubts],
+        predicted=predicted,
+        unmet=unmet,
+        counts=_counts(numbers, findings, run.faults, len(ends)),
+    )
+
+
+def _broken_timeline(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected | None) -> list[str]:
+    return [*broken_lives(lives), *(missing_lives(lives, faults, wanted) if wanted else ())]
+
+
+def _outcome(
+    anomalies: Iterable[Anomaly], predicted: Sequence[Prediction], unmet: Sequence[Prediction],
+    *, invalid_run: bool, doubtful: bool,
+) -> Outcome:  # fmt: skip
+    verdicts = {anomaly.verdict for anomaly in anomalies}
+    if Verdict.VIOLATION in verdicts:
+        return Outcome.VIOLATION
+    if invalid_run:
+        return Outcome.INVALID
+    if doubtful or Verdict.INDETERMINATE in verdicts:
+        return Outcome.INCONCLUSIVE
+    if unmet:
+        return Outcome.NOT_REPRODUCED
+    return Outcome.AS_PREDICTED if predicted else Outcome.PASS
+
+
+def _counts(
+    numbers: Mapping[str, int], findings: Sequence[Finding], faults: Sequence[Row], partitions: int
+) -> dict[str, int]:
+    groups = {(x.kind, x.topic, x.partition, x.excuse): x.total for x in findings}
+    kinds = sorted({x.kind for x in findings})
+    return {
+        **numbers,
+        "sends_info": numbers["sends"] - numbers["sends_ok"] - numbers["sends_fail"],
+        "partitions": partitions,
+        "faults": len(faults),
+        "faults_proven": sum(fault["proven_ns"] is not None for fault in faults),
+        **{kind: sum(total for group, total in groups.items() if group[0] == kind) for kind in kinds},
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- anomalies
+
+
+def _anomalies(
+    findings: Sequence[Finding], manifest: Manifest, gaps: set[str], predicted: Sequence[Prediction],
+    witnesses: Witnesses,
+) -> list[Anomaly]:  # fmt: skip
+    """The anomalies in the order of ``findings``, causes before consequences."""
+    judged: list[tuple[Finding, Anomaly]] = []
+    open_rests = [rest for rest in rests(findings) if any(rest.may_hold(p) for p in predicted)]
+    for finding in findings:
+        promise = _PROMISE_OF[finding.kind]
+        causes = [known for known in judged if _follows(finding, known[0])]
+        own = _severity(finding, manifest, gaps)
+        anomaly = Anomaly(
+            finding.kind, own, finding.topic, finding.partition, finding.offset, finding.value, finding.leader_epoch,
+            why=promise.why(finding) + _because(causes),
+            evidence=tuple(promise.evidence(finding, witnesses)),
+        )  # fmt: skip
+        verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
+        judged.append((finding, replace(anomaly, verdict=verdict)))
+    return [anomaly for _, anomaly in judged]
+
+
+def _severity(finding: Finding, manifest: Manifest, gaps: set[str]) -> Verdict:
+    if RELIES_ON.get(finding.kind, frozenset()) & gaps:
+        return Verdict.INDETERMINATE
+    match finding.excuse:
+        case "acks":
+            return Verdict.WEAK
+        case "retention" if manifest.guarantees.get("retention") is True:
+            return Verdict.DOCUMENTED
+        case "unclean" if manifest.guarantees.get("unclean_election") is True:
+            return Verdict.DOCUMENTED
+    if finding.kind == "duplicate" and manifest.guarantees.get("idempotent_producers") is False:
+        return Verdict.DOCUMENTED
+    return Verdict.VIOLATION
+
+
+def _foreseen(
+    finding: Finding, anomaly: Anomaly, predicted: Sequence[Prediction],
+    causes: Sequence[tuple[Finding, Anomaly]], open_rests: Sequence[Rest],
+) -> Verdict:  # fmt: skip
+    """The anomaly's verdict: EXPECTED, when the scenario predicts it or one that it follows from.
+
+    What follows from a predicted loss begins with it: of a fall or a step back that covers a range, the lowest offset
+    must not be below the lowest of the predicted losses in the range, or something more than these was given up.
+    """
+    if anomaly.verdict is Verdict.INDETERMINATE:
+        return anomaly.verdict
+    if any(p.matches(anomaly) for p in predicted):
+        return Verdict.EXPECTED
+    expected_at = [cause.offset or 0 for cause, judged in causes if judged.verdict is Verdict.EXPECTED]
+    if expected_at and (finding.offset or 0) >= min(expected_at):
+        return Verdict.EXPECTED
+    kinds = CONSEQUENCE_OF.get(finding.kind, ())
+    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(finding, kinds) for rest in open_rests):
+        return Verdict.INDETERMINATE
+    return anomaly.verdict
+
+
+def _follows(finding: Finding, cause: Finding) -> bool:
+    """Whether ``finding`` is another side of ``cause``."""
+    if cause.kind not in CONSEQUENCE_OF.get(finding.kind, ()) or cause.offset is None or finding.offset is None:
+        return False
+    if (finding.topic, finding.partition) != (cause.topic, cause.partition):
+        return False
+    match finding.kind:
+        case "hw-regression":
+            return finding.offset <= cause.offset < (finding.until or 0)
+        case "nonmonotonic-poll":
+            return finding.offset <= cause.offset <= (finding.other_offset or 0)
+        case "vanished-read":
+            return (finding.offset, finding.value) == (cause.offset, cause.value)
+    return finding.offset == cause.offset
+
+
+def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:
+    if not causes:
+        return ""
+    cause = causes[0][0]
+    return f" It follows from the {cause.kind} of value {cause.value} at offset {cause.offset}."
+
+
+_RANK = {kind: rank for rank, kind in enumerate(_PROMISE_OF)}
+
+
+def _order(finding: Finding) -> tuple[object, ...]:
+    return (_RANK[finding.kind], finding.topic, finding.partition, *position(finding))

@@ -1,0 +1,129 @@
+"""Every node, replica and fault that the configuration names has left its evidence.
+
+* Every node has a timeline of each of its incarnations, from 0 to its last, and a restart that a fault caused began
+  one. Its sequence runs from 0 without a gap up to the ``final`` rows that follow it.
+* Every replica of every configured partition has a ``final`` row with both bounds, and its log holds exactly the
+  offsets from its start to its end, once each: the built-in cluster neither compacts nor writes control records, and
+  without retention (``guarantees.retention``) every log starts at 0.
+* Every fault that the schedule names, or that chaos injects at least, is in the table, names its nodes, and was aimed,
+  injected, proven, healed and proven healed in this order.
+
+What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, and a partition that no client
+used, leave it ``INCONCLUSIVE``.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from checkers.expected import Expected, Replicas
+from checkers.rows import Row
+from harness.model import CONTROLLER, CONTROLLER_ID, TopicPartition
+from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
+
+_ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
+
+
+def broken_lives(lives: Sequence[NodeLife]) -> Iterator[str]:
+    """One sentence for each incarnation whose timeline has a gap."""
+    for life in lives:
+        whose = f"The timeline of node {life.node} (incarnation {life.incarnation})"
+        if not life.rows:
+            yield f"{whose} has only final rows: it never says that it was started."
+        elif not life.rows == life.sequences == life.expected:
+            found = life.rows if life.rows != life.expected else life.sequences
+            yield f"{whose} has {found} rows where its last one says {life.expected}."
+        elif life.final_sequence is not None and life.final_sequence > life.expected:
+            yield f"{whose} has {life.rows} rows where its final rows say {life.final_sequence}."
+
+
+def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
+    """One sentence for each incarnation without any row."""
+    restarts = Counter(node for f in faults if f["kind"] == "kill" and f["heal_proven_ns"] for node in f["nodes"])
+    for node in sorted({*wanted.nodes, *(life.node for life in lives)}):
+        known = {life.incarnation for life in lives if life.node == node}
+        least = 1 + restarts[CONTROLLER if node == CONTROLLER_ID else str(node)]
+        for incarnation in range(max(least, max(known, default=0) + 1)):
+            if incarnation not in known:
+                yield f"Node {node} has no timeline of its incarnation {incarnation}."
+
+
+def broken_logs(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:
+    """One sentence for each replica whose log does not hold what it should."""
+    for replica in replicas:
+        if replica.log_end_offset is None or replica.node == CONTROLLER_ID:
+            continue
+        start = (replica.log_start_offset or 0) if wanted.retention else 0
+        end = replica.log_end_offset
+        held = (replica.records, replica.offsets)
+        if held != (end - start, end - start) or (end > start and (replica.first, replica.last) != (start, end - 1)):
+            name = TopicPartition(replica.topic, replica.partition)
+            holds = f"{replica.offsets} offsets"
+            if replica.offsets:
+                holds += f", {replica.first} to {replica.last}"
+            yield (
+                f"The log of {name} on node {replica.node} has {replica.records} records at {holds}, "
+                f"where it should have every offset from {start} to {end} (exclusive) once."
+            )
+
+
+def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:
+    """One sentence for each replica whose end nobody knows."""
+    known: dict[TopicPartition, set[int]] = {}
+    for replica in replicas:
+        if replica.high_watermark is not None and replica.log_end_offset is not None:
+            known.setdefault(TopicPartition(replica.topic, replica.partition), set()).add(replica.node)
+    for name, demanded in wanted.partitions.items():
+        missing = _missing(demanded, known.get(name, set()))
+        if missing:
+            yield f"Nobody knows how {name} ended on {missing}: there is no final row with both bounds."
+
+
+def _missing(demanded: Replicas, known: set[int]) -> str:
+    if demanded.nodes is None:
+        lacking = demanded.number - len(known)
+        return f"{lacking} of its {demanded.number} replicas" if lacking > 0 else ""
+    nodes = [str(node) for node in demanded.nodes if node not in known]
+    return f"node {', '.join(nodes)}" if nodes else ""
+
+
+def unused_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterator[str]:
+    """One sentence for each configured partition that the history does not name."""
+    used = {TopicPartition(end.topic, end.partition) for end in ends}
+    for name in wanted.partitions:
+        if name not in used:
+            yield f"{name} is configured, and the history does not name it: nothing is known about it."
+
+
+def missing_faults(faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
+    """One sentence for each fault that should have been injected and is not in the table."""
+    known = {fault["fault"] for fault in faults}
+    for name in wanted.faults:
+        if name not in known:
+            yield f"Fault {name!r} is not among the {len(faults)} faults, and the scenario injects it."
+
+
+def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
+    """One sentence for each fault that was not proven, or that cannot have happened as it says."""
+    for fault in faults:
+        yield from _unproven(fault)
+
+
+def _unproven(fault: Row) -> Iterator[str]:
+    name = f"Fault {fault['fault']!r} ({fault['kind']} of {', '.join(fault['nodes']) or 'no node'})"
+    if fault["injected_ns"] is None:
+        yield f"{name} was never injected."
+    elif fault["proven_ns"] is None:
+        yield f"{name} was never proven to be in effect."
+    elif fault["healed_ns"] is None:
+        yield f"{name} was never healed."
+    elif fault["heal_proven_ns"] is None:
+        yield f"The healing of {name[0].lower()}{name[1:]} was never proven."
+    elif not fault["nodes"]:
+        yield f"{name} was aimed at nothing."
+    else:
+        for before, after in pairwise(_ORDER):
+            if fault[before] > fault[after]:
+                yield f"{name} has its {before} after its {after}."

@@ -1,0 +1,90 @@
+"""One offset of a partition holds one value, whoever says so.
+
+``inconsistent-offsets``: acknowledgements and polls name two or more values for one offset (Jepsen's anomaly of that
+name). The anomaly's value is the one that was named first; the evidence names the others.
+
+Severity: ``VIOLATION``. ``WEAK`` when fewer than two of the values were ever delivered to a consumer or acknowledged to
+a sender that waited for all in-sync replicas. ``DOCUMENTED`` when an unclean election is recorded after the first
+value was named and the configuration permits such elections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from checkers.rows import ALL, RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Excuse, Finding
+
+KINDS = ("inconsistent-offsets",)
+
+
+class Sighting(NamedTuple):
+    """An acknowledgement or a poll that names ``value`` at ``offset``. ``strong``: it promises that it stays."""
+
+    where: TopicPartition
+    offset: int
+    value: int
+    row: int
+    time_ns: int
+    strong: bool
+    leader_epoch: int | None
+
+
+def sightings(rows: RunRows) -> list[Sighting]:
+    """Every acknowledgement with an offset and every sound record polled, in the order of the history."""
+    acks = [
+        Sighting(s.where, s.offset, s.value, s.row, s.completed_ns, s.acks == ALL, None)
+        for s in rows.sends
+        if s.type == "ok" and s.offset is not None
+    ]
+    polls = [
+        Sighting(r.where, r.offset, r.value, r.row, r.time_ns, True, r.leader_epoch)
+        for r in rows.reads
+        if r.sound and r.value is not None
+    ]
+    return sorted([*acks, *polls], key=lambda s: s.row)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every offset of one run with two values."""
+    seen: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = {}
+    for sighting in sightings(rows):
+        seen.setdefault((sighting.where, sighting.offset), {}).setdefault(sighting.value, []).append(sighting)
+    for values in seen.values():
+        if len(values) > 1:
+            yield _conflict(rows, list(values.values()))
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    return f"Offset {finding.offset} was said to hold value {finding.value}, and later value {finding.other_value}."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """Who named which value there first, and who cut the offset off a log."""
+    yield from witnesses.values_at(finding)
+    yield from witnesses.cuts(finding)
+
+
+def _conflict(rows: RunRows, values: list[list[Sighting]]) -> Finding:
+    first, second = values[0][0], values[1][0]
+    return Finding(
+        rows.run, "inconsistent-offsets", *first.where,
+        offset=first.offset,
+        value=first.value,
+        leader_epoch=min((s.leader_epoch for s in values[0] if s.leader_epoch is not None), default=None),
+        excuse=_excuse(rows, first, sum(any(s.strong for s in ours) for ours in values)),
+        row=first.row,
+        time_ns=first.time_ns,
+        other_value=second.value,
+    )  # fmt: skip
+
+
+def _excuse(rows: RunRows, first: Sighting, strong: int) -> Excuse | None:
+    if strong < 2:
+        return "acks"
+    return "unclean" if rows.unclean_since(first.where, first.time_ns) else None

@@ -1,0 +1,58 @@
+"""The promises that are checked, in the order in which causes come before their consequences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from checkers import (
+    acked_writes_survive,
+    committed_reads_stay,
+    no_duplicates,
+    offsets_agree,
+    polls_are_ordered,
+    reads_are_of_writes,
+    replicas_agree,
+    watermarks_only_rise,
+)
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from spark_analysis.answer import Finding
+
+
+class Promise(Protocol):
+    """One promise: a module that says in its docstring what is promised, and how a breach is judged.
+
+    A new one is a module with these names, a line in :data:`PROMISES`, and the same question put to Spark in
+    ``spark_analysis``.
+    """
+
+    @property
+    def KINDS(self) -> tuple[str, ...]:  # noqa: N802 - a module's constant
+        """The kinds of anomaly that breach it."""
+        ...
+
+    def find(self, rows: RunRows) -> Iterator[Finding]:
+        """The reference: every breach in one run."""
+        ...
+
+    def why(self, finding: Finding) -> str:
+        """A breach in a sentence."""
+        ...
+
+    def evidence(self, finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+        """The rows that show a breach."""
+        ...
+
+
+PROMISES: tuple[Promise, ...] = (
+    acked_writes_survive,
+    committed_reads_stay,
+    replicas_agree,
+    offsets_agree,
+    reads_are_of_writes,
+    no_duplicates,
+    polls_are_ordered,
+    watermarks_only_rise,
+)

@@ -1,0 +1,72 @@
+"""What a consumer is given was written by somebody, to that partition, and is what they wrote.
+
+* ``corrupt-read``: the payload's hash, topic or partition is wrong, or it is not a workload's record at all.
+* ``unwritten-read``: nobody ever sent that value to that partition.
+* ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended.
+
+One anomaly per partition, offset and value, in this order of precedence. Final reads count.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.rows import Read, RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from spark_analysis.answer import Finding
+
+KINDS = ("corrupt-read", "unwritten-read", "aborted-read")
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every record of one run that was delivered and should not have been, once."""
+    groups: dict[tuple[object, int, int | None], list[Read]] = {}
+    for read in rows.reads:
+        groups.setdefault((read.where, read.offset, read.value), []).append(read)
+    sent = {(send.where, send.value): send.type for send in rows.sends}
+    for reads in groups.values():
+        first = reads[0]
+        kind = _kind(all(r.sound for r in reads), sent.get((first.where, first.value or 0)))
+        if kind is not None:
+            yield _bad(rows, kind, reads)
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    what = "A record that is none of the workload's" if finding.value is None else f"Value {finding.value}"
+    reasons = {
+        "corrupt-read": "its payload is not intact, or is another partition's",
+        "unwritten-read": "nobody ever sent it to this partition",
+        "aborted-read": "its send was proven never to have been appended",
+    }
+    return f"{what} was delivered at offset {finding.offset}, but {reasons[finding.kind]}."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The delivery, the send if there was one, and what the replicas hold there."""
+    yield from witnesses.reads(finding, finding.offset, finding.value)
+    yield from witnesses.send(finding)
+    yield from witnesses.holders(finding)
+
+
+def _kind(sound: bool, sent: str | None) -> str | None:
+    if not sound:
+        return "corrupt-read"
+    if sent is None:
+        return "unwritten-read"
+    return "aborted-read" if sent == "fail" else None
+
+
+def _bad(rows: RunRows, kind: str, reads: list[Read]) -> Finding:
+    first = reads[0]
+    return Finding(
+        rows.run, kind, *first.where,
+        offset=first.offset,
+        value=first.value,
+        leader_epoch=min((r.leader_epoch for r in reads if r.leader_epoch is not None), default=None),
+        row=first.row,
+        time_ns=first.time_ns,
+    )  # fmt: skip

@@ -1,0 +1,40 @@
+"""The reference engine: every promise's own ``find``, in plain Python, over lists of rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from checkers.history_is_complete import counts, history_gaps, lives, replicas
+from checkers.promises import PROMISES
+from checkers.rows import RunRows
+from spark_analysis.answer import KEPT_PER_GROUP, Answers, Finding, position
+
+
+def answer(runs: Sequence[RunRows]) -> Answers:
+    """Everything there is to find out about ``runs``."""
+    return Answers(
+        findings=[finding for rows in runs for finding in kept(find(rows))],
+        ends=[end for rows in runs for end in rows.ends.values()],
+        history_gaps=[gap for rows in runs for gap in history_gaps(rows)],
+        lives=[life for rows in runs for life in lives(rows)],
+        replicas=[replica for rows in runs for replica in replicas(rows)],
+        counts={rows.run: counts(rows) for rows in runs},
+    )
+
+
+def find(rows: RunRows) -> list[Finding]:
+    """Every finding about one run."""
+    return [finding for promise in PROMISES for finding in promise.find(rows)]
+
+
+def kept(findings: Iterable[Finding]) -> list[Finding]:
+    """The first findings of each kind, partition and excuse, and how many there are (``total``)."""
+    groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.run, finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)
+    return [
+        finding._replace(total=len(group))
+        for group in groups.values()
+        for finding in sorted(group, key=position)[:KEPT_PER_GROUP]
+    ]

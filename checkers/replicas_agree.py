@@ -1,0 +1,89 @@
+"""Replicas hold the same records below their high watermarks.
+
+``replica-divergence``: at one offset of a partition the replicas' logs disagree,
+
+* either among the replicas for which the offset is committed (at or above their log start, below their own high
+  watermark and log end as collected at the end): one holds another (leader epoch, value, batch checksum) than
+  another, or lacks the record (``LogMatching``);
+* or anywhere: two replicas hold different records of the *same* leader epoch there, which one leader cannot have
+  written.
+
+One anomaly per offset. Its value and leader epoch are those of the record of the oldest epoch there, the side that
+the newer leader's record should have replaced (or that should have survived); the evidence names every side.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election of the partition is recorded and the configuration
+permits such elections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.rows import Row, RunRows, where
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+KINDS = ("replica-divergence",)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every offset of one run at which replicas disagree."""
+    bounds = _committed_ranges(rows)
+    for place, offsets in rows.logged.items():
+        for offset, records in offsets.items():
+            if _disagree(offset, records, bounds.get(place, {})):
+                yield _divergence(rows, place, offset, records)
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    return f"The replicas' logs disagree about offset {finding.offset}; see the evidence for every side."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """What every replica holds there, who cut it off, and after which fault."""
+    yield from witnesses.holders(finding)
+    yield from witnesses.cuts(finding)
+    yield from witnesses.fault(finding)
+
+
+def _committed_ranges(rows: RunRows) -> dict[TopicPartition, dict[int, range]]:
+    found: dict[TopicPartition, dict[int, range]] = {}
+    for row in rows.timeline:
+        if row["kind"] == "final" and row["topic"] is not None and row["high_watermark"] is not None:
+            ends = [row["high_watermark"], row["log_end_offset"]]
+            end = min(offset for offset in ends if offset is not None)
+            found.setdefault(where(row), {})[row["node"]] = range(row["log_start_offset"] or 0, end)
+    return found
+
+
+def _disagree(offset: int, records: Sequence[Row], committed: dict[int, range]) -> bool:
+    bound = {node for node, offsets in committed.items() if offset in offsets}
+    theirs = [row for row in records if row["node"] in bound]
+    sides = {_content(row) for row in theirs}
+    lacking = bool(theirs) and len(theirs) < len(bound)
+    every = {_content(row) for row in records}
+    return lacking or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in records})
+
+
+def _content(row: Row) -> tuple[int, int | None, int]:
+    return row["leader_epoch"], row["value"], row["batch_crc"]
+
+
+def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row]) -> Finding:
+    epoch, value, _ = min((_content(row) for row in records), key=_age)
+    return Finding(
+        rows.run, "replica-divergence", *place,
+        offset=offset,
+        value=value,
+        leader_epoch=epoch,
+        excuse="unclean" if rows.unclean.get(place) else None,
+        other_value=max((_content(row) for row in records), key=_age)[1],
+    )  # fmt: skip
+
+
+def _age(content: tuple[int, int | None, int]) -> tuple[int, bool, int, int]:
+    epoch, value, crc = content
+    return epoch, value is not None, value or 0, crc

@@ -1,0 +1,312 @@
+"""One run's tables as lists of rows, and the views of them that the references share.
+
+Everything here is what the words of the promises mean, spelled out as plainly as possible: it is the executable
+specification that the Spark engine is tested against, not the fast way.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+from harness.model import TopicPartition
+from spark_analysis.answer import PartitionEnd
+
+Row = Mapping[str, Any]
+
+ALL = -1
+"""``acks`` of a sender that waits for every in-sync replica."""
+
+
+class Send(NamedTuple):
+    """One send: its invocation and how it ended. ``type`` is ``info`` while nothing is known of its end."""
+
+    where: TopicPartition
+    op: int
+    process: int
+    value: int
+    acks: int
+    type: str
+    offset: int | None
+    row: int
+    invoked_ns: int
+    completed_ns: int
+
+
+class Read(NamedTuple):
+    """One record that a poll delivered. ``sound``: it is a workload's record and its payload is intact."""
+
+    where: TopicPartition
+    offset: int
+    value: int | None
+    leader_epoch: int | None
+    final: bool
+    sound: bool
+    row: int
+    time_ns: int
+    process: int
+
+
+class Term(NamedTuple):
+    """A node's time in one role and epoch, from its first row that says so to its first row that says otherwise.
+
+    Attributes:
+        end_ns: None while nothing says otherwise.
+        first_log_end: its log end offset at the beginning: what it started the epoch with.
+        log_end: the highest log end offset that it reported; ``high_watermark`` likewise.
+    """
+
+    node: int
+    incarnation: int
+    role: str | None
+    leader_epoch: int
+    begin_ns: int
+    end_ns: int | None
+    first_sequence: int
+    first_log_end: int
+    log_end: int
+    high_watermark: int
+
+
+class Life(NamedTuple):
+    """One incarnation of a node: its last row, and when the next incarnation wrote its first (None: never)."""
+
+    last_ns: int
+    next_ns: int | None
+
+
+@dataclass(frozen=True)
+class RunRows:
+    """The tables of one run."""
+
+    run: str
+    history: Sequence[Row] = field(default=())
+    timeline: Sequence[Row] = field(default=())
+    replica_logs: Sequence[Row] = field(default=())
+
+    # -------------------------------------------------------------------------------------------------- history
+
+    @cached_property
+    def operations(self) -> list[Row]:
+        """The rows of the history that say what they are about."""
+        return [row for row in self.history if not is_malformed(row)]
+
+    @cached_property
+    def sends(self) -> list[Send]:
+        """Every send, in the order of invocation."""
+        rows: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        for row in self.operations:
+            if row["f"] == "send":
+                rows[where(row), row["op"]].append(row)
+        return [
+            _send(place, sorted(ours, key=lambda r: (r["type"] != "invoke", r["index"])))
+            for (place, _), ours in rows.items()
+        ]
+
+    @cached_property
+    def reads(self) -> list[Read]:
+        """Every record that a poll delivered, in the order of the history."""
+        rows = [r for r in self.operations if r["f"] == "poll" and r["type"] == "ok" and r["topic"] is not None]
+        return [_read(row) for row in sorted(rows, key=lambda r: int(r["index"]))]
+
+    @cached_property
+    def delivered(self) -> dict[tuple[TopicPartition, int, int | None], list[Read]]:
+        """Every delivery of a record: by partition, offset and value."""
+        found: dict[tuple[TopicPartition, int, int | None], list[Read]] = defaultdict(list)
+        for read in self.reads:
+            found[read.where, read.offset, read.value].append(read)
+        return found
+
+    @cached_property
+    def final_read(self) -> dict[TopicPartition, dict[int, list[int | None]]]:
+        """What the final read delivered: by partition and offset, the values in order."""
+        found: dict[TopicPartition, dict[int, list[int | None]]] = defaultdict(lambda: defaultdict(list))
+        for read in self.reads:
+            if read.final:
+                found[read.where][read.offset].append(read.value)
+        return found
+
+    def in_final_read(self, place: TopicPartition, offset: int, value: int) -> bool:
+        """Whether the final read delivered ``value`` at ``offset``."""
+        return value in self.final_read.get(place, {}).get(offset, [])
+
+    def replacement(self, place: TopicPartition, offset: int) -> int | None:
+        """The lowest value that the final read delivered at ``offset``; None for none."""
+        return min((v for v in self.final_read.get(place, {}).get(offset, []) if v is not None), default=None)
+
+    @cached_property
+    def was_read(self) -> bool:
+        """Whether a poll of the final read completed, empty or not."""
+        return any(r["f"] == "poll" and r["type"] == "ok" and r["final"] for r in self.history)
+
+    # ------------------------------------------------------------------------------------------------- timeline
+
+    @cached_property
+    def terms(self) -> dict[TopicPartition, list[Term]]:
+        """Every term of every replica: by partition; see :class:`Term`."""
+        rows: dict[tuple[TopicPartition, int], dict[tuple[Any, ...], list[Row]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
+        for row in self.timeline:
+            if row["kind"] == "state" and row["topic"] is not None:
+                key = (row["incarnation"], row["role"], row["leader_epoch"])
+                rows[where(row), row["node"]][key].append(row)
+        found: dict[TopicPartition, list[Term]] = defaultdict(list)
+        for (place, _), groups in rows.items():
+            found[place] += _terms(groups.values())
+        return found
+
+    def leader_terms(self, place: TopicPartition) -> list[Term]:
+        """The terms in which somebody led ``place``, by epoch and then by time."""
+        terms = [t for t in self.terms.get(place, []) if t.role == "leader"]
+        return sorted(terms, key=lambda t: (t.leader_epoch, t.begin_ns, t.node))
+
+    def leaders_during(self, send: Send) -> list[Term]:
+        """The terms in which somebody led the send's partition at some time while it was under way."""
+        return [
+            term
+            for term in self.leader_terms(send.where)
+            if term.begin_ns <= send.completed_ns and (term.end_ns is None or term.end_ns >= send.invoked_ns)
+        ]
+
+    @cached_property
+    def lives(self) -> dict[tuple[int, int], Life]:
+        """Every incarnation of every node, by node and incarnation."""
+        times: dict[tuple[int, int], list[int]] = defaultdict(list)
+        for row in self.timeline:
+            if row["kind"] != "final":
+                times[row["node"], row["incarnation"]].append(row["time_ns"])
+        keys = sorted(times)
+        nexts = {a: min(times[b]) for a, b in pairwise(keys) if a[0] == b[0]}
+        return {key: Life(max(times[key]), nexts.get(key)) for key in keys}
+
+    @cached_property
+    def unclean(self) -> dict[TopicPartition, list[tuple[int, int]]]:
+        """The unclean elections: by partition, when and for which leader epoch."""
+        found: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        for row in self.timeline:
+            if row["kind"] == "election" and row["topic"] is not None and detail(row).get("clean") is False:
+                found[where(row)].append((row["time_ns"], row["leader_epoch"]))
+        return found
+
+    def unclean_since(self, place: TopicPartition, time_ns: int) -> bool:
+        """Whether an unclean election of ``place`` is recorded at or after ``time_ns``."""
+        return any(when >= time_ns for when, _ in self.unclean.get(place, []))
+
+    @cached_property
+    def ends(self) -> dict[TopicPartition, PartitionEnd]:
+        """How every partition that clients used ended."""
+        leaders: dict[TopicPartition, Row] = {}
+        for row in self.timeline:
+            if row["kind"] == "final" and row["role"] == "leader":
+                known = leaders.get(where(row))
+                if known is None or _seniority(row) > _seniority(known):
+                    leaders[where(row)] = row
+        used = sorted({where(row) for row in self.operations if row["topic"] is not None})
+        return {place: self._end(place, leaders.get(place)) for place in used}
+
+    def _end(self, place: TopicPartition, leader: Row | None) -> PartitionEnd:
+        reached = max(self.final_read.get(place, {}), default=-1) + 1
+        bounds = ("node", "leader_epoch", "high_watermark", "log_end_offset", "log_start_offset")
+        known = {name: leader[name] for name in bounds} if leader else {}
+        return PartitionEnd(self.run, *place, reached, **known)
+
+    def judged(self, place: TopicPartition, offset: int | None) -> bool:
+        """Whether the final read would have delivered a record at ``offset``, had it been there.
+
+        Below what the final read reached it would. Beyond, it would when it reached the final leader's high
+        watermark, except for records between that watermark and the leader's log end: they are not yet readable.
+        An unknown offset (None) may be anywhere, so nothing may be unread or unreadable.
+        """
+        end = self.ends[place]
+        if offset is not None and offset < end.reached:
+            return True
+        if not self.was_read or not end.complete:
+            return False
+        assert end.high_watermark is not None
+        unreadable = range(end.high_watermark, end.log_end_offset or 0)
+        return not unreadable if offset is None else offset not in unreadable
+
+    # --------------------------------------------------------------------------------------------- replica logs
+
+    @cached_property
+    def logged(self) -> dict[TopicPartition, dict[int, list[Row]]]:
+        """The replicas' records: by partition and offset."""
+        found: dict[TopicPartition, dict[int, list[Row]]] = defaultdict(lambda: defaultdict(list))
+        for row in self.replica_logs:
+            found[where(row)][row["offset"]].append(row)
+        return found
+
+    def final_log(self, place: TopicPartition) -> dict[int, Row]:
+        """The workload's records in the final leader's log, by offset."""
+        end = self.ends.get(place)
+        return {
+            offset: row
+            for offset, rows in self.logged.get(place, {}).items()
+            for row in rows
+            if end and row["node"] == end.node and row["value"] is not None
+        }
+
+
+def is_malformed(row: Row) -> bool:
+    """Whether a row of the history is a send or a delivered record that lacks what tells what it is about."""
+    if row["f"] == "send":
+        return any(row[name] is None for name in ("topic", "partition", "value", "acks"))
+    place = (row["topic"], row["partition"], row["offset"])
+    return None in place and place != (None, None, None)
+
+
+def where(row: Row) -> TopicPartition:
+    """The row's partition."""
+    return TopicPartition(row["topic"], row["partition"])
+
+
+def detail(row: Row) -> dict[str, Any]:
+    """The row's ``detail``; empty where it has none."""
+    found: dict[str, Any] = json.loads(row["detail"] or "{}")
+    return found
+
+
+def _send(place: TopicPartition, rows: list[Row]) -> Send:
+    last, begun_ns = rows[-1], min(row["time_ns"] for row in rows)
+    ended = last["type"] != "invoke"
+    return Send(
+        place, last["op"], last["process"], last["value"], last["acks"],
+        last["type"] if ended else "info", last["offset"], last["index"], begun_ns, last["time_ns"],
+    )  # fmt: skip
+
+
+def _read(row: Row) -> Read:
+    sound = row["value"] is not None and row["intact"] is not False
+    return Read(
+        where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
+        row["index"], row["time_ns"], row["process"],
+    )  # fmt: skip
+
+
+def _terms(groups: Iterable[list[Row]]) -> list[Term]:
+    ordered = sorted((sorted(g, key=lambda r: int(r["sequence"])) for g in groups), key=_birth)
+    ends = [group[0]["time_ns"] for group in ordered[1:]]
+    return [_term(group, end) for group, end in zip(ordered, [*ends, None], strict=True)]
+
+
+def _birth(group: list[Row]) -> tuple[int, int]:
+    return group[0]["incarnation"], group[0]["sequence"]
+
+
+def _term(group: list[Row], end_ns: int | None) -> Term:
+    first = group[0]
+    return Term(
+        first["node"], first["incarnation"], first["role"], first["leader_epoch"],
+        first["time_ns"], end_ns, first["sequence"], first["log_end_offset"] or 0,
+        max(row["log_end_offset"] or 0 for row in group), max(row["high_watermark"] or 0 for row in group),
+    )  # fmt: skip
+
+
+def _seniority(row: Row) -> tuple[int, int, int]:
+    return row["leader_epoch"], row["time_ns"], row["node"]

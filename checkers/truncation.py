@@ -1,0 +1,88 @@
+"""What becomes of findings that were only counted, in a run with predictions.
+
+Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Without
+predictions those suffice: the rest is judged alike. With predictions the rest, of which only the number is known and
+that it begins at the last offset kept, may be predicted or not. The rule is that it is never taken for predicted
+unless a prediction of that kind without an offset covers all of it:
+
+* It is a ``VIOLATION`` when no prediction can mean it: the kind follows from no other, and no prediction of it is about
+  an offset beyond the last one kept.
+* Else it is ``INDETERMINATE``, and the run ``INCONCLUSIVE``; so it is when a prediction that nothing kept matches may
+  be matched by the rest.
+* A finding whose cause may be in such a rest, and would make it ``EXPECTED`` there, is ``INDETERMINATE`` too.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from typing import NamedTuple
+
+from harness.checker import Anomaly, Prediction, Verdict
+from spark_analysis.answer import Finding
+
+
+class Rest(NamedTuple):
+    """The findings of a group that were not kept: ``number`` of them. ``last`` is the last finding kept."""
+
+    last: Finding
+    number: int
+
+    def may_hold(self, prediction: Prediction) -> bool:
+        """Whether ``prediction`` may mean one of them and is not about what was kept."""
+        return self._means(prediction) and (prediction.offset is None or _after(prediction.offset, self.last))
+
+    def is_covered(self, prediction: Prediction) -> bool:
+        """Whether ``prediction`` means all of them."""
+        return self._means(prediction) and prediction.offset is None
+
+    def may_cause(self, finding: Finding, kinds: Collection[str]) -> bool:
+        """Whether ``finding`` may follow from one of them, if it follows from ``kinds``."""
+        here = (self.last.topic, self.last.partition) == (finding.topic, finding.partition)
+        reached = self.last.offset is not None and finding.offset is not None and finding.offset >= self.last.offset
+        return here and reached and self.last.kind in kinds
+
+    def _means(self, prediction: Prediction) -> bool:
+        places = ((prediction.topic, self.last.topic), (prediction.partition, self.last.partition))
+        return prediction.kind == self.last.kind and all(theirs in (None, ours) for theirs, ours in places)
+
+
+def rests(findings: Sequence[Finding]) -> list[Rest]:
+    """What was not kept of the groups of ``findings``, which are in the order in which they are kept."""
+    groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        groups[finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)
+    return [Rest(group[-1], group[-1].total - len(group)) for group in groups.values() if group[-1].total > len(group)]
+
+
+def judged_rests(
+    left: Sequence[Rest], predicted: Sequence[Prediction], unmet: Sequence[Prediction], own: Sequence[Verdict],
+    consequences: Collection[str],
+) -> Iterator[Anomaly]:  # fmt: skip
+    """One anomaly for each rest that the predictions leave open or contradict.
+
+    Args:
+        left: the rests.
+        predicted: all predictions.
+        unmet: those that nothing kept matches.
+        own: the verdict on each rest if nothing were predicted.
+        consequences: the kinds that follow from others.
+    """
+    for rest, verdict in zip(left, own, strict=True):
+        if any(rest.may_hold(p) for p in unmet):
+            yield _anomaly(rest, Verdict.INDETERMINATE)
+        elif verdict is Verdict.VIOLATION and not any(rest.is_covered(p) for p in predicted):
+            open_to = rest.last.kind in consequences or any(rest.may_hold(p) for p in predicted)
+            yield _anomaly(rest, Verdict.INDETERMINATE if open_to else verdict)
+
+
+def _anomaly(rest: Rest, verdict: Verdict) -> Anomaly:
+    last = rest.last
+    where = "" if last.offset is None else f", at offset {last.offset} or beyond"
+    said = f"{rest.number} more of this kind were found in the partition{where}, and were only counted"
+    why = "nothing predicts them" if verdict is Verdict.VIOLATION else "nobody knows whether they were predicted"
+    return Anomaly(last.kind, verdict, last.topic, last.partition, None, None, None, f"{said}: {why}.")
+
+
+def _after(offset: int, last: Finding) -> bool:
+    return last.offset is not None and offset > last.offset

@@ -1,0 +1,163 @@
+"""What was committed stays committed, one leader at a time says so, and acknowledgements wait for it.
+
+* ``hw-regression``: a leader's high watermark fell within its term; or a leader began its epoch with a log that ended
+  below the *true high watermark*, the highest that any leader of an earlier epoch held. (That the new leader's own
+  watermark starts lower and catches up is how Kafka works, and no anomaly.) A log end below it counts once: from then
+  on the true high watermark is what the new leader has.
+* ``two-leaders``: two brokers led one partition in the same leader epoch.
+* ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and none of those who led the partition
+  while the send was under way ever had a high watermark above o in that term.
+
+The brokers write a row at every change, on one clock. A row that may be missing never makes an anomaly: a leader that
+was killed may have acknowledged something just before it could write the row, so an acknowledgement is judged only when
+every leader that might have given it wrote something later, or was started anew before the send began.
+
+Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
+was unclean and the configuration permits such elections.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from checkers.rows import ALL, Row, RunRows, Send, Term, where
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+KINDS = ("hw-regression", "two-leaders", "unjustified-ack")
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: everything one run's timeline says against its leaders."""
+    yield from _falls_within_a_term(rows)
+    for place in rows.terms:
+        terms = rows.leader_terms(place)
+        yield from _short_logs(rows, place, terms)
+        yield from _two_leaders(rows, place, terms)
+    for send in filter(claims_replication, rows.sends):
+        terms = rows.leaders_during(send)
+        if is_accounted(rows, send) and not is_justified(send, terms):
+            yield _unjustified(rows, send, max(term.leader_epoch for term in terms))
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    if finding.kind == "two-leaders":
+        return f"Nodes {finding.node} and {finding.other_node} both led in epoch {finding.leader_epoch}."
+    if finding.kind == "unjustified-ack":
+        return (
+            f"Value {finding.value} was acknowledged with acks=all at offset {finding.offset}, and no leader of that "
+            "time ever had a high watermark above it."
+        )
+    return (
+        f"Node {finding.node}, leader in epoch {finding.leader_epoch}, fell back to {finding.offset}, "
+        f"although everything below {finding.until} had been committed."
+    )
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The rows of the leaders concerned."""
+    if finding.kind == "hw-regression" and finding.node is not None:
+        row = {"node": finding.node, "incarnation": finding.incarnation or 0, "sequence": finding.row or 0}
+        yield Evidence("timeline", row, f"node {finding.node} led with no more than offset {finding.offset} here")
+        yield from witnesses.committed(finding, None)
+        yield from witnesses.cuts(finding)
+        return
+    yield from witnesses.send(finding)
+    yield from witnesses.leader(finding, finding.leader_epoch)
+
+
+def _falls_within_a_term(rows: RunRows) -> Iterator[Finding]:
+    terms: dict[tuple[object, ...], list[Row]] = {}
+    for row in rows.timeline:
+        if row["kind"] == "state" and row["role"] == "leader":
+            key = (where(row), row["node"], row["incarnation"], row["leader_epoch"])
+            terms.setdefault(key, []).append(row)
+    for group in terms.values():
+        for before, after in pairwise(sorted(group, key=lambda r: int(r["sequence"]))):
+            if (after["high_watermark"] or 0) < (before["high_watermark"] or 0):
+                yield _fall(rows, before, after)
+
+
+def _fall(rows: RunRows, before: Row, after: Row) -> Finding:
+    return Finding(
+        rows.run, "hw-regression", *where(after),
+        offset=after["high_watermark"] or 0,
+        leader_epoch=after["leader_epoch"],
+        row=after["sequence"],
+        time_ns=after["time_ns"],
+        node=after["node"],
+        incarnation=after["incarnation"],
+        until=before["high_watermark"],
+    )  # fmt: skip
+
+
+def _short_logs(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
+    true_high_watermark = 0
+    for term in terms:
+        if term.first_log_end < true_high_watermark:
+            yield Finding(
+                rows.run, "hw-regression", *place,
+                offset=term.first_log_end,
+                leader_epoch=term.leader_epoch,
+                excuse="unclean" if any(e == term.leader_epoch for _, e in rows.unclean.get(place, [])) else None,
+                row=term.first_sequence,
+                time_ns=term.begin_ns,
+                node=term.node,
+                incarnation=term.incarnation,
+                until=true_high_watermark,
+            )  # fmt: skip
+        true_high_watermark = max(min(true_high_watermark, term.first_log_end), term.high_watermark)
+
+
+def _two_leaders(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
+    by_epoch: dict[int, list[Term]] = {}
+    for term in terms:
+        by_epoch.setdefault(term.leader_epoch, []).append(term)
+    for epoch, ours in by_epoch.items():
+        nodes = sorted({term.node for term in ours})
+        if len(nodes) > 1:
+            yield Finding(
+                rows.run, "two-leaders", *place,
+                leader_epoch=epoch,
+                time_ns=max(term.begin_ns for term in ours),
+                node=nodes[0],
+                other_node=nodes[-1],
+            )  # fmt: skip
+
+
+def claims_replication(send: Send) -> bool:
+    """Whether the send was acknowledged as in every in-sync replica, at a known offset."""
+    return send.type == "ok" and send.acks == ALL and send.offset is not None
+
+
+def is_justified(send: Send, terms: list[Term]) -> bool:
+    """Whether one of those leaders ever had a high watermark above the record in its term."""
+    return send.offset is not None and any(term.high_watermark > send.offset for term in terms)
+
+
+def is_accounted(rows: RunRows, send: Send) -> bool:
+    """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
+    terms = rows.leaders_during(send)
+    return bool(terms) and all(_accounted(rows, send, term) for term in terms)
+
+
+def _accounted(rows: RunRows, send: Send, term: Term) -> bool:
+    life = rows.lives[term.node, term.incarnation]
+    return life.last_ns > send.completed_ns or (life.next_ns is not None and life.next_ns <= send.invoked_ns)
+
+
+def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
+    return Finding(
+        rows.run, "unjustified-ack", *send.where,
+        offset=send.offset,
+        value=send.value,
+        leader_epoch=leader_epoch,
+        row=send.row,
+        time_ns=send.completed_ns,
+        process=send.process,
+        acks=send.acks,
+    )  # fmt: skip

@@ -1,0 +1,193 @@
+"""The rows that bear witness to findings, and what each says in words.
+
+An engine hands over at least the rows that a finding's evidence cites: the reference hands over everything it has,
+Spark only what ``spark_analysis.witnesses`` selects. Which row is cited is decided here, for both.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from checkers.rows import Row, detail, where
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+
+class Cut(NamedTuple):
+    """A truncation: ``node`` removed the offsets from ``start`` to ``end`` (exclusive)."""
+
+    row: Row
+    node: int
+    start: int
+    end: int
+    reason: str
+
+
+class Witnesses:
+    """The rows of one run that its findings may cite."""
+
+    def __init__(
+        self, history: Sequence[Row], timeline: Sequence[Row], replica_logs: Sequence[Row], faults: Sequence[Row]
+    ) -> None:
+        self._sends: dict[TopicPartition, list[Row]] = defaultdict(list)
+        self._reads: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        self._led: dict[TopicPartition, list[Row]] = defaultdict(list)
+        self._cuts: dict[TopicPartition, list[Cut]] = defaultdict(list)
+        self._logged: dict[TopicPartition, list[Row]] = defaultdict(list)
+        self._faults = sorted(faults, key=lambda r: (r["injected_ns"] or 0, str(r["fault"])))
+        self._take_history(history)
+        self._take_timeline(timeline)
+        for row in sorted(replica_logs, key=lambda r: (r["offset"], r["node"])):
+            self._logged[where(row)].append(row)
+
+    def _take_history(self, rows: Sequence[Row]) -> None:
+        for row in sorted(rows, key=lambda r: int(r["index"])):
+            if row["topic"] is not None and row["type"] != "invoke":
+                if row["f"] == "send":
+                    self._sends[where(row)].append(row)
+                else:
+                    self._reads[where(row), row["offset"]].append(row)
+
+    def _take_timeline(self, rows: Sequence[Row]) -> None:
+        for row in sorted(rows, key=lambda r: (r["time_ns"], r["node"], r["incarnation"], r["sequence"])):
+            if row["kind"] == "state" and row["role"] == "leader":
+                self._led[where(row)].append(row)
+            elif row["kind"] == "truncation" and row["topic"] is not None:
+                self._cuts[where(row)].append(_cut(row))
+
+    # ----------------------------------------------------------------------------------------------- the history
+
+    def send(self, finding: Finding) -> Iterator[Evidence]:
+        """How the send of the finding's value ended."""
+        for row in self._sends[place(finding)]:
+            if row["value"] == finding.value:
+                at = "" if row["offset"] is None else f" at offset {row['offset']}"
+                error = f": {row['error']}" if row["error"] else ""
+                says = f"process {row['process']}: the send of value {row['value']} ended {row['type']}{at}{error}"
+                yield Evidence("history", {"index": row["index"]}, f"{says} ({_acks(row['acks'])})")
+
+    def reads(self, finding: Finding, offset: int | None, value: int | None, most: int = 1) -> Iterator[Evidence]:
+        """The first polls that delivered ``value`` (None: anything) at ``offset``."""
+        rows = [] if offset is None else self._reads[place(finding), offset]
+        chosen = [row for row in rows if value is None or row["value"] == value]
+        for row in chosen[:most]:
+            yield _read(row)
+
+    def read_by(self, finding: Finding, offset: int | None, before: int | None) -> Iterator[Evidence]:
+        """The finding's process's last delivery of ``offset`` up to the history's row ``before``."""
+        rows = [] if offset is None else self._reads[place(finding), offset]
+        known = [r for r in rows if r["process"] == finding.process and (before is None or r["index"] <= before)]
+        for row in known[-1:]:
+            yield _read(row)
+
+    def values_at(self, finding: Finding) -> Iterator[Evidence]:
+        """For each value that an acknowledgement or a poll names at the finding's offset, the first that does."""
+        acks = [r for r in self._sends[place(finding)] if r["type"] == "ok" and r["offset"] == finding.offset]
+        reads = [] if finding.offset is None else self._reads[place(finding), finding.offset]
+        named: dict[int | None, Row] = {}
+        for row in sorted([*acks, *reads], key=lambda r: int(r["index"])):
+            named.setdefault(row["value"], row)
+        for row in named.values():
+            yield _read(row) if row["f"] == "poll" else _acked(row)
+
+    # ------------------------------------------------------------------------------------------------ the brokers
+
+    def leader(self, finding: Finding, epoch: int | None) -> Iterator[Evidence]:
+        """Who led the partition in ``epoch``, as each of them said first."""
+        seen: set[int] = set()
+        for row in self._led[place(finding)]:
+            if row["leader_epoch"] == epoch and row["node"] not in seen:
+                seen.add(row["node"])
+                yield _state(row, f"led {_name(row)} in epoch {epoch} from here on")
+
+    def committed(self, finding: Finding, epoch: int | None) -> Iterator[Evidence]:
+        """The first row in which the leader of ``epoch`` (None: any) has a high watermark above the offset."""
+        for row in self._led[place(finding)]:
+            above = finding.offset is not None and (row["high_watermark"] or 0) > finding.offset
+            if above and epoch in (None, row["leader_epoch"]):
+                yield _state(row, f"led {_name(row)} in epoch {row['leader_epoch']} and had committed up to there")
+                return
+
+    def cuts(self, finding: Finding) -> Iterator[Evidence]:
+        """The truncations that removed the finding's offset from a log."""
+        for cut in self._covering(finding):
+            says = f"node {cut.node} cut offsets {cut.start} to {cut.end - 1} off its log of {_name(cut.row)}"
+            yield Evidence("timeline", _timeline_id(cut.row), f"{says} ({cut.reason})")
+
+    def holders(self, finding: Finding) -> Iterator[Evidence]:
+        """Which replicas' logs hold the finding's value, and what they hold at its offset instead."""
+        logged = self._logged[place(finding)]
+        if not any(row["value"] == finding.value for row in logged):
+            sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition}
+            sought["value"] = finding.value if finding.value is not None else "none"
+            yield Evidence("replica_logs", sought, f"no replica's log holds value {finding.value}")
+        for row in logged:
+            if row["value"] == finding.value or row["offset"] == finding.offset:
+                yield _logged(row)
+
+    def fault(self, finding: Finding) -> Iterator[Evidence]:
+        """The last fault that was injected before the finding's offset was first cut off a log, or at all."""
+        before = min((cut.row["time_ns"] for cut in self._covering(finding)), default=None)
+        known = [f for f in self._faults if f["injected_ns"] is not None]
+        known = [f for f in known if before is None or f["injected_ns"] <= before]
+        for row in known[-1:]:
+            when = (
+                "" if before is None else f" {(before - row['injected_ns']) / 1e9:.3f} s before the first of these cuts"
+            )
+            says = f"fault {row['fault']!r} ({row['kind']} of {', '.join(row['nodes'])}) was injected{when}"
+            yield Evidence("faults", {"fault": row["fault"]}, says)
+
+    def _covering(self, finding: Finding) -> list[Cut]:
+        offset = finding.offset
+        return [c for c in self._cuts[place(finding)] if offset is not None and c.start <= offset < c.end]
+
+
+def place(finding: Finding) -> TopicPartition:
+    """The finding's partition."""
+    return TopicPartition(finding.topic, finding.partition)
+
+
+def _cut(row: Row) -> Cut:
+    said = detail(row)
+    ends = sorted((int(said.get("from_offset", 0)), int(said.get("to_offset", 0))))
+    return Cut(row, row["node"], ends[0], ends[1], str(said.get("reason", "no reason given")))
+
+
+def _read(row: Row) -> Evidence:
+    what = f"value {row['value']}" if row["value"] is not None else "a record that is none of the workload's"
+    damaged = "" if row["intact"] is not False else ", not intact"
+    final = "the final read's process" if row["final"] else "process"
+    says = f"{final} {row['process']} was delivered {what} at offset {row['offset']}{damaged}"
+    return Evidence("history", {"index": row["index"]}, says)
+
+
+def _acked(row: Row) -> Evidence:
+    says = f"process {row['process']} was acknowledged value {row['value']} at offset {row['offset']}"
+    return Evidence("history", {"index": row["index"]}, f"{says} ({_acks(row['acks'])})")
+
+
+def _acks(acks: int) -> str:
+    return "acks=all" if acks == -1 else f"acks={acks}"
+
+
+def _state(row: Row, says: str) -> Evidence:
+    bounds = f"high watermark {row['high_watermark']}, log end {row['log_end_offset']}"
+    return Evidence("timeline", _timeline_id(row), f"node {row['node']} {says} ({bounds})")
+
+
+def _logged(row: Row) -> Evidence:
+    what = f"value {row['value']}" if row["value"] is not None else "a record that is none of the workload's"
+    says = f"node {row['node']}'s log holds {what} of epoch {row['leader_epoch']} at offset {row['offset']}"
+    identity = {name: row[name] for name in ("node", "topic", "partition", "offset")}
+    return Evidence("replica_logs", identity, says)
+
+
+def _timeline_id(row: Row) -> dict[str, int | str]:
+    return {name: row[name] for name in ("node", "incarnation", "sequence")}
+
+
+def _name(row: Row) -> str:
+    return str(where(row))

@@ -1,0 +1,295 @@
+"""Stories of which some of the evidence was lost: none of them may pass.
+
+Importing this module adds them to ``CASES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.checker import Outcome
+from spark_analysis.answer import GAPS_KEPT
+from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.leader_cases import CASES
+from tests.checkers.story import CONTROLLER, Row, Story
+
+__all__ = ["CASES"]
+
+
+def told(story: Story) -> Story:
+    """Three records, one restart of node 1, and an end."""
+    write(story, 3)
+    story.restart(1)
+    return story.finish()
+
+
+def drop(rows: list[Row], gone: Callable[[Row], bool]) -> None:
+    rows[:] = [row for row in rows if not gone(row)]
+
+
+@case(Outcome.PASS)
+def the_story_that_these_cases_falsify_passes(story: Story) -> None:
+    told(story)
+
+
+# ------------------------------------------------------------------------------------------------------------ nodes
+
+
+@case(Outcome.INVALID, reason=r"incarnation 1\) has only final rows")
+def a_timeline_of_final_rows_alone_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: r["kind"] != "final")
+
+
+@case(Outcome.INVALID, reason="Node 1 has no timeline of its incarnation 0")
+def an_incarnation_without_a_row_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: (r["node"], r["incarnation"]) == (1, 0))
+
+
+@case(Outcome.INVALID, reason="Node 2 has no timeline of its incarnation 0")
+def a_node_that_is_nowhere_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: r["node"] == 2)
+    drop(story.logs, lambda r: r["node"] == 2)
+
+
+@case(Outcome.INVALID, reason=f"Node {CONTROLLER} has no timeline of its incarnation 0")
+def a_controller_without_a_timeline_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: r["node"] == CONTROLLER)
+
+
+@case(Outcome.INVALID, reason=r"node 0 \(incarnation 0\) has 3 rows where its final rows say \d+")
+def a_timeline_without_its_tail_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: r["node"] == 0 and r["kind"] != "final" and r["sequence"] > 2)
+
+
+@case(Outcome.INVALID, reason="Node 2 has no timeline of its incarnation 1")
+def a_restart_that_left_no_timeline_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.fault(kind="kill", nodes=["2"])
+
+
+@case(Outcome.INVALID, reason=r"node 2 \(incarnation 0\) has 7 rows where its last one says 8")
+def a_row_that_is_twice_in_a_timeline_makes_up_for_no_other(story: Story) -> None:
+    told(story)
+    rows = [r for r in story.timeline if (r["node"], r["kind"]) == (2, "state")]
+    rows[1]["sequence"] = rows[2]["sequence"]
+
+
+# --------------------------------------------------------------------------------------------------------- replicas
+
+
+@case(Outcome.INCONCLUSIVE, reason="Nobody knows how ledger-0 ended on node 2")
+def a_replica_without_a_final_row_leaves_the_run_inconclusive(story: Story) -> None:
+    told(story)
+    drop(story.timeline, lambda r: (r["kind"], r["node"]) == ("final", 2))
+
+
+@case(Outcome.INCONCLUSIVE, reason="Nobody knows how ledger-0 ended on node 1")
+def a_replica_without_a_final_watermark_leaves_the_run_inconclusive(story: Story) -> None:
+    told(story)
+    next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 1))["high_watermark"] = None
+
+
+@case(Outcome.INVALID, reason=r"log of ledger-0 on node 0 has 0 records .* from 0 to 3")
+def logs_that_are_empty_make_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.logs.clear()
+
+
+@case(Outcome.INVALID, reason="log of ledger-0 on node 2 has 2 records at 2 offsets, 0 to 1")
+def a_tail_that_no_log_holds_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    drop(story.logs, lambda r: r["offset"] == 2)
+
+
+@case(Outcome.INVALID, reason="log of ledger-0 on node 2 has 4 records at 3 offsets")
+def an_offset_that_is_twice_in_a_log_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.logs.append(dict(story.logs[-1]))
+
+
+@case(Outcome.INCONCLUSIVE, reason="ledger-1 is configured, and the history does not name it")
+def a_configured_partition_that_the_history_does_not_name_leaves_the_run_inconclusive(story: Story) -> None:
+    told(story)
+    topic = {"name": "ledger", "partitions": 2, "replication_factor": 3}
+    story.scenario["topics"] = [topic]
+
+
+@case(Outcome.INVALID, reason="does not say which nodes", configuration={})
+def a_run_that_does_not_say_what_there_was_is_invalid(story: Story) -> None:
+    told(story)
+
+
+@case(Outcome.INCONCLUSIVE, reason="1 acknowledgements with acks=all are above every high watermark")
+def an_acknowledgement_that_nothing_bears_out_leaves_the_run_inconclusive(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------------- faults
+
+
+@case(Outcome.INVALID, reason="Fault 'cut' is not among the 1 faults")
+def a_fault_of_the_schedule_that_is_not_there_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.fault("freeze")
+    story.scenario["schedule"] = [{"inject": {"fault": "pause", "node": 1, "as": name}} for name in ("cut", "freeze")]
+
+
+@case(Outcome.PASS)
+def a_schedule_whose_faults_are_there_passes(story: Story) -> None:
+    told(story)
+    story.fault("cut")
+    story.scenario["schedule"] = [{"send": {"per_partition": 1}}, {"inject": {"fault": "pause", "as": "cut"}}]
+
+
+@case(Outcome.INVALID, reason="Fault 'f003' is not among the 0 faults")
+def chaos_without_faults_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.scenario["chaos"] = {"faults": [{"fault": "kill", "weight": 2}, {"fault": "pause"}]}
+
+
+@case(Outcome.INVALID, reason="has its proven_ns after its healed_ns")
+def a_fault_that_was_healed_before_it_was_proven_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.fault(proven_ns=story.now + 9)
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(partition of no node\) was aimed at nothing")
+def a_fault_without_nodes_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.fault(nodes=[])
+
+
+# --------------------------------------------------------------------------------------------- incomplete histories
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(partition of 1\) was never injected")
+def a_fault_that_was_never_injected_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.fault(injected_ns=None, proven_ns=None, healed_ns=None, heal_proven_ns=None)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="was never healed")
+def a_fault_that_was_never_healed_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.fault(healed_ns=None, heal_proven_ns=None)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="healing of fault 'cut' .* was never proven")
+def a_healing_that_was_never_proven_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.fault(heal_proven_ns=None)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="state is 'interrupted'", state="interrupted")
+def an_interrupted_run_is_invalid(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="no close row: it breaks off after 10 rows")
+def a_history_without_a_close_row_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    story.history.pop()
+
+
+@case(Outcome.INVALID, reason="1 close rows and 2 rows after the last")
+def rows_after_the_close_row_make_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    story.poll(5, [0])
+
+
+@case(Outcome.INVALID, lost(0, "INDETERMINATE"), reason="rows 6 to 7 are missing")
+def a_record_that_may_be_in_a_gap_of_the_history_is_not_called_lost(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    story.history = [r for r in story.history if r["index"] not in (6, 7)]
+    story.logs = [r for r in story.logs if r["offset"] != 0]
+
+
+@case(Outcome.INVALID, reason="rows 0 to 0 are missing")
+def a_history_that_does_not_begin_at_0_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.poll(5, [])
+    story.finish()
+    del story.history[0]
+
+
+@case(Outcome.INVALID, reason=r"timeline of node 1 \(incarnation 0\) has \d+ rows where its last one says \d+")
+def a_gap_in_a_timeline_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    story.timeline.remove(next(r for r in story.timeline if r["node"] == 1 and r["sequence"] == 2))
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), reason="no close row")
+def a_loss_that_an_incomplete_history_shows_is_still_a_loss(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
+    story.finish()
+    story.history.pop()
+
+
+@case(Outcome.INCONCLUSIVE, reason="Nothing was acknowledged")
+def a_run_in_which_nothing_was_acknowledged_proves_nothing(story: Story) -> None:
+    write(story, 3, result="info")
+    story.finish()
+
+
+@case(Outcome.INCONCLUSIVE, reason="There is no final read")
+def a_run_in_which_nothing_was_read_proves_nothing(story: Story) -> None:
+    write(story, 3)
+    story.finish(read=False)
+
+
+# ---------------------------------------------------------------------------------------------- histories that are none
+
+
+@case(Outcome.INVALID, reason="of 1 rows each has an index that another row has")
+def an_index_that_two_rows_have_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.history.append(dict(story.history[0]))
+
+
+@case(Outcome.INVALID, reason="of 3 rows each completes an operation that was not invoked before")
+def completions_before_their_invocations_make_the_run_invalid(story: Story) -> None:
+    told(story)
+    sends = [r for r in story.history if r["f"] == "send"]
+    for invoke, ok in zip(sends[::2], sends[1::2], strict=True):
+        invoke["index"], ok["index"] = ok["index"], invoke["index"]
+        invoke["time_ns"], ok["time_ns"] = ok["time_ns"], invoke["time_ns"]
+
+
+@case(Outcome.INVALID, reason="of 1 rows each is older than the row before it")
+def a_row_that_is_older_than_the_one_before_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.history[3]["time_ns"] = 0
+
+
+@case(Outcome.INVALID, reason="of 1 rows each does not say what it is about")
+def a_delivered_record_without_an_offset_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.final_rows()[2]["offset"] = None
+
+
+@case(Outcome.INVALID, reason=f"These are the first {GAPS_KEPT} of {GAPS_KEPT + 5} gaps in the history")
+def of_many_gaps_the_first_are_listed_and_all_are_counted(story: Story) -> None:
+    story.poll(5)
+    for _ in range(GAPS_KEPT + 5):
+        story.poll(5)
+        story.poll(5)
+    write(story, 1)
+    story.finish()
+    gone = range(2, 2 + 4 * (GAPS_KEPT + 5), 4)
+    drop(story.history, lambda r: r["index"] in (*gone, *(index + 1 for index in gone)))

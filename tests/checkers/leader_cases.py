@@ -1,0 +1,224 @@
+"""Stories about leaders and their watermarks, and about predictions. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from harness.checker import Outcome
+from spark_analysis.answer import KEPT_PER_GROUP
+from tests.checkers.cases import CASES, LOST_TAIL, case, lose_tail, lost, regression, write
+from tests.checkers.story import Story
+
+__all__ = ["CASES"]
+
+
+# ------------------------------------------------------------------------------------------- leaders and watermarks
+
+
+@case(Outcome.VIOLATION, regression(1))
+def a_leader_whose_watermark_falls_is_found(story: Story) -> None:
+    write(story, 3)
+    story.partitions[0].marks[0] = 1
+    story.state(0)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_follower_may_learn_of_the_watermark_late_and_a_new_leader_may_start_low(story: Story) -> None:
+    write(story, 3)
+    story.partitions[0].marks[1] = 0
+    story.state(1)
+    story.elect(1)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(0), lost(1), lost(2), regression(1), regression(0))
+def a_log_that_is_too_short_counts_once_until_it_gets_shorter(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 1)
+    story.elect(2)
+    story.cut(0, 0)
+    story.elect(0)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("two-leaders", "VIOLATION", None))
+def two_leaders_of_one_epoch_are_found(story: Story) -> None:
+    write(story, 2)
+    row = story.state(1)
+    row["role"] = "leader"
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_deposed_leader_may_believe_in_its_old_epoch(story: Story) -> None:
+    write(story, 2)
+    old = story.state(0)
+    story.elect(1)
+    story.timeline.append(old | {"time_ns": story.now, "sequence": story.sequences[0]})
+    story.sequences[0] += 1
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    ("unjustified-ack", "VIOLATION", 2),
+    reason="did not commit its log from 2",
+)
+def an_acknowledgement_before_replication_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(copies=(), commit=False)
+    story.state(0)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_acknowledgement_may_be_recorded_before_the_watermark(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_leader_that_was_killed_may_not_have_written_its_watermark_down(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.restart(0)
+    story.elect(1)
+    story.commit()
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------------------ predictions
+
+
+@case(Outcome.AS_PREDICTED, lost(2, "EXPECTED"), regression(2, "EXPECTED"), **LOST_TAIL)
+def a_predicted_loss_and_what_follows_from_it_are_expected(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2, "EXPECTED"), lost(1), regression(1), **LOST_TAIL)
+def a_loss_beside_the_predicted_one_is_a_violation(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 1)
+    story.finish()
+
+
+@case(Outcome.NOT_REPRODUCED, **LOST_TAIL)
+def a_predicted_loss_that_does_not_happen_is_a_failed_reproduction(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="never proven to be in effect", **LOST_TAIL)
+def a_predicted_loss_cannot_be_missed_by_a_fault_that_never_was(story: Story) -> None:
+    write(story, 3)
+    story.fault(proven_ns=None, proof=None)
+    story.finish()
+
+
+@case(Outcome.AS_PREDICTED, lost(2, "EXPECTED"), predictions=[{"kind": "lost-write"}])
+def a_predicted_weak_loss_is_expected(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, copies=(), commit=False)
+    story.elect(1)
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------- more than is kept of them
+
+MANY = KEPT_PER_GROUP + 15
+
+
+def lose(story: Story, records: int, spoilt: int | None = None) -> None:
+    """The final read leaves out the first records, although every log holds them."""
+    write(story, records + 1)
+    story.finish()
+    story.forget(*story.final_rows()[:records])
+    if spoilt is not None:
+        next(r for r in story.logs if (r["node"], r["offset"]) == (2, spoilt))["batch_crc"] += 1
+
+
+def kept(verdict: str) -> list[tuple[str, str, int | None]]:
+    return [lost(offset, verdict) for offset in range(KEPT_PER_GROUP)]
+
+
+def predicting(*offsets: int | None) -> list[dict[str, object]]:
+    return [{"kind": "lost-write", "topic": "ledger", "partition": 0, "offset": offset} for offset in offsets]
+
+
+@case(Outcome.AS_PREDICTED, *kept("EXPECTED"), predictions=predicting(None))
+def a_prediction_without_an_offset_is_about_what_was_only_counted_too(story: Story) -> None:
+    lose(story, MANY)
+
+
+@case(Outcome.VIOLATION, *kept("EXPECTED"), lost(None), predictions=predicting(*range(KEPT_PER_GROUP)))
+def losses_beyond_the_predicted_ones_that_were_only_counted_are_violations(story: Story) -> None:
+    lose(story, MANY)
+
+
+@case(Outcome.INCONCLUSIVE, *kept("EXPECTED"), lost(None, "INDETERMINATE"), predictions=predicting(*range(MANY)))
+def predicted_losses_that_were_only_counted_are_not_taken_for_granted(story: Story) -> None:
+    lose(story, MANY)
+
+
+@case(Outcome.INCONCLUSIVE, *kept("EXPECTED"), lost(None, "INDETERMINATE"), predictions=predicting(None, MANY - 1))
+def a_predicted_loss_that_was_only_counted_is_not_called_missing(story: Story) -> None:
+    lose(story, MANY)
+
+
+@case(
+    Outcome.INCONCLUSIVE,
+    *kept("EXPECTED"),
+    ("replica-divergence", "INDETERMINATE", KEPT_PER_GROUP + 5),
+    predictions=predicting(None),
+)
+def what_may_follow_from_a_predicted_loss_that_was_only_counted_is_no_violation(story: Story) -> None:
+    lose(story, MANY, spoilt=KEPT_PER_GROUP + 5)
+
+
+@case(
+    Outcome.AS_PREDICTED,
+    *kept("EXPECTED"),
+    ("replica-divergence", "EXPECTED", 3),
+    predictions=predicting(None),
+)
+def what_follows_from_a_predicted_loss_that_was_kept_is_expected(story: Story) -> None:
+    lose(story, MANY, spoilt=3)
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(2, "EXPECTED"),
+    regression(2, "EXPECTED"),
+    ("inconsistent-offsets", "EXPECTED", 2),
+    ("nonmonotonic-poll", "VIOLATION", 0),
+    **LOST_TAIL,
+)
+def a_consumer_that_is_thrown_back_further_than_the_predicted_loss_is_found(story: Story) -> None:
+    write(story, 3)
+    process = story.poll(5, [0, 1])[0]["process"]
+    lose_tail(story, 2)
+    story.send(result="info")
+    story.poll(process, [2, 0])
+    story.finish()
+
+
+# --------------------------------------------------------------------------------------------------- nothing is excused
+
+
+@case(Outcome.VIOLATION, lost(0), lost(1), lost(2), reason="where it should have every offset from 0 to 3")
+def a_log_start_that_nothing_allowed_to_move_excuses_no_loss(story: Story) -> None:
+    write(story, 3)
+    story.partitions[0].starts = dict.fromkeys((0, 1, 2), 3)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), guarantees={})
+def an_unclean_election_that_nothing_allows_excuses_nothing(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    story.finish()

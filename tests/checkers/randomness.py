@@ -1,0 +1,149 @@
+"""Random runs: a legal story, and then falsified here and there, so that anything may be wrong with it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from typing import Any
+
+from tests.checkers.story import CONTROLLER, NODES, Row, Story
+
+MANIFESTS: tuple[dict[str, Any], ...] = (
+    {},
+    {"guarantees": {"min_insync_replicas": 2, "unclean_election": True}},
+    {"predictions": [{"kind": "lost-write"}]},
+    {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
+)
+
+
+def random_story(seed: int) -> Story:
+    """The story of this seed: some steps, an end, and up to three falsifications."""
+    rng = random.Random(seed)
+    story = Story(f"run-{seed}", partitions=rng.choice((1, 1, 2)))
+    for _ in range(rng.randrange(3, 14)):
+        _step(story, rng)
+    if rng.random() < 0.1:
+        for _ in range(40):
+            story.send()
+    if rng.random() < 0.9:
+        for p in story.partitions:
+            story.commit(p)
+    story.finish(read=rng.random() < 0.95)
+    for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+        rng.choice(FALSIFICATIONS)(story, rng)
+    return story
+
+
+def _step(story: Story, rng: random.Random) -> None:
+    p = rng.choice(list(story.partitions))
+    part = story.partitions[p]
+    log = part.logs[part.leader]
+    match rng.randrange(12):
+        case 0 | 1 | 2 | 3 | 4:
+            copies = None if rng.random() < 0.7 else [n for n in NODES if n != part.leader and rng.random() < 0.5]
+            offset = None if rng.random() < 0.05 else -1
+            story.send(
+                p, rng.choice((-1, -1, -1, 1, 0)), rng.choice(("ok", "ok", "ok", "info", "fail", "invoke")),
+                append=rng.random() < 0.95, commit=rng.random() < 0.8, copies=copies, process=rng.randrange(3),
+                offset=offset,
+            )  # fmt: skip
+        case 5 | 6 | 7:
+            start = rng.randrange(len(log) + 1)
+            offsets = [o for o in range(start, len(log)) if rng.random() < 0.9]
+            story.poll(rng.randrange(5, 8), offsets, p)
+        case 8:
+            story.elect(rng.choice(NODES), p, clean=rng.random() < 0.7)
+        case 9:
+            node = rng.choice(NODES)
+            story.cut(node, rng.randrange(len(part.logs[node]) + 1), p)
+        case 10:
+            story.restart(rng.choice(NODES))
+        case 11:
+            story.fault(proven_ns=rng.choice((None, 1, 1, 1)))
+
+
+def _change_history(story: Story, rng: random.Random) -> None:
+    row = rng.choice(story.history)
+    name, value = rng.choice(
+        (("offset", rng.randrange(6)), ("value", rng.randrange(8)), ("intact", False), ("leader_epoch", None),
+         ("acks", 1), ("type", "ok"))
+    )  # fmt: skip
+    # Both rows of a send repeat its value, and only one of them ends it; a history that says otherwise is none.
+    senseless = row["f"] == "send" and (name == "value" or (name == "type" and row["type"] == "invoke"))
+    if row["topic"] is not None and row[name] is not None and not senseless:
+        row[name] = value
+
+
+def _lose_history(story: Story, rng: random.Random) -> None:
+    start = rng.randrange(len(story.history))
+    del story.history[start : start + rng.randrange(1, 4)]
+
+
+def _forget_reads(story: Story, rng: random.Random) -> None:
+    story.forget(*[r for r in story.history if r["f"] == "poll" and r["topic"] and rng.random() < 0.2])
+
+
+def _change_timeline(story: Story, rng: random.Random) -> None:
+    rows = [r for r in story.timeline if r["node"] != CONTROLLER and r["topic"]]
+    row = rng.choice(rows)
+    name, value = rng.choice(
+        (("high_watermark", rng.randrange(6)), ("log_end_offset", rng.randrange(6)), ("role", "leader"),
+         ("leader_epoch", rng.randrange(3)), ("log_start_offset", rng.randrange(3)), ("high_watermark", None))
+    )  # fmt: skip
+    row[name] = value
+
+
+def _lose_timeline(story: Story, rng: random.Random) -> None:
+    story.timeline.remove(rng.choice(story.timeline))
+
+
+def _change_logs(story: Story, rng: random.Random) -> None:
+    if story.logs:
+        row: Row = rng.choice(story.logs)
+        name, value = rng.choice(
+            (("batch_crc", 1), ("value", rng.randrange(8)), ("value", None), ("leader_epoch", rng.randrange(3)),
+             ("offset", row["offset"] + 9), ("intact", False))
+        )  # fmt: skip
+        row[name] = value
+
+
+def _lose_logs(story: Story, rng: random.Random) -> None:
+    story.logs = [row for row in story.logs if rng.random() < 0.9]
+
+
+def _mix_up_acks(story: Story, rng: random.Random) -> None:
+    """Every acknowledgement names the offset of another: with many of them, more findings than are kept."""
+    acks = [r for r in story.history if r["f"] == "send" and r["type"] == "ok" and r["partition"] == 0]
+    offsets = [r["offset"] for r in acks]
+    rng.shuffle(offsets)
+    for row, offset in zip(acks, offsets, strict=True):
+        row["offset"] = offset
+
+
+def _start_at_the_end(story: Story, rng: random.Random) -> None:
+    """A partition of which nothing is left, and nothing was read."""
+    p = rng.choice(list(story.partitions))
+    for row in story.timeline:
+        if row["kind"] == "final" and row["partition"] == p:
+            row["log_start_offset"] = row["high_watermark"]
+    story.forget(*story.final_rows(p))
+
+
+def _come_from_elsewhere(story: Story, rng: random.Random) -> None:
+    rows = rng.choice((story.history, story.timeline, story.logs))
+    for row in rng.sample(rows, min(len(rows), 2)):
+        row["run"] = "somebody-else"
+
+
+FALSIFICATIONS: tuple[Callable[[Story, random.Random], None], ...] = (
+    _change_history,
+    _lose_history,
+    _forget_reads,
+    _change_timeline,
+    _lose_timeline,
+    _change_logs,
+    _lose_logs,
+    _mix_up_acks,
+    _start_at_the_end,
+    _come_from_elsewhere,
+)

@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from checkers import PROMISES
+from harness.checker import Outcome, Verdict
+from spark_analysis.answer import KEPT_PER_GROUP
+
+DOCUMENT = (Path(__file__).parents[2] / "docs" / "anomalies.md").read_text()
+
+
+def test_every_kind_is_documented_once_and_no_other() -> None:
+    assert sorted(re.findall(r"^### (\S+)$", DOCUMENT, re.MULTILINE)) == sorted(k for p in PROMISES for k in p.KINDS)
+
+
+def test_every_kind_is_documented_under_its_promise() -> None:
+    for promise in PROMISES:
+        name = str(getattr(promise, "__name__", "")).removeprefix("checkers.")
+        for kind in promise.KINDS:
+            assert re.search(rf"### {kind}\n\n\*Promise: `{name}`\.\*", DOCUMENT), kind
+
+
+def test_every_verdict_and_outcome_is_documented() -> None:
+    for word in (*Verdict, *Outcome):
+        assert f"| `{word}` |" in DOCUMENT
+    assert f"The first {KEPT_PER_GROUP} of each kind" in DOCUMENT
