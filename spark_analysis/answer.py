@@ -1,0 +1,226 @@
+"""What questions are answered with: observations and facts, before anybody judges them.
+
+Both engines produce these rows, the questions of this package with Spark and the references in ``checkers`` in
+plain Python; what becomes of them is decided once, in ``checkers.judge``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
+
+from harness.history.schema import ColumnType
+
+Excuse = Literal["acks", "retention", "unclean"]
+"""What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
+known to be committed); retention had moved the log's start past it; an unclean election came after it."""
+
+KEPT_PER_GROUP = 25
+"""How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
+
+
+class Finding(NamedTuple):
+    """One observation. Fields that do not apply are None.
+
+    Attributes:
+        run: the run's id.
+        kind: the anomaly's kind, as in ``docs/anomalies.md``.
+        offset: where; of ``hw-regression`` the lower watermark, of ``poll-skip`` the first offset skipped.
+        value: the record that is missing, wrong or there twice.
+        leader_epoch: of the record where any evidence knows it; else of the leader concerned.
+        excuse: see :data:`Excuse`; None: none.
+        row: the row that shows it best, by its position in the history or in the node's timeline.
+        time_ns: when that row was written.
+        process: the client process of that row, where the row is not enough.
+        acks: what the sender waited for.
+        node: the broker concerned.
+        incarnation: of ``node``, where ``row`` is a position in its timeline.
+        other_node: the other broker concerned.
+        other_offset: the other offset concerned: where else the value is, or what came before.
+        other_value: the other value concerned: what is there instead.
+        until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap.
+        committed: whether the record is known to have been below a high watermark.
+        total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
+    """
+
+    run: str
+    kind: str
+    topic: str
+    partition: int
+    offset: int | None = None
+    value: int | None = None
+    leader_epoch: int | None = None
+    excuse: Excuse | None = None
+    row: int | None = None
+    time_ns: int | None = None
+    process: int | None = None
+    acks: int | None = None
+    node: int | None = None
+    incarnation: int | None = None
+    other_node: int | None = None
+    other_offset: int | None = None
+    other_value: int | None = None
+    until: int | None = None
+    committed: bool | None = None
+    total: int = 1
+
+
+COLUMNS: Mapping[str, ColumnType] = {
+    "run": "string",
+    "kind": "string",
+    "topic": "string",
+    "partition": "int32",
+    "offset": "int64",
+    "value": "int64",
+    "leader_epoch": "int32",
+    "excuse": "string",
+    "row": "int64",
+    "time_ns": "int64",
+    "process": "int32",
+    "acks": "int32",
+    "node": "int32",
+    "incarnation": "int32",
+    "other_node": "int32",
+    "other_offset": "int64",
+    "other_value": "int64",
+    "until": "int64",
+    "committed": "bool",
+}
+"""The columns of every question's answer, in order; ``total`` is added when all answers are put together."""
+
+
+def position(finding: Finding) -> tuple[Any, ...]:
+    """The order in which findings of a group are kept and shown: by offset, unknown ones last, then by row."""
+    return (
+        finding.offset is None, finding.offset or 0,
+        finding.value is None, finding.value or 0,
+        finding.leader_epoch is None, finding.leader_epoch or 0,
+        finding.row is None, finding.row or 0,
+        finding.node is None, finding.node or 0,
+        finding.incarnation is None, finding.incarnation or 0,
+    )  # fmt: skip
+
+
+class PartitionEnd(NamedTuple):
+    """How a partition that clients used ended, and how much of it the final read saw.
+
+    Attributes:
+        reached: one more than the highest offset that the final read delivered; 0 for none.
+        node: the final leader: of the replicas that call themselves leader at the end, the one of the highest
+            epoch; None when there is none, and then the rest is None too.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    reached: int
+    node: int | None = None
+    leader_epoch: int | None = None
+    high_watermark: int | None = None
+    log_end_offset: int | None = None
+    log_start_offset: int | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the final read, if there was one, saw everything that the final leader had committed."""
+        if self.high_watermark is None:
+            return False
+        return self.reached >= self.high_watermark or self.high_watermark <= (self.log_start_offset or 0)
+
+
+GAPS_KEPT = 20
+"""How many gaps of one run's history reach the driver."""
+
+
+class HistoryGap(NamedTuple):
+    """Rows ``first`` to ``end`` (exclusive) are missing from the history; ``total`` is how many gaps the run has."""
+
+    run: str
+    first: int
+    end: int
+    total: int
+
+
+class NodeLife(NamedTuple):
+    """One incarnation of a node, as far as its timeline goes.
+
+    Attributes:
+        rows: how many rows it has, ``final`` ones apart; ``sequences``: how many sequences they have.
+        expected: one more than the highest of these sequences; 0 for none.
+        final_sequence: the lowest sequence of its ``final`` rows, which follow the others; None without any.
+    """
+
+    run: str
+    node: int
+    incarnation: int
+    rows: int
+    sequences: int
+    expected: int
+    final_sequence: int | None = None
+
+
+class ReplicaEnd(NamedTuple):
+    """How a replica ended according to its ``final`` row, None where that says nothing, and what its log holds.
+
+    Attributes:
+        records: how many rows the log has; ``offsets``: how many offsets they have.
+        first: the lowest of these offsets, ``last`` the highest; None for none.
+    """
+
+    run: str
+    node: int
+    topic: str
+    partition: int
+    high_watermark: int | None
+    log_end_offset: int | None
+    log_start_offset: int | None
+    records: int
+    offsets: int
+    first: int | None
+    last: int | None
+
+
+COUNTS = (
+    "history_rows",
+    "close_rows",
+    "rows_after_close",
+    "repeated_rows",
+    "rows_back_in_time",
+    "early_completions",
+    "malformed_rows",
+    "sends",
+    "sends_ok",
+    "sends_fail",
+    "polls",
+    "final_poll_rows",
+    "polled_records",
+    "final_records",
+    "acked_all",
+    "acked_below_high_watermark",
+    "acked_unaccounted",
+)
+"""What is counted per run.
+
+``repeated_rows`` are rows beyond the first with the same index, ``rows_back_in_time`` those that are older than the row
+of the index before, ``early_completions`` those of an operation without an invocation of a lower index.
+``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
+asked about them.
+
+``sends`` and ``polls`` are invocations. ``final_poll_rows`` are the rows of completed polls of the final read, empty
+ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok sends with acks=all and a known offset,
+``acked_below_high_watermark`` those that the high watermark of a leader of that time is known to have passed, and
+``acked_unaccounted`` those that no leader's of any time is known to have passed and that no finding is about.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Answers:
+    """Everything an engine found out about some runs. ``counts[run]`` has every name of :data:`COUNTS`."""
+
+    findings: Sequence[Finding]
+    ends: Sequence[PartitionEnd]
+    history_gaps: Sequence[HistoryGap]
+    lives: Sequence[NodeLife]
+    replicas: Sequence[ReplicaEnd]
+    counts: Mapping[str, Mapping[str, int]]

@@ -1,0 +1,164 @@
+"""All questions about any number of runs, in one Spark job."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import reduce
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as f
+
+from harness.errors import EnvironmentFault
+from spark_analysis.answer import (
+    COUNTS,
+    GAPS_KEPT,
+    KEPT_PER_GROUP,
+    Answers,
+    Finding,
+    HistoryGap,
+    NodeLife,
+    PartitionEnd,
+    ReplicaEnd,
+    position,
+)
+from spark_analysis.completeness import counts, history_gaps, lives, replicas, well_formed
+from spark_analysis.duplicates import duplicates
+from spark_analysis.inconsistent_offsets import inconsistent_offsets
+from spark_analysis.lost_writes import lost_writes
+from spark_analysis.poll_order import unordered_polls
+from spark_analysis.replica_divergence import replica_divergence
+from spark_analysis.tables import PLACE, Tables, read_tables
+from spark_analysis.unfounded_reads import unfounded_reads
+from spark_analysis.unjustified_acks import unjustified_acks
+from spark_analysis.vanished_reads import vanished_reads
+from spark_analysis.views import Views, views_of
+from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
+from spark_analysis.witnesses import Rows, witnesses
+
+QUESTIONS = (
+    lost_writes,
+    vanished_reads,
+    replica_divergence,
+    inconsistent_offsets,
+    unfounded_reads,
+    duplicates,
+    unordered_polls,
+    watermark_falls,
+    short_logs,
+    two_leaders,
+    unjustified_acks,
+)
+"""A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``."""
+
+BYTES_PER_PARTITION = 4 * 1024 * 1024
+"""How many bytes of Parquet a task is worth starting for."""
+
+
+def ask(
+    spark: SparkSession, runs: Iterable[str], files: Mapping[str, Sequence[Path]]
+) -> tuple[Answers, Mapping[str, Rows]]:
+    """Ask everything about some runs.
+
+    Args:
+        spark: the session.
+        runs: the runs' ids.
+        files: by table name, the Parquet files of all of them.
+
+    Returns:
+        the answers; and the rows that bear witness to the findings, by run and table.
+
+    Raises:
+        EnvironmentFault: Spark itself failed.
+    """
+    size = sum(path.stat().st_size for paths in files.values() for path in paths)
+    with _shuffle_partitions(spark, 1 + size // BYTES_PER_PARTITION):
+        tables = read_tables(spark, files)
+        for table in tables:
+            table.persist()
+        try:
+            return _ask(spark, list(runs), tables)
+        except (Py4JError, PySparkException) as error:
+            reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
+            raise EnvironmentFault(f"Spark failed: {reason}", "Check without Spark: --engine reference.") from error
+        finally:
+            for table in tables:
+                table.unpersist()
+
+
+@contextmanager
+def _shuffle_partitions(spark: SparkSession, wanted: int) -> Iterator[None]:
+    """At most ``wanted`` partitions per shuffle: one task over a small history is quicker than several."""
+    name = "spark.sql.shuffle.partitions"
+    usual = str(spark.conf.get(name))
+    spark.conf.set(name, str(min(wanted, int(usual))))
+    try:
+        yield
+    finally:
+        spark.conf.set(name, usual)
+
+
+def _ask(spark: SparkSession, runs: list[str], tables: Tables) -> tuple[Answers, Mapping[str, Rows]]:
+    views = views_of(tables._replace(history=well_formed(tables.history)))
+    sections = {
+        "finding": kept(reduce(DataFrame.unionByName, [question(views) for question in QUESTIONS])),
+        "end": _ends(views),
+        "history_gap": _first_gaps(history_gaps(tables.history)),
+        "life": lives(tables.timeline),
+        "replica": replicas(tables),
+        "count": counts(tables, views),
+    }
+    packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for section, row in reduce(DataFrame.union, packed).collect():
+        found[section].append(json.loads(row))
+    answers = _answers(runs, found)
+    return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+
+
+def kept(findings: DataFrame) -> DataFrame:
+    """The first findings of each kind, partition and excuse, and how many there are (``total``)."""
+    group = Window.partitionBy(*PLACE, "kind", "excuse")
+    order = [f.col(name).asc_nulls_last() for name in ("offset", "value", "leader_epoch", "row", "node", "incarnation")]
+    ranked = findings.withColumn("rank", f.row_number().over(group.orderBy(*order)))
+    counted = ranked.withColumn("total", f.count("*").over(group))
+    return counted.where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")
+
+
+def _ends(views: Views) -> DataFrame:
+    return views.partitions.where("used").select(
+        *PLACE, "reached",
+        "leader.node", "leader.leader_epoch", "leader.high_watermark", "leader.log_end_offset",
+        "leader.log_start_offset",
+    )  # fmt: skip
+
+
+def _first_gaps(gaps: DataFrame) -> DataFrame:
+    rank = f.row_number().over(Window.partitionBy("run").orderBy("first"))
+    counted = gaps.withColumn("rank", rank).withColumn("total", f.count("*").over(Window.partitionBy("run")))
+    return counted.where(f.col("rank") <= GAPS_KEPT).drop("rank")
+
+
+def _answers(runs: list[str], found: Mapping[str, list[dict[str, Any]]]) -> Answers:
+    numbers: dict[str, dict[str, int]] = {run: dict.fromkeys(COUNTS, 0) for run in runs}
+    for row in found["count"]:
+        numbers.setdefault(row["run"], dict.fromkeys(COUNTS, 0))[row["name"]] = row["number"]
+    return Answers(
+        findings=sorted((Finding(**row) for row in found["finding"]), key=position),
+        ends=sorted(PartitionEnd(**row) for row in found["end"]),
+        history_gaps=sorted(HistoryGap(**row) for row in found["history_gap"]),
+        lives=sorted((NodeLife(**_whole(NodeLife, row)) for row in found["life"]), key=lambda x: x[:3]),
+        replicas=sorted((ReplicaEnd(**_whole(ReplicaEnd, row)) for row in found["replica"]), key=lambda x: x[:4]),
+        counts=numbers,
+    )
+
+
+def _whole(kind: type[NodeLife | ReplicaEnd], row: Mapping[str, Any]) -> dict[str, Any]:
+    """``row`` with its nulls, which JSON left out."""
+    return dict.fromkeys(kind._fields) | dict(row)

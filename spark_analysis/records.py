@@ -1,0 +1,132 @@
+"""Everything that anybody says about a record: one row per partition, value and offset.
+
+Most questions are filters of this table. It is made by one aggregation over the client history and the replicas' logs,
+with everything of a partition in one place, so that no question shuffles it again.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE, Tables
+
+ALL = -1
+"""``acks`` of a sender that waits for every in-sync replica."""
+
+UNKNOWN, FAILED, OK = 0, 1, 2
+"""How a send ended, in ``sent``; of two rows of one send the one that knows more has the higher number."""
+
+
+def reads(history: DataFrame) -> DataFrame:
+    """Every record that a poll delivered.
+
+    Returns:
+        ``run, topic, partition, offset, value, leader_epoch, final, sound, row, time_ns, process``. ``sound``: it is a
+        workload's record and its payload is intact.
+    """
+    delivered = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNotNull()
+    intact = f.coalesce("intact", f.lit(True))
+    return history.where(delivered).select(
+        *PLACE, "offset", "value", "leader_epoch", "final",
+        (f.col("value").isNotNull() & intact).alias("sound"),
+        f.col("index").alias("row"),
+        "time_ns",
+        "process",
+    )  # fmt: skip
+
+
+def records(tables: Tables, leaders: DataFrame) -> DataFrame:
+    """Everything that is said about each record.
+
+    Args:
+        tables: the tables.
+        leaders: from :func:`spark_analysis.leadership.leadership`.
+
+    Returns:
+        one row per ``run, topic, partition, value, offset`` that anything names, with these columns. An unknown offset
+        is null: that row stands for the send itself. A null value is a record that is not a workload's.
+
+        * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
+          partition), ``invoked_ns``;
+        * of its acknowledgement with this offset, null without: ``ack_row, acked_ns, process, acks``;
+        * of reads of it: ``read_row, read_ns`` (the first); ``delivered_row, delivered_ns`` (the first sound one before
+          the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
+          read);
+        * ``seen_row, seen_ns``: the first acknowledgement or sound read of it; ``strong``: it was soundly read, or
+          acknowledged to a sender that waited for all;
+        * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
+          final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
+        * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
+        * of the value: ``final_offset``, the lowest offset at which the final read has it; ``lowest, highest``, the
+          offsets at which it was seen or is intact in the final leader's log;
+        * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many.
+    """
+    said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
+    grouped = said.repartition(*PLACE).groupBy(*PLACE, "value", "offset").agg(*_aggregates())
+    value, offset = Window.partitionBy(*PLACE, "value"), Window.partitionBy(*PLACE, "offset")
+    named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
+    of_values = {
+        "sent": f.max("sent").over(value),
+        "invoked_ns": f.min("invoked_ns").over(value),
+        "final_offset": f.min(f.when(f.col("finally"), f.col("offset"))).over(value),
+        "lowest": f.min(named).over(value),
+        "highest": f.max(named).over(value),
+    }
+    of_offsets = {
+        "final_value": f.min(f.when(f.col("finally"), f.col("value"))).over(offset),
+        "values_seen": f.count("seen_row").over(offset),
+    }
+    return grouped.withColumns(of_values).withColumns(of_offsets)
+
+
+def _of_history(history: DataFrame) -> DataFrame:
+    kind, sending = f.col("type"), f.col("f") == "send"
+    acked = sending & (kind == "ok")
+    reading = (f.col("f") == "poll") & (kind == "ok")
+    sound = reading & f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
+    early = ~f.col("final")
+    strong = sound | (acked & (f.col("acks") == ALL))
+    return history.where(f.col("topic").isNotNull() & (sending | reading)).select(
+        *PLACE, "value", "offset",
+        f.when(sending, f.when(kind == "fail", FAILED).when(kind == "ok", OK).otherwise(UNKNOWN)).alias("sent"),
+        f.when(sending, f.col("time_ns")).alias("invoked_ns"),
+        *_columns(acked, ack_row="index", acked_ns="time_ns", process="process", acks="acks"),
+        *_columns(reading, read_row="index", read_ns="time_ns", epoch="leader_epoch"),
+        *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
+        *_columns(sound, sound_epoch="leader_epoch"),
+        *_columns(sound | (acked & f.col("offset").isNotNull()), seen_row="index", seen_ns="time_ns"),
+        (reading & early).alias("polled"),
+        (reading & f.col("final")).alias("finally"),
+        (reading & ~sound).alias("unsound"),
+        strong.alias("strong"),
+    )  # fmt: skip
+
+
+def _columns(condition: Column, **columns: str) -> list[Column]:
+    return [f.when(condition, f.col(source)).alias(name) for name, source in columns.items()]
+
+
+def _of_logs(logs: DataFrame, leaders: DataFrame) -> DataFrame:
+    ends = leaders.select(*PLACE, f.col("leader.node").alias("end_node"))
+    joined = logs.join(f.broadcast(ends), on=list(PLACE), how="left")
+    held = f.coalesce((f.col("node") == f.col("end_node")) & f.col("value").isNotNull(), f.lit(False))
+    return joined.select(
+        *PLACE, "value", "offset",
+        f.col("leader_epoch").alias("logged_epoch"),
+        held.alias("in_final_log"),
+        (held & f.col("intact")).alias("in_final_log_intact"),
+    )  # fmt: skip
+
+
+def _aggregates() -> list[Column]:
+    lowest = (
+        "invoked_ns", "ack_row", "acked_ns", "process", "acks", "read_row", "read_ns", "delivered_row", "delivered_ns",
+        "seen_row", "seen_ns", "epoch", "sound_epoch", "polled_epoch", "logged_epoch",
+    )  # fmt: skip
+    flags = ("polled", "finally", "unsound", "strong", "in_final_log", "in_final_log_intact")
+    return [
+        f.max("sent").alias("sent"),
+        *[f.min(name).alias(name) for name in lowest],
+        *[f.coalesce(f.max(name), f.lit(False)).alias(name) for name in flags],
+    ]

@@ -1,0 +1,88 @@
+"""At which offsets do the replicas' logs disagree?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings, with_partitions
+
+_NO_VALUE = -(2**63)
+"""Stands for the value of a record that is not a workload's, so that it can be compared."""
+
+
+def replica_divergence(views: Views) -> DataFrame:
+    """``replica-divergence``, as ``checkers.replicas_agree`` defines it."""
+    epochs = _epochs(views)
+    offsets = epochs.groupBy(*PLACE, "offset").agg(
+        f.sum("holders").alias("holders"),
+        f.max("bound").alias("bound"),
+        f.max("own_differ").alias("own_differ"),
+        f.count(f.when(f.col("holders") > 0, 1)).alias("own_epochs"),
+        f.max("differ").alias("differ"),
+        f.min("leader_epoch").alias("leader_epoch"),
+        f.min_by("low_value", "leader_epoch").alias("value"),
+        f.max_by("high_value", "leader_epoch").alias("other_value"),
+    )
+    lacking = (f.col("holders") > 0) & (f.col("holders") < f.col("bound"))
+    disagree = offsets.where(lacking | f.col("own_differ") | (f.col("own_epochs") > 1) | f.col("differ"))
+    return findings(
+        with_partitions(disagree.withColumnRenamed("leader_epoch", "oldest"), views),
+        "replica-divergence",
+        offset="offset",
+        value=_known("value"),
+        leader_epoch="oldest",
+        excuse=f.when(f.size("unclean") > 0, "unclean"),
+        other_value=_known("other_value"),
+    )
+
+
+def _epochs(views: Views) -> DataFrame:
+    """What the replicas hold at each offset of each leader epoch.
+
+    Returns:
+        ``run, topic, partition, offset, leader_epoch, holders, bound, own_differ, differ, low_value, high_value``.
+        ``holders``: how many replicas that call the offset committed hold this epoch's record; ``bound``: how many call
+        it committed; ``differ``: whether two replicas hold different ones, ``own_differ``: two of the holders do.
+    """
+    ranges = _committed_ranges(views.tables.timeline)
+    logs = views.tables.replica_logs.join(f.broadcast(ranges), on=list(PLACE), how="left").repartition(*PLACE)
+    own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
+    known = logs.withColumns(
+        {
+            "own": f.coalesce(own, f.lit(False)),
+            "value": f.coalesce("value", f.lit(_NO_VALUE)),
+            "bound": f.coalesce(f.size(f.filter("ranges", _covers)), f.lit(0)),
+        }
+    )
+    return known.groupBy(*PLACE, "offset", "leader_epoch").agg(
+        f.count(f.when(f.col("own"), 1)).alias("holders"),
+        f.max("bound").alias("bound"),
+        f.coalesce(_vary(f.when(f.col("own"), f.col("value")), f.when(f.col("own"), f.col("batch_crc"))), f.lit(False))
+        .alias("own_differ"),
+        _vary(f.col("value"), f.col("batch_crc")).alias("differ"),
+        f.min("value").alias("low_value"),
+        f.max("value").alias("high_value"),
+    )  # fmt: skip
+
+
+def _vary(value: Column, crc: Column) -> Column:
+    return (f.min(value) != f.max(value)) | (f.min(crc) != f.max(crc))
+
+
+def _known(value: str) -> Column:
+    return f.when(f.col(value) != _NO_VALUE, f.col(value))
+
+
+def _covers(committed: Column) -> Column:
+    return (committed["log_start"] <= f.col("offset")) & (f.col("offset") < committed["end"])
+
+
+def _committed_ranges(timeline: DataFrame) -> DataFrame:
+    """What each replica calls committed: ``ranges``, of ``{node, log_start, end}``, per partition."""
+    final = (f.col("kind") == "final") & f.col("topic").isNotNull() & f.col("high_watermark").isNotNull()
+    # A watermark that was written to disk shortly before a crash may be ahead of the log that survived it.
+    end = f.least("high_watermark", "log_end_offset")
+    bounds = f.struct("node", f.coalesce("log_start_offset", f.lit(0)).alias("log_start"), end.alias("end"))
+    return timeline.where(final).groupBy(*PLACE).agg(f.collect_list(bounds).alias("ranges"))

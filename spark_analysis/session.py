@@ -1,0 +1,219 @@
+"""The Spark session: one JVM per process, quiet, small, and started before it is needed."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import threading
+from collections.abc import Collection
+from importlib import resources
+from pathlib import Path
+from typing import IO, Any
+
+import psutil
+from pyspark import SparkConf, SparkContext
+from pyspark.errors import PySparkException
+from pyspark.java_gateway import launch_gateway
+from pyspark.sql import SparkSession
+
+from harness.errors import EnvironmentFault
+from harness.history.arrow import write_rows
+from harness.history.schema import TABLES
+
+OLDEST_JAVA = 17
+"""The oldest Java that Spark 4 runs on."""
+
+_REMEDY = f"Install Java {OLDEST_JAVA} or newer and set JAVA_HOME, or check without Spark: --engine reference."
+
+_CONNECT_TIMEOUT_S = 5.0
+_END_TIMEOUT_S = 10.0
+_LAST_PORT = 65535
+
+_starting = threading.Lock()
+_state: dict[str, SparkSession] = {}
+
+
+def session(master: str | None = None) -> SparkSession:
+    """The process's session; the first call starts the JVM.
+
+    Args:
+        master: a Spark master's URL; None means all processors of this machine. Only the first call decides.
+
+    Raises:
+        EnvironmentFault: there is no Java, it is too old, the JVM does not start, or nobody answers at ``master``.
+    """
+    with _starting:
+        if "session" not in _state:
+            _state["session"] = _start(master or "local[*]")
+            atexit.register(stop)
+        return _state["session"]
+
+
+def warm_up(master: str | None = None) -> threading.Thread:
+    """Start the JVM in the background and let it answer every question once, about a run in which nothing happened.
+
+    The first questions are slow because the JVM loads and compiles what they need; a verdict that comes later does not
+    wait for that. It costs a processor some seconds. Failures are kept for whoever asks for the :func:`session`.
+    Returns the thread, for who wants to wait.
+    """
+    thread = threading.Thread(target=_warm, args=(master,), name="spark-warm-up", daemon=True)
+    thread.start()
+    return thread
+
+
+def stop() -> None:
+    """Stop the session and its JVM; harmless when there is none."""
+    spark = _state.pop("session", None)
+    if spark is not None:
+        gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way to end its JVM
+        try:
+            spark.stop()
+        finally:
+            _end(gateway)
+
+
+def _warm(master: str | None) -> None:
+    # Imported here because the questions import Spark's functions, which need no session, but time.
+    from spark_analysis.answers import ask  # noqa: PLC0415
+
+    with contextlib.suppress(EnvironmentFault), tempfile.TemporaryDirectory() as directory:
+        files = {name: [Path(directory) / f"{name}.parquet"] for name in ("history", "timeline", "replica_logs")}
+        for name, [path] in files.items():
+            write_rows(TABLES[name], path, [])
+        ask(session(master), [], files)
+
+
+def _start(master: str) -> SparkSession:
+    conf = _configuration(master)
+    java = _java()
+    _require_answer(master)
+    with tempfile.TemporaryFile(mode="w+") as stderr:
+        gateway = _launch(conf, stderr, java)
+    interrupts = signal.getsignal(signal.SIGINT)
+    try:
+        return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except BaseException:
+        _end(gateway)
+        raise
+    finally:
+        if interrupts is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark listens without asking
+
+
+def _require_answer(master: str) -> None:
+    """Check that somebody listens behind a ``spark://host:port,...``; Spark itself would try for very long."""
+    if not master.startswith("spark://"):
+        return
+    reasons = [_refusal(address) for address in master.removeprefix("spark://").split(",")]
+    if all(reasons):
+        raise EnvironmentFault(
+            f"Spark master {master} does not answer: {reasons[0]}.", "Start it, or leave --master out."
+        )
+
+
+def _refusal(address: str) -> str:
+    """Why nobody answers at ``host:port``; empty when somebody does."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or int(port) > _LAST_PORT:
+        return f"{address!r} is not host:port"
+    try:
+        socket.create_connection((host, int(port)), _CONNECT_TIMEOUT_S).close()
+    except OSError as error:
+        return error.strerror or str(error)
+    return ""
+
+
+def _configuration(master: str) -> SparkConf:
+    log4j = resources.files("spark_analysis") / "log4j2.properties"
+    # The serial collector and the first compiler alone: most verdicts take seconds, and the brokers share the host.
+    java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log4j}"
+    settings = {
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": java,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.log.level": "ERROR",
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.sql.session.timeZone": "UTC",
+        # Most histories are small: compiling code and re-planning between stages cost more than they save.
+        "spark.sql.adaptive.enabled": "false",
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
+        # Everything is partitioned by (run, topic, partition) once; joins on more columns need no other partitioning.
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    }
+    return SparkConf().setMaster(master).setAppName("seawall").setAll(list(settings.items()))
+
+
+def _end(gateway: Any) -> None:
+    """End the JVM behind ``gateway``, also one that is stuck or was spoken to in mid-sentence."""
+    SparkContext._gateway = SparkContext._jvm = None  # noqa: SLF001
+    with contextlib.suppress(Exception):
+        gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(_END_TIMEOUT_S)
+    except BaseException as error:
+        gateway.proc.kill()
+        gateway.proc.wait()
+        if not isinstance(error, subprocess.TimeoutExpired):
+            raise
+
+
+def _kill_born_since(before: Collection[psutil.Process]) -> None:
+    """Kill the children that were not there ``before``, and wait for their end.
+
+    An interrupted launch removes the file by which the JVM would report its port, whereupon the JVM never listens for
+    the end of its parent, and lives forever.
+    """
+    born = [child for child in psutil.Process().children(recursive=True) if child not in before]
+    for child in born:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            child.kill()
+    psutil.wait_procs(born, _END_TIMEOUT_S)
+
+
+def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
+    before = psutil.Process().children(recursive=True)
+    try:
+        return launch_gateway(conf, {"stderr": stderr, "stdout": stderr})  # type: ignore[no-untyped-call]
+    except KeyboardInterrupt:
+        # It only comes in the main thread, which is also the only one to start nodes: what is new is the JVM.
+        _kill_born_since(before)
+        raise
+    except (PySparkException, OSError) as error:
+        stderr.seek(0)
+        said = [line for line in stderr.read().splitlines() if line.strip()]
+        version = _java_version(java)
+        if version is not None and version < OLDEST_JAVA:
+            raise EnvironmentFault(f"Java {version} ({java}) is too old for Spark.", _REMEDY) from error
+        reason = said[0].rstrip(".") if said else str(error)
+        raise EnvironmentFault(f"the JVM for Spark did not start: {reason}.", _REMEDY) from error
+
+
+def _java() -> str:
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    found = shutil.which(java)
+    if found is None:
+        place = f"in JAVA_HOME ({home})" if home else "on the PATH"
+        raise EnvironmentFault(f"Spark needs Java {OLDEST_JAVA} or newer, and there is none {place}.", _REMEDY)
+    return found
+
+
+def _java_version(java: str) -> int | None:
+    """The feature version (8, 11, 17 ...) of ``java``; None when it does not say."""
+    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
+    parts = said.partition('"')[2].partition('"')[0].split(".")
+    if not parts[0].isdecimal():
+        return None
+    return int(parts[1]) if parts[0] == "1" and len(parts) > 1 else int(parts[0])

@@ -1,0 +1,49 @@
+"""Which acknowledgements with acks=all came although no leader's high watermark ever passed the record?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.leadership import led_during
+from spark_analysis.records import ALL
+from spark_analysis.views import Views, findings, with_partitions
+
+
+def acks_and_leaders(views: Views) -> DataFrame:
+    """Every send acknowledged with acks=all at a known offset, with those who led while it was under way.
+
+    Returns:
+        the columns of records and partitions; ``leaders``: the terms, empty when none is known; ``justified``: whether
+        one of them ever had a high watermark above the record.
+    """
+    acked = f.col("ack_row").isNotNull() & (f.col("acks") == ALL) & f.col("offset").isNotNull()
+    known = with_partitions(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
+    above = f.exists("leaders", lambda term: term["high_watermark"] > f.col("offset"))
+    return known.withColumn("justified", above)
+
+
+def unjustified_acks(views: Views) -> DataFrame:
+    """``unjustified-ack``, as ``checkers.watermarks_only_rise`` defines it."""
+    return findings(
+        acks_and_leaders(views).where(~f.col("justified") & accounted()),
+        "unjustified-ack",
+        offset="offset",
+        value="value",
+        leader_epoch=f.array_max(f.transform("leaders", lambda term: term["leader_epoch"])),
+        row="ack_row",
+        time_ns="acked_ns",
+        process="process",
+        acks="acks",
+    )
+
+
+def accounted() -> Column:
+    """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
+    return (f.size("leaders") > 0) & f.forall("leaders", _accounted)
+
+
+def _accounted(term: Column) -> Column:
+    """Whether this leader, had it given the acknowledgement, would have written its watermark down."""
+    anew = term["next_ns"].isNotNull() & (term["next_ns"] <= f.col("invoked_ns"))
+    return (term["last_ns"] > f.col("acked_ns")) | anew

@@ -1,0 +1,27 @@
+"""Which records were delivered to a consumer and are not in the final read?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.leadership import unclean_since
+from spark_analysis.partitions import judged
+from spark_analysis.views import Views, findings, with_partitions
+
+
+def vanished_reads(views: Views) -> DataFrame:
+    """``vanished-read``, as ``checkers.committed_reads_stay`` defines it."""
+    gone = views.records.where(f.col("delivered_row").isNotNull() & ~f.col("finally"))
+    expired = f.col("offset") < f.col("leader.log_start_offset")
+    return findings(
+        with_partitions(gone, views).where(judged(f.col("offset"))),
+        "vanished-read",
+        offset="offset",
+        value="value",
+        leader_epoch="polled_epoch",
+        excuse=f.when(expired, "retention").when(unclean_since("delivered_ns"), "unclean"),
+        row="delivered_row",
+        time_ns="delivered_ns",
+        other_value="final_value",
+    )

@@ -1,0 +1,82 @@
+"""Which rows bear witness to findings? Few: those about the findings' records, and the turning points of leaders."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from harness.history.schema import TABLES
+from spark_analysis.answer import Finding
+from spark_analysis.tables import PLACE, Tables
+
+Rows = dict[str, list[dict[str, Any]]]
+"""Rows by table name."""
+
+
+def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) -> dict[str, Rows]:
+    """The rows that the evidence of ``findings`` may cite, by run and table, in one job.
+
+    Of the history and the replicas' logs: every row about an offset or a value that a finding names. Of the timeline,
+    for the partitions concerned: every truncation, the first row of every leader's term, and the first row of each term
+    in which the high watermark is above a finding's offset.
+    """
+    offsets = _keys(spark, "offset", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
+    values = _keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
+    completions = tables.history.where((f.col("type") != "invoke") & f.col("topic").isNotNull())
+    parts = {
+        "history": [_about(completions, "offset", offsets), _about(completions, "value", values)],
+        "replica_logs": [_about(tables.replica_logs, "offset", offsets), _about(tables.replica_logs, "value", values)],
+        "timeline": _turning_points(tables.timeline, findings, offsets, spark),
+    }
+    packed = [
+        rows.select("run", f.lit(name).alias("name"), f.to_json(f.struct(*_names(name))).alias("row"))
+        for name, selected in parts.items()
+        for rows in selected
+    ]
+    found: dict[str, Rows] = defaultdict(lambda: {name: [] for name in parts})
+    for run, name, row in sorted(set(map(tuple, reduce(DataFrame.union, packed).collect()))):
+        found[run][name].append(dict.fromkeys(_names(name)) | json.loads(row))
+    return found
+
+
+def _names(table: str) -> list[str]:
+    return [column.name for column in TABLES[table].columns]
+
+
+def _keys(spark: SparkSession, name: str, pairs: Iterable[tuple[Finding, int | None]]) -> DataFrame:
+    found = sorted({(x.run, x.topic, x.partition, key) for x, key in pairs if key is not None})
+    return spark.createDataFrame(found, f"run string, topic string, partition int, {name} bigint")
+
+
+def _about(rows: DataFrame, name: str, keys: DataFrame) -> DataFrame:
+    return rows.join(f.broadcast(keys), on=[*PLACE, name], how="left_semi")
+
+
+def _turning_points(
+    timeline: DataFrame, findings: Sequence[Finding], offsets: DataFrame, spark: SparkSession
+) -> list[DataFrame]:
+    places = spark.createDataFrame(
+        sorted({(x.run, x.topic, x.partition) for x in findings}), "run string, topic string, partition int"
+    )
+    concerned = timeline.join(f.broadcast(places), on=list(PLACE), how="left_semi")
+    led = concerned.where((f.col("kind") == "state") & (f.col("role") == "leader"))
+    above = led.join(f.broadcast(offsets.withColumnRenamed("offset", "key")), on=list(PLACE), how="inner")
+    first_above = above.where(f.col("high_watermark") > f.col("key"))
+    return [
+        concerned.where(f.col("kind") == "truncation"),
+        _first(led, timeline.columns),
+        _first(first_above, timeline.columns, f.col("key")),
+    ]
+
+
+def _first(rows: DataFrame, columns: list[str], *keys: Column) -> DataFrame:
+    """The first row of each leader's term, for each of ``keys``."""
+    term = [*map(f.col, PLACE), f.col("node"), f.col("incarnation"), f.col("leader_epoch"), *keys]
+    grouped = rows.groupBy(*term).agg(f.min_by(f.struct(*columns), "sequence").alias("row"))
+    return grouped.select("row.*")

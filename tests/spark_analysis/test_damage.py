@@ -1,0 +1,91 @@
+"""Files that are damaged or belong elsewhere: the run is INVALID, by both engines, and the others are judged."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from checkers import Engine, check
+from harness.checker import Outcome
+from harness.errors import EnvironmentFault
+from harness.history import RunDirectory
+from harness.history.schema import TABLES
+from spark_analysis import answers
+from tests.checkers.story import Story
+
+ENGINES: tuple[Engine, ...] = ("reference", "spark")
+
+
+def quiet(path: Path) -> Path:
+    story = Story(path.name)
+    for _ in range(3):
+        story.send()
+    story.poll(5, range(3))
+    story.fault()
+    return story.finish().write(path)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_damaged_page_makes_that_run_invalid_and_no_other(
+    tmp_path: Path, spark: SparkSession, engine: Engine
+) -> None:
+    paths = [quiet(tmp_path / name) for name in ("sound", *sorted(TABLES))]
+    for name, path in zip(sorted(TABLES), paths[1:], strict=True):
+        [file] = RunDirectory.open(path).table_files(name)
+        content = bytearray(file.read_bytes())
+        content[60:200] = bytes(byte ^ 0x5A for byte in content[60:200])
+        file.write_bytes(content)
+    sound, *damaged = check(paths, engine=engine, session=spark)
+    assert sound.outcome is Outcome.PASS
+    for name, verdict in zip(sorted(TABLES), damaged, strict=True):
+        assert verdict.outcome is Outcome.INVALID
+        assert TABLES[name].path in verdict.reasons[0]
+        assert "cannot be read" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
+    path = quiet(tmp_path / "r")
+    [file] = RunDirectory.open(path).table_files("replica_logs")
+    content = bytearray(file.read_bytes())
+    content[len(content) // 8] ^= 1
+    file.write_bytes(content)
+    [verdict] = check([path], engine=engine, session=spark)
+    assert verdict.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_rows_of_another_run_make_a_run_invalid(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
+    other = quiet(tmp_path / "other")
+    owns = [quiet(tmp_path / name) for name in sorted(TABLES)]
+    for name, own in zip(sorted(TABLES), owns, strict=True):
+        [mine], [theirs] = (RunDirectory.open(path).table_files(name) for path in (own, other))
+        shutil.copy(theirs, mine)
+    verdicts = check([*owns, other], engine=engine, session=spark)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.INVALID] * len(owns) + [Outcome.PASS]
+    for name, verdict in zip(sorted(TABLES), verdicts, strict=False):
+        assert f"rows of run 'other' in the directory of run '{name}'" in verdict.reasons[0]
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_foreign_part_beside_the_own_ones_is_left_out(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
+    own, other = quiet(tmp_path / "own"), quiet(tmp_path / "other")
+    shutil.copy(other / "history" / "part-00000.parquet", own / "history" / "part-00001.parquet")
+    verdicts = check([own, other], engine=engine, session=spark)
+    assert [verdict.outcome for verdict in verdicts] == [Outcome.INVALID, Outcome.PASS]
+    assert not verdicts[0].anomalies
+
+
+def test_a_failure_of_spark_is_one_sentence(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise PySparkException("out of room\nand a stack trace")
+
+    monkeypatch.setattr(answers, "views_of", fail)
+    with pytest.raises(EnvironmentFault, match=r"^Spark failed: out of room Check without Spark"):
+        check([quiet(tmp_path / "r")], session=spark)

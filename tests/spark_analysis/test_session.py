@@ -1,0 +1,114 @@
+from __future__ import annotations
+
+import gc
+import os
+import re
+import signal
+import subprocess
+import threading
+import time
+import warnings
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.errors import EnvironmentFault
+from spark_analysis import session
+
+# The module's own JVM is not started here: these are the ways in which it does not start.
+
+
+def fake_java(home: Path, script: str) -> None:
+    java = home / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text(f"#!/bin/sh\n{script}\n")
+    java.chmod(0o755)
+
+
+def reason() -> str:
+    """Why the session does not start."""
+    with warnings.catch_warnings():
+        # Spark forgets to close its pipe to a JVM that did not start.
+        warnings.simplefilter("ignore", ResourceWarning)
+        message = ""
+        try:
+            session._start("local[1]")
+        except EnvironmentFault as error:
+            message = str(error)
+        gc.collect()
+    return message
+
+
+def test_no_java_is_said_with_the_remedy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert re.search(rf"none in JAVA_HOME \({tmp_path}\).*--engine reference", reason())
+
+
+def test_no_java_on_the_path_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert re.search("none on the PATH", reason())
+
+
+def test_a_java_that_is_too_old_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_java(tmp_path, """[ "$1" = -version ] && echo 'openjdk version "1.8.0_402"' >&2; exit 1""")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert re.search(r"Java 8 \(.*\) is too old for Spark\..*--engine reference", reason())
+
+
+def test_why_the_jvm_did_not_start_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_java(tmp_path, "echo 'no room in here' >&2; exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert re.search(r"did not start: no room in here\.", reason())
+
+
+@pytest.mark.parametrize(
+    ("master", "reason"),
+    [("spark://127.0.0.1:1", "Connection refused"), ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused"),
+     ("spark://nowhere", "'nowhere' is not host:port"), ("spark://127.0.0.1:99999", "is not host:port")],
+)  # fmt: skip
+def test_a_master_that_does_not_answer_is_not_waited_for(master: str, reason: str) -> None:
+    with pytest.raises(EnvironmentFault, match=f"Spark master {master} does not answer: .*{reason}"):
+        session._start(master)
+
+
+def test_an_interrupted_start_leaves_no_jvm_behind(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_java(tmp_path, f"touch {tmp_path}/started; exec sleep 600")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+
+    def interrupt() -> None:
+        while not (tmp_path / "started").exists():
+            time.sleep(0.01)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    before = psutil.Process().children(recursive=True)
+    thread = threading.Thread(target=interrupt)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # Spark forgets to close its pipe
+        thread.start()
+        with pytest.raises(KeyboardInterrupt):
+            session._start("local[1]")
+        gc.collect()
+        subprocess.run(["true"], check=True)  # every new process drops the forgotten ones, pipe and all
+    thread.join()
+    born = [child for child in psutil.Process().children(recursive=True) if child not in before]
+    assert [child for child in born if child.status() != psutil.STATUS_ZOMBIE] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [('openjdk version "17.0.15" 2025-04-15', 17), ('java version "1.8.0_402"', 8), ('openjdk version "21"', 21),
+     ("something else", None)],
+)  # fmt: skip
+def test_the_version_of_java_is_understood(tmp_path: Path, said: str, version: int | None) -> None:
+    fake_java(tmp_path, f"echo '{said}' >&2")
+    assert session._java_version(str(tmp_path / "bin" / "java")) == version
+
+
+def test_warming_up_without_java_is_harmless(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setattr(session, "_state", {})
+    thread = session.warm_up()
+    thread.join()
+    assert not session._state
