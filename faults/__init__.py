@@ -1,0 +1,41 @@
+"""The faults. To add one: one file that implements ``harness.fault.Fault``, and one line in :data:`KINDS`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from faults.clock import Clock
+from faults.disk_full import DiskFull
+from faults.kill import Kill
+from faults.partition import Partition
+from faults.pause import Pause
+from harness.errors import UsageError
+from harness.fault import Fault
+from harness.refusal import closest, validated
+
+AnyFault = Kill | Pause | Partition | DiskFull | Clock
+
+KINDS: Mapping[str, type[AnyFault]] = MappingProxyType(
+    {fault.kind: fault for fault in (Kill, Pause, Partition, DiskFull, Clock)}
+)
+"""The class of each kind of fault."""
+
+
+def parse(written: Mapping[str, Any], path: str) -> Fault:
+    """The fault that a scenario writes as ``{fault: disk_full, node: leader, free_bytes: 4096}``.
+
+    ``path`` says where it is written, for the error.
+
+    Raises:
+        UsageError: an unknown kind, key or value.
+    """
+    parameters = dict(written)
+    kind = parameters.pop("fault", None)
+    if kind is None:
+        raise UsageError(f"{path}: 'fault' is missing.", f"Write one of {', '.join(KINDS)}.")
+    if kind not in KINDS:
+        raise UsageError(f"{path}: unknown fault {kind!r}; {closest(str(kind), KINDS)}")
+    fault: Fault = validated(KINDS[kind], parameters, path)
+    return fault

@@ -1,0 +1,43 @@
+"""clock: a node's wall clock steps away from true time, as after a bad NTP correction."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.node_fault import NodeFault
+from harness.target import Capability, Receipt, Target
+
+TOLERANCE_MS = 250
+"""How far a reading may be off: it includes the time the answer took. A smaller step cannot be proven."""
+
+
+class Clock(NodeFault):
+    """The wall clock is off by ``offset_ms`` (may be negative); the monotonic clock is untouched."""
+
+    kind: ClassVar[str] = "clock"
+    needs: ClassVar[Capability] = Capability.CLOCK
+
+    offset_ms: int
+
+    def claims(self) -> list[str]:
+        """See :meth:`harness.fault.Fault.claims`."""
+        return [f"the clock of node {self.name}"]
+
+    def inject(self, target: Target) -> None:
+        """Step the clock."""
+        target.offset_clock(self.name, self.offset_ms)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the node's own clock reads off by ``offset_ms``, and by more than the reading's error."""
+        seen = target.clock_offset_ms(self.name)
+        off = abs(seen) > TOLERANCE_MS and abs(seen - self.offset_ms) <= TOLERANCE_MS
+        return Receipt(off, f"the clock of node {self.name} reads {seen:+d} ms off")
+
+    def heal(self, target: Target) -> None:
+        """Step the clock back to true time."""
+        target.offset_clock(self.name, 0)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when the node's own clock reads true time."""
+        seen = target.clock_offset_ms(self.name)
+        return Receipt(abs(seen) <= TOLERANCE_MS, f"the clock of node {self.name} reads {seen:+d} ms off")

@@ -1,0 +1,55 @@
+"""disk_full: a broker's storage takes a few more bytes and then answers ENOSPC, tearing the write in two."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from faults.node_fault import NodeFault
+from harness.target import Capability, Receipt, Target
+
+
+class DiskFull(NodeFault):
+    """The node's storage takes ``free_bytes`` more and then refuses every write.
+
+    A broker whose log cannot be written halts, as Kafka does with its last log directory; healing therefore
+    lifts the limit *and* starts the broker again.
+
+    Attributes:
+        free_bytes: less than the 64 KiB that a probe tries to write, so that the limit can be proven at once.
+        must_refuse: whether only the refusal of a write of the broker's own is a proof. For a broker under load.
+    """
+
+    kind: ClassVar[str] = "disk_full"
+    needs: ClassVar[Capability] = Capability.DISK_FULL
+
+    free_bytes: int = Field(default=4096, ge=0, lt=65_536)
+    must_refuse: bool = False
+
+    def inject(self, target: Target) -> None:
+        """Limit the storage."""
+        target.limit_disk(self.name, self.free_bytes)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when a write of the broker's own was refused, or, unless it must have been, a probe's is."""
+        refused = target.has_refused_write(self.name)
+        if refused.holds or self.must_refuse:
+            return refused
+        full = target.is_disk_full(self.name)
+        return Receipt(full.holds, f"{full.seen}; {refused.seen}")
+
+    def heal(self, target: Target) -> None:
+        """Lift the limit, and start the broker again if it halted."""
+        target.limit_disk(self.name, None)
+        if not target.is_running(self.name).holds:
+            target.restart(self.name)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when the broker runs, is not about to halt, and its storage takes writes."""
+        running = target.is_running(self.name)
+        refused = target.has_refused_write(self.name)
+        if not running.holds or refused.holds:
+            return Receipt(False, f"{running.seen}; {refused.seen}")
+        full = target.is_disk_full(self.name)
+        return Receipt(not full.holds, full.seen)

@@ -1,0 +1,46 @@
+"""What faults of a single node have in common: whom they are aimed at."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+from pydantic import BaseModel, ConfigDict
+
+from harness.model import CONTROLLER
+from harness.selection import Selector, aim
+from harness.target import ClusterView
+
+
+class NodeFault(BaseModel):
+    """A fault of one node, chosen by ``node``.
+
+    ``leader`` and ``follower`` may be narrowed down by ``topic`` and ``partition``.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    node: Selector
+    topic: str | None = None
+    partition: int | None = None
+
+    def aimed(self, view: ClusterView, seed: int) -> Self:
+        """See :meth:`harness.fault.Fault.aimed`."""
+        name = aim(self.node, view, seed, self.topic, self.partition)
+        return self.model_copy(update={"node": name if name == CONTROLLER else int(name)})
+
+    def nodes(self) -> list[str]:
+        """See :meth:`harness.fault.Fault.nodes`."""
+        return [self.name]
+
+    def claims(self) -> list[str]:
+        """See :meth:`harness.fault.Fault.claims`. What starts, stops or ends a process has it to itself."""
+        return [f"the process of node {self.name}"]
+
+    def parameters(self) -> dict[str, Any]:
+        """See :meth:`harness.fault.Fault.parameters`."""
+        return self.model_dump(mode="json", exclude_none=True)
+
+    @property
+    def name(self) -> str:
+        """The node's name, once aimed."""
+        return str(self.node)

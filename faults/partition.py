@@ -1,0 +1,112 @@
+"""partition: no byte passes on some directed links, and nobody is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, model_validator
+
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, node_name
+from harness.selection import EndSelector, Selector, aim, brokers
+from harness.target import Capability, ClusterView, Receipt, Target
+
+
+class Partition(BaseModel):
+    """Cuts the links that exactly one of ``links``, ``isolate`` and ``between`` names.
+
+    Attributes:
+        links: directed links, ``[[2, 1]]`` for bytes from 2 to 1.
+        isolate: a node, from every other node, the controller included.
+        between: two nodes, from each other.
+        direction: for ``isolate`` and ``between``: ``out`` cuts what the (first) node sends, ``in`` what it
+            receives, ``both`` both.
+        topic: with ``partition``, whose leader or follower is meant.
+    """
+
+    kind: ClassVar[str] = "partition"
+    needs: ClassVar[Capability] = Capability.PARTITION
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    links: tuple[tuple[EndSelector, EndSelector], ...] | None = None
+    isolate: Selector | None = None
+    between: tuple[Selector, Selector] | None = None
+    direction: Literal["both", "in", "out"] = "both"
+    topic: str | None = None
+    partition: int | None = None
+
+    @model_validator(mode="after")
+    def _says_once_which_links(self) -> Self:
+        given = [name for name in ("links", "isolate", "between") if getattr(self, name) is not None]
+        if len(given) != 1:
+            raise ValueError(f"write exactly one of links, isolate and between, not {' and '.join(given) or 'none'}.")
+        if self.links is not None and not self.links:
+            raise ValueError("links is empty: nothing would be cut.")
+        if any(one == other for one, other in self.links or () if one != "any"):
+            raise ValueError("a link needs two different ends.")
+        return self
+
+    def aimed(self, view: ClusterView, seed: int) -> Self:
+        """See :meth:`harness.fault.Fault.aimed`; the result names its ``links`` only."""
+        ends = [tuple(_end(name) for name in link) for link in self._aimed_links(view, seed)]
+        return self.model_copy(update={"links": tuple(ends), "isolate": None, "between": None, "direction": "both"})
+
+    def nodes(self) -> Sequence[str]:
+        """See :meth:`harness.fault.Fault.nodes`."""
+        return sorted({end for link in self._links() for end in link if end != CLIENTS})
+
+    def claims(self) -> Sequence[str]:
+        """See :meth:`harness.fault.Fault.claims`."""
+        return [f"link {link}" for link in self._links()]
+
+    def parameters(self) -> dict[str, Any]:
+        """See :meth:`harness.fault.Fault.parameters`."""
+        return self.model_dump(mode="json", exclude_none=True, exclude_defaults=True)
+
+    def inject(self, target: Target) -> None:
+        """Cut the links."""
+        target.cut(self._links())
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when a request got stuck on every link."""
+        seen = [target.is_cut(link) for link in self._links()]
+        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+
+    def heal(self, target: Target) -> None:
+        """Mend the links."""
+        target.mend(self._links())
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when a request gets through on every link."""
+        seen = [target.is_cut(link) for link in self._links()]
+        return Receipt(not any(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+
+    def _links(self) -> list[Link]:
+        return [Link(str(source), str(destination)) for source, destination in self.links or ()]
+
+    def _aimed_links(self, view: ClusterView, seed: int) -> list[tuple[str, str]]:
+        if self.links is not None:
+            return [self._aimed_pair(link, view, seed) for link in self.links]
+        if self.between is not None:
+            one, other = self._aimed_pair(self.between, view, seed)
+            return _directed([one], [other], self.direction)
+        assert self.isolate is not None
+        alone = aim(self.isolate, view, seed, self.topic, self.partition)
+        others = [name for name in (*brokers(view), node_name(CONTROLLER_ID)) if name != alone]
+        return _directed([alone], others, self.direction)
+
+    def _aimed_pair(self, ends: tuple[int | str, int | str], view: ClusterView, seed: int) -> tuple[str, str]:
+        one = aim(ends[0], view, seed, self.topic, self.partition)
+        return one, aim(ends[1], view, seed, self.topic, self.partition, avoid=[one])
+
+
+def _end(name: str) -> int | str:
+    return name if name in (CONTROLLER, CLIENTS) else int(name)
+
+
+def _directed(ones: Sequence[str], others: Sequence[str], direction: str) -> list[tuple[str, str]]:
+    out = list(product(ones, others)) if direction != "in" else []
+    back = list(product(others, ones)) if direction != "out" else []
+    return out + back

@@ -1,0 +1,32 @@
+"""pause: stop a node with SIGSTOP. Its sockets still accept and acknowledge; nothing answers."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.node_fault import NodeFault
+from harness.target import Capability, Receipt, Target
+
+
+class Pause(NodeFault):
+    """The process stops between two instructions, as in a long garbage collection or a frozen machine."""
+
+    kind: ClassVar[str] = "pause"
+    needs: ClassVar[Capability] = Capability.PAUSE
+
+    def inject(self, target: Target) -> None:
+        """SIGSTOP the node."""
+        target.pause(self.name)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the kernel says that the process is stopped."""
+        return target.is_paused(self.name)
+
+    def heal(self, target: Target) -> None:
+        """SIGCONT the node."""
+        target.resume(self.name)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when the node is no longer stopped and answers."""
+        paused = target.is_paused(self.name)
+        return Receipt(False, paused.seen) if paused.holds else target.is_running(self.name)

@@ -1,0 +1,168 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import faults
+from harness.errors import UsageError
+from harness.fault import Fault
+from harness.model import Link, TopicPartition
+from harness.target import Target
+from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+
+VIEW = cluster_view(3, {TopicPartition("ledger", 0): partition_view(1, [1, 0, 2])})
+
+EVERY_FAULT: list[dict[str, Any]] = [
+    {"fault": "kill", "node": "leader"},
+    {"fault": "kill", "node": "controller"},
+    {"fault": "pause", "node": "follower", "topic": "ledger", "partition": 0},
+    {"fault": "partition", "links": [[2, 1]]},
+    {"fault": "partition", "links": [["clients", "leader"]]},
+    {"fault": "partition", "isolate": "any"},
+    {"fault": "partition", "between": ["leader", "follower"], "direction": "out"},
+    {"fault": "disk_full", "node": "any", "free_bytes": 100},
+    {"fault": "clock", "node": 0, "offset_ms": -5000},
+]
+DOES_IT = {"kill": "kill", "pause": "pause", "partition": "cut", "disk_full": "limit_disk", "clock": "offset_clock"}
+
+
+def aimed(written: dict[str, Any]) -> Fault:
+    return faults.parse(written, "faults[0]").aimed(VIEW, seed=3)
+
+
+def test_the_scripted_target_is_a_target() -> None:
+    target: Target = ScriptedTarget()
+    assert target.nodes() == ["0", "1", "2", "controller"]
+
+
+@pytest.mark.parametrize("written", EVERY_FAULT, ids=str)
+class TestEveryFault:
+    def test_is_in_effect_exactly_between_injection_and_healing(self, written: dict[str, Any]) -> None:
+        target, fault = ScriptedTarget(), aimed(written)
+        assert not fault.probe(target).holds
+        fault.inject(target)
+        assert fault.probe(target).holds
+        assert not fault.probe_healed(target).holds
+        fault.heal(target)
+        assert not fault.probe(target).holds
+        assert fault.probe_healed(target).holds
+
+    def test_that_silently_does_nothing_is_not_proven(self, written: dict[str, Any]) -> None:
+        target, fault = ScriptedTarget(ignored={DOES_IT[written["fault"]]}), aimed(written)
+        fault.inject(target)
+        assert not fault.probe(target).holds
+
+    def test_may_be_healed_without_having_been_injected(self, written: dict[str, Any]) -> None:
+        target, fault = ScriptedTarget(), aimed(written)
+        fault.heal(target)
+        assert fault.probe_healed(target).holds
+
+    def test_aims_the_same_again_and_says_in_plain_data_what_it_is(self, written: dict[str, Any]) -> None:
+        once, again = aimed(written), aimed(written)
+        assert once == again
+        assert faults.parse({"fault": once.kind, **once.parameters()}, "journal") == once
+        assert once.nodes()
+
+
+def test_a_clock_step_of_nothing_is_not_proven() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "clock", "node": 0, "offset_ms": 0})
+    fault.inject(target)
+    assert not fault.probe(target).holds
+
+
+def test_healing_a_full_disk_starts_the_broker_that_halted_for_it() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "disk_full", "node": 1})
+    fault.inject(target)
+    target.kill("1")
+    fault.heal(target)
+    assert ("restart", "1") in target.calls
+
+
+def test_a_node_that_does_not_answer_is_not_dead_until_it_is_killed() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "kill", "node": 1})
+    target.pause("1")
+    assert not fault.probe(target).holds
+    fault.inject(target)
+    assert fault.probe(target).holds
+
+
+def test_the_proof_of_a_full_disk_says_whether_a_write_of_the_brokers_own_was_refused() -> None:
+    target, fault = ScriptedTarget(written_to={"2"}), aimed({"fault": "disk_full", "node": 1})
+    fault.inject(target)
+    assert fault.probe(target).seen == "the disk of node 1 is full; node 1 has refused no write of its own"
+    busy = aimed({"fault": "disk_full", "node": 2})
+    busy.inject(target)
+    assert busy.probe(target).seen == "node 2 has refused a write of its own"
+
+
+def test_a_full_disk_that_must_refuse_a_write_is_not_proven_by_a_scratch_file() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "disk_full", "node": 1, "must_refuse": True})
+    fault.inject(target)
+    assert not fault.probe(target).holds
+    target.written_to.add("1")
+    assert fault.probe(target).holds
+
+
+def test_a_broker_that_is_about_to_halt_for_its_full_disk_is_not_healed() -> None:
+    target, fault = ScriptedTarget(written_to={"1"}), aimed({"fault": "disk_full", "node": 1})
+    fault.inject(target)
+    target.ignored.add("limit_disk")
+    fault.heal(target)
+    assert fault.probe_healed(target).seen == "node 1 answers; node 1 has refused a write of its own"
+
+
+@pytest.mark.parametrize(
+    ("written", "links"),
+    [
+        ({"isolate": 1, "direction": "out"}, {"1->0", "1->2", "1->controller"}),
+        ({"isolate": 1, "direction": "in"}, {"0->1", "2->1", "controller->1"}),
+        ({"isolate": "controller"}, {f"controller->{n}" for n in range(3)} | {f"{n}->controller" for n in range(3)}),
+        ({"between": [0, 2]}, {"0->2", "2->0"}),
+        ({"between": ["leader", 2], "direction": "out"}, {"1->2"}),
+        ({"links": [["clients", 0], [0, "clients"]]}, {"clients->0", "0->clients"}),
+    ],
+)
+def test_a_partition_cuts_the_links_it_names_and_no_others(written: dict[str, Any], links: set[str]) -> None:
+    target = ScriptedTarget()
+    aimed({"fault": "partition", **written}).inject(target)
+    [(method, *cut)] = target.calls
+    assert method == "cut"
+    assert {str(link) for link in cut} == links
+    assert all(isinstance(link, Link) for link in cut)
+
+
+def test_between_any_and_any_means_two_different_brokers() -> None:
+    for seed in range(30):
+        fault = faults.parse({"fault": "partition", "between": ["any", "any"]}, "faults[0]").aimed(VIEW, seed)
+        assert len(fault.nodes()) == 2
+
+
+@pytest.mark.parametrize(
+    ("written", "sentence"),
+    [
+        (
+            {"fault": "disk_full", "node": 0, "free_byte": 3},
+            "faults[1]: unknown key 'free_byte'; did you mean 'free_bytes'?",
+        ),
+        ({"fault": "disc_full", "node": 0}, "faults[1]: unknown fault 'disc_full'; did you mean 'disk_full'?"),
+        ({"node": 0}, "faults[1]: 'fault' is missing."),
+        ({"fault": "kill"}, "faults[1]: 'node' is missing."),
+        ({"fault": "kill", "node": "leadr"}, "did you mean 'leader'?"),
+        ({"fault": "kill", "node": -1}, "neither a broker's id nor a selector"),
+        ({"fault": "kill", "node": True}, "neither a broker's id nor a selector"),
+        ({"fault": "kill", "node": "clients"}, "neither a broker's id nor a selector"),
+        ({"fault": "disk_full", "node": 0, "free_bytes": -1}, "faults[1].free_bytes: -1 is refused"),
+        ({"fault": "clock", "node": 0, "offset_ms": "3"}, "faults[1].offset_ms: '3' is refused"),
+        ({"fault": "partition"}, "exactly one of links, isolate and between, not none"),
+        ({"fault": "partition", "isolate": 0, "links": [[0, 1]]}, "not links and isolate"),
+        ({"fault": "partition", "links": []}, "nothing would be cut"),
+        ({"fault": "partition", "links": [[1, 1]]}, "two different ends"),
+        ({"fault": "partition", "links": [[1, 2, 3]]}, "faults[1].links[0]"),
+        ({"fault": "partition", "isolate": 0, "direction": "up"}, "faults[1].direction: 'up' is refused"),
+    ],
+)
+def test_a_fault_that_makes_no_sense_is_refused_with_its_place(written: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        faults.parse(written, "faults[1]")
+    assert sentence in str(refused.value)
