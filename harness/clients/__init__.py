@@ -1,0 +1,1 @@
+"""confluent-kafka (librdkafka), configured so that every answer means what it says."""

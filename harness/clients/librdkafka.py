@@ -1,0 +1,59 @@
+"""What every librdkafka client of ours is configured with, and where its own chatter goes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import KafkaError
+
+Configuration = dict[str, Any]
+
+_CONNECTIONS: Configuration = {
+    "broker.address.family": "v4",
+    "allow.auto.create.topics": False,
+    "enable.metrics.push": False,
+    "log.connection.close": False,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 250,
+    "socket.connection.setup.timeout.ms": 1000,
+    "socket.nagle.disable": True,
+    "topic.metadata.refresh.interval.ms": 1000,
+    "topic.metadata.refresh.fast.interval.ms": 50,
+}
+"""Impatient: a client that takes seconds to notice a new leader measures itself."""
+
+
+def configuration(bootstrap: str, client_id: str, log: logging.Logger) -> Configuration:
+    """The configuration common to producers and consumers."""
+    return {
+        **_CONNECTIONS,
+        "bootstrap.servers": bootstrap,
+        "client.id": client_id,
+        "logger": log,
+        "error_cb": _error_logger(client_id, log),
+    }
+
+
+def file_log(path: Path, run: str) -> logging.Logger:
+    """A log of its own for a run's clients, in the file ``path`` and nowhere else; close it with `close_log`."""
+    log = logging.getLogger(f"seawall.clients.{run}")
+    log.propagate = False
+    log.setLevel(logging.INFO)
+    handler = logging.FileHandler(path, delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    log.addHandler(handler)
+    return log
+
+
+def close_log(log: logging.Logger) -> None:
+    """Close the files of ``log``."""
+    for handler in list(log.handlers):
+        log.removeHandler(handler)
+        handler.close()
+
+
+def _error_logger(client_id: str, log: logging.Logger) -> Callable[[KafkaError], None]:
+    return lambda error: log.info("%s: %s", client_id, error)

@@ -1,0 +1,114 @@
+"""A consuming client: reads assigned partitions, from where it is told to, and never skips in silence."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import TopicPartition as Assigned
+
+from harness import payload
+from harness.clients.librdkafka import configuration
+from harness.errors import EnvironmentFault
+from harness.history.recorder import PolledRecord
+from harness.model import Offset, TopicPartition
+
+BEGINNING: Offset = OFFSET_BEGINNING
+"""Stands for the first offset still held."""
+
+MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_LOG_TRUNCATION"})
+"""The log no longer reaches to where the reader was: it was truncated, or its start moved."""
+
+
+class Polled(NamedTuple):
+    """What one poll delivered: records in order, and the name of the error that ended it, if one did."""
+
+    records: list[PolledRecord]
+    error: str | None
+
+
+class Bounds(NamedTuple):
+    """The log's start offset, and the high watermark (exclusive)."""
+
+    start_offset: Offset
+    end_offset: Offset
+
+
+class Reader:
+    """One consumer of ``positions``: the partitions it reads and the offset at which it starts on each.
+
+    It has ``auto.offset.reset=error``: when its position is out of range, a poll says so instead of going on
+    somewhere else.
+    """
+
+    def __init__(
+        self, bootstrap: str, client_id: str, positions: Mapping[TopicPartition, Offset], log: logging.Logger
+    ) -> None:
+        self.positions = dict(positions)
+        self._consumer = Consumer(
+            {
+                **configuration(bootstrap, client_id, log),
+                "group.id": client_id,
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_uncommitted",
+                "check.crcs": True,
+                "fetch.wait.max.ms": 100,
+                "fetch.error.backoff.ms": 50,
+                "fetch.queue.backoff.ms": 10,
+                "socket.timeout.ms": 3000,
+            }
+        )
+        self._consumer.assign(
+            [Assigned(name.topic, name.partition, offset) for name, offset in sorted(self.positions.items())]
+        )
+
+    def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """Wait up to ``timeout_s`` for up to ``max_records`` records."""
+        records: list[PolledRecord] = []
+        for message in self._consumer.consume(max_records, timeout_s):
+            if (error := message.error()) is not None:
+                return Polled(records, error.name())
+            records.append(_record(message))
+            self.positions[TopicPartition(records[-1].topic, records[-1].partition)] = records[-1].offset + 1
+        return Polled(records, None)
+
+    def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds:
+        """What there is to read of ``partition``, asked of its leader.
+
+        Raises:
+            EnvironmentFault: no leader answered within ``timeout_s``.
+        """
+        asked = Assigned(partition.topic, partition.partition)
+        try:
+            answer = self._consumer.get_watermark_offsets(asked, timeout=timeout_s, cached=False)
+        except KafkaException as refused:
+            error: KafkaError = refused.args[0]
+            raise EnvironmentFault(f"the end of {partition} is not known: {error.name()}.") from None
+        if answer is None:
+            raise EnvironmentFault(f"the end of {partition} is not known: no answer in {timeout_s:g} s.")
+        return Bounds(*map(int, answer))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+
+def _record(message: Message) -> PolledRecord:
+    topic, partition, offset = message.topic(), message.partition(), message.offset()
+    assert topic is not None
+    assert partition is not None
+    assert offset is not None
+    written = payload.decode(message.value())
+    epoch = message.leader_epoch()
+    return PolledRecord(
+        topic=topic,
+        partition=partition,
+        offset=offset,
+        value=written.value if written else None,
+        leader_epoch=epoch if epoch is not None and epoch >= 0 else None,
+        intact=written is not None and written.intact and (written.topic, written.partition) == (topic, partition),
+    )

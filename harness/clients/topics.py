@@ -1,0 +1,42 @@
+"""Creating topics through the Kafka protocol."""
+
+from __future__ import annotations
+
+import logging
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from harness.errors import EnvironmentFault
+from harness.target import TopicSpec
+
+_SILENT = logging.getLogger("seawall.clients.topics")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
+    """Ask the cluster to create ``topic``; returns when the request was answered.
+
+    Raises:
+        EnvironmentFault: the cluster refused, or did not answer within ``timeout_s``.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
+    try:
+        created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
+        created[topic.name].result(timeout=timeout_s + 1)
+    except KafkaException as refusal:
+        raise EnvironmentFault(f"topic {topic.name!r} was not created: {refusal.args[0].str().rstrip('.')}.") from None
+    except (ValueError, TypeError) as refusal:
+        raise EnvironmentFault(f"topic {topic.name!r} was not created: the client refuses it: {refusal}.") from None
+    except TimeoutError:
+        raise EnvironmentFault(f"topic {topic.name!r} was not created: no answer in {timeout_s} s.") from None
+
+
+def _new_topic(topic: TopicSpec) -> NewTopic:
+    configs = dict(topic.configs or {})
+    if topic.assignment is None:
+        return NewTopic(topic.name, topic.partitions, topic.replication_factor, config=configs)
+    assignment = [list(map(int, replicas)) for replicas in topic.assignment]
+    return NewTopic(topic.name, topic.partitions, replica_assignment=assignment, config=configs)

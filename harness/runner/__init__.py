@@ -1,0 +1,8 @@
+"""Runs a scenario: ``plan`` validates everything, ``run`` does it, ``heal_leftovers`` cleans up after the dead."""
+
+from harness.runner.journal import heal_leftovers
+from harness.runner.plan import ChaosFault, Plan, plan
+from harness.runner.reporting import Reporter
+from harness.runner.run import BrokenOff, run
+
+__all__ = ["BrokenOff", "ChaosFault", "Plan", "Reporter", "heal_leftovers", "plan", "run"]

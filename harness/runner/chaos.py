@@ -1,0 +1,68 @@
+"""Random chaos: every kind of fault in every round, drawn from the seed, aimed at what is there."""
+
+from __future__ import annotations
+
+import random
+import time
+
+from harness.clock import Clock
+from harness.runner.nemesis import Nemesis
+from harness.runner.plan import Plan
+from harness.schedule import shuffled_rounds
+from harness.target import Capability
+
+_LETS_OTHERS_WORK = frozenset({Capability.CLOCK})
+"""Faults that may last while others come: they take no broker away."""
+
+
+class Chaos:
+    """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
+
+    At most one fault that takes a broker away is in force at a time, so that a majority of a three-replica ISR
+    stays and records go on being acknowledged.
+    """
+
+    def __init__(self, plan: Plan, nemesis: Nemesis, clock: Clock) -> None:
+        assert plan.scenario.chaos is not None
+        assert plan.duration_s is not None
+        self._mix = plan.chaos_faults
+        self._interval_s = plan.scenario.chaos.interval_s
+        self._duration_s = plan.duration_s
+        self._seed = plan.seed
+        self._drawn = random.Random(f"{plan.seed}:chaos")
+        self._nemesis = nemesis
+        self._clock = clock
+        self._to_heal: list[tuple[float, str]] = []
+
+    def unleash(self) -> None:
+        """Inject, prove, wait, heal, prove, and again."""
+        weights = [chosen.weight for chosen in self._mix]
+        end_s = self._now_s() + self._duration_s
+        for count, index in enumerate(shuffled_rounds(weights, self._seed)):
+            if count >= sum(weights) and self._now_s() >= end_s:
+                break
+            time.sleep(self._drawn.uniform(*self._interval_s))
+            self._strike(f"f{count + 1:03d}", index)
+            self._heal_due()
+
+    def _strike(self, name: str, index: int) -> None:
+        chosen = self._mix[index]
+        for_s = self._drawn.uniform(*chosen.for_s)
+        lets_others_work = chosen.fault.needs in _LETS_OTHERS_WORK
+        if lets_others_work:
+            self._heal_due(at_once=True)  # two of them on one node could not be told apart
+        self._nemesis.inject(name, chosen.fault)
+        if lets_others_work:
+            self._to_heal.append((self._now_s() + for_s, name))
+        else:
+            time.sleep(for_s)
+            self._nemesis.heal(name)
+
+    def _heal_due(self, *, at_once: bool = False) -> None:
+        due = [name for heal_s, name in self._to_heal if at_once or heal_s <= self._now_s()]
+        self._to_heal = [entry for entry in self._to_heal if entry[1] not in due]
+        for name in due:
+            self._nemesis.heal(name)
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / 1e9

@@ -1,0 +1,208 @@
+"""What a harness would have to undo, written down before it is done.
+
+Every running harness keeps one file in a directory that only its user may enter: who it is, where its run
+directory is, which processes it started, and which faults are in force. Whoever starts next finds the files of
+harnesses that died and finishes their job.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Self
+
+import psutil
+
+from harness.errors import EnvironmentFault, InvalidRun
+from harness.history.run_directory import RunDirectory
+
+_SAME_START_S = 0.05
+_KILL_TIMEOUT_S = 5.0
+_POLL_S = 0.02
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessMark:
+    """A process for certain: its id may be used again, but not with the same start time."""
+
+    pid: int
+    create_time: float
+
+    @classmethod
+    def of(cls, pid: int) -> Self:
+        """The process that has the id ``pid`` now.
+
+        Raises:
+            psutil.NoSuchProcess: there is none.
+        """
+        return cls(pid, psutil.Process(pid).create_time())
+
+    def process(self) -> psutil.Process | None:
+        """The process while it is alive, else None."""
+        try:
+            process = psutil.Process(self.pid)
+            alive = abs(process.create_time() - self.create_time) < _SAME_START_S
+            return process if alive and process.status() != psutil.STATUS_ZOMBIE else None
+        except psutil.NoSuchProcess:
+            return None
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The content of a journal file.
+
+    Attributes:
+        owner: the harness.
+        run_directory: where it records; for a cluster by itself, where that keeps its files.
+        is_temporary: whether the harness made that directory for itself and would remove it at its end.
+        nodes: its node processes by name.
+        faults: the kind and parameters of each fault in force by name.
+    """
+
+    owner: ProcessMark
+    run_directory: str
+    is_temporary: bool = False
+    nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
+    faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class Journal:
+    """The journal of this harness's run; a context manager that removes it at the end.
+
+    A run that ends with an error before :meth:`all_is_undone` leaves it to be found by :func:`heal_leftovers`.
+    """
+
+    def __init__(self, run_directory: Path, *, is_temporary: bool = False) -> None:
+        owner = ProcessMark.of(os.getpid())
+        self._path = journal_directory() / f"{owner.pid}-{run_directory.name}.json"
+        self._entries = Entries(owner, str(run_directory.resolve()), is_temporary)
+        self._undone = False
+        self._write()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if error is None or self._undone:
+            self._path.unlink(missing_ok=True)
+
+    def all_is_undone(self) -> None:
+        """Note that nothing is left to do, and that the run directory says how the run ended."""
+        self._undone = True
+
+    def node_started(self, name: str, pid: int) -> None:
+        """Note that node ``name`` is process ``pid`` now."""
+        with suppress(psutil.NoSuchProcess):
+            self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
+
+    def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
+        """Note, before it is injected, that a fault will be in force."""
+        self._change(faults={**self._entries.faults, name: {"kind": kind, "parameters": parameters}})
+
+    def fault_gone(self, name: str) -> None:
+        """Note that a fault was healed."""
+        self._change(faults={other: fault for other, fault in self._entries.faults.items() if other != name})
+
+    def _change(self, **changes: Any) -> None:
+        self._entries = replace(self._entries, **changes)
+        self._write()
+
+    def _write(self) -> None:
+        temporary = self._path.with_suffix(".partial")
+        temporary.write_text(json.dumps(asdict(self._entries)))
+        temporary.replace(self._path)
+
+
+def journal_directory() -> Path:
+    """The directory of the journals; made, for this user alone, when missing.
+
+    Raises:
+        EnvironmentFault: it belongs to somebody else or others may enter it.
+    """
+    runtime = os.environ.get("XDG_RUNTIME_DIR")
+    directory = Path(runtime, "seawall") if runtime else Path(tempfile.gettempdir(), f"seawall-{os.getuid()}")
+    try:
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = directory.lstat()
+    except OSError as error:
+        raise EnvironmentFault(f"directory {directory} cannot be used: {error.strerror}.") from None
+    if found.st_uid != os.getuid() or found.st_mode & 0o077:
+        raise EnvironmentFault(
+            f"directory {directory} is not this user's alone.", "Remove it, or set XDG_RUNTIME_DIR to a private one."
+        )
+    return directory
+
+
+def heal_leftovers() -> list[str]:
+    """Finish the job of every harness of this user that died: kill its nodes, mark its run directory.
+
+    Returns:
+        One line for each; empty when there was nothing to do.
+    """
+    return [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
+
+
+def _heal(path: Path) -> str | None:
+    entries = _read(path)
+    if entries is None:
+        path.unlink(missing_ok=True)
+        return f"Removed the unreadable journal {path}."
+    if entries.owner.process() is not None:
+        return None
+    what = _what(entries)
+    killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
+    if entries.is_temporary:
+        shutil.rmtree(entries.run_directory, ignore_errors=True)
+    else:
+        _mark_abandoned(Path(entries.run_directory))
+    path.unlink(missing_ok=True)
+    faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
+    nodes = ", ".join(killed) or "none was left"
+    return (
+        f"{what} was abandoned by process {entries.owner.pid}: "
+        f"killed its nodes ({nodes}); faults that were in force: {faults}."
+    )
+
+
+def _what(entries: Entries) -> str:
+    if entries.is_temporary:
+        return f"Temporary cluster {entries.run_directory}"
+    gone = "" if Path(entries.run_directory).exists() else ", whose directory is gone,"
+    return f"Run {entries.run_directory}{gone}"
+
+
+def _killed(mark: ProcessMark) -> bool:
+    process = mark.process()
+    if process is None:
+        return False
+    with suppress(psutil.NoSuchProcess):
+        process.kill()
+    deadline = time.monotonic() + _KILL_TIMEOUT_S
+    while mark.process() is not None and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+    return True
+
+
+def _mark_abandoned(path: Path) -> None:
+    with suppress(InvalidRun):
+        directory = RunDirectory.open(path)
+        manifest = directory.manifest()
+        if manifest.state == "running":
+            directory.write_manifest(replace(manifest, state="abandoned"))
+
+
+def _read(path: Path) -> Entries | None:
+    try:
+        raw = json.loads(path.read_text())
+        nodes = {name: ProcessMark(**mark) for name, mark in raw["nodes"].items()}
+        temporary = raw.get("is_temporary", False) is True
+        return Entries(ProcessMark(**raw["owner"]), raw["run_directory"], temporary, nodes, raw["faults"])
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None

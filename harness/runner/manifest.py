@@ -1,0 +1,72 @@
+"""``run.json`` of a run to come: what will be run, on what, and how to run it again."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import confluent_kafka
+
+from harness.history.run_directory import Manifest
+from harness.runner.plan import Plan
+
+_PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
+
+
+def manifest(plan: Plan, run: str, started: datetime) -> Manifest:
+    """The manifest of the run called ``run``."""
+    return Manifest(
+        run=run,
+        scenario=plan.scenario.id,
+        seed=plan.seed,
+        started_wall=started.isoformat(timespec="milliseconds"),
+        versions=_versions(),
+        generation=plan.generation,
+        configuration={**plan.resolved(), "reproduce": _command(plan)},
+        predictions=[prediction.model_dump(mode="json") for prediction in plan.predictions],
+        guarantees=_guarantees(plan),
+    )
+
+
+def now() -> datetime:
+    """The wall clock, for people."""
+    return datetime.now(UTC)
+
+
+def _versions() -> dict[str, str]:
+    found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
+    return {
+        **found,
+        "librdkafka": confluent_kafka.libversion()[0],
+        "python": platform.python_version(),
+        "kernel": platform.release(),
+    }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return None
+
+
+def _command(plan: Plan) -> str:
+    words = ["seawall", "run", plan.scenario.origin, "--generation", plan.generation, "--seed", str(plan.seed)]
+    if plan.duration_s is not None:
+        words += ["--duration-s", f"{plan.duration_s:g}"]
+    for key, value in plan.overrides.items():
+        words += ["--set", f"{key}={value}"]
+    return shlex.join(words)
+
+
+def _guarantees(plan: Plan) -> dict[str, Any]:
+    return {
+        "min_insync_replicas": plan.settings.min_insync_replicas,
+        "replication_factor": min(topic.replication_factor for topic in plan.topics),
+        "unclean_election": False,
+        "retention": False,
+        "idempotent_producers": False,
+    }

@@ -1,0 +1,228 @@
+"""The nemesis: does harm, proves that it did, undoes it, proves that too, and writes everything down."""
+
+from __future__ import annotations
+
+import json
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from harness.clock import Clock
+from harness.errors import EnvironmentFault, InvalidRun
+from harness.fault import Fault
+from harness.runner.journal import Journal
+from harness.runner.reporting import Reporter
+from harness.selection import NothingToAimAt
+from harness.target import Capability, ClusterView, Receipt, Target
+
+AIM_TIMEOUT_S = 5.0
+PROOF_TIMEOUT_S = 5.0
+LAST_LOOK_TIMEOUT_S = 2.0
+"""How long a fault may take to be seen in effect once more before it is healed: a busy node may miss a probe."""
+HEAL_TIMEOUT_S = 20.0
+
+_POLL_S = 0.05
+_HEALED_FIRST = (Capability.PAUSE, Capability.KILL, Capability.DISK_FULL)
+"""Where the process does not run, no other fault can be looked at, let alone be proven healed."""
+
+
+@dataclass(slots=True)
+class FaultRecord:
+    """One row of ``schema.FAULTS`` in the making, and the aimed fault; None when there was nothing to aim at."""
+
+    name: str
+    kind: str
+    fault: Fault | None
+    aim: ClusterView
+    aimed_ns: int
+    injected_ns: int | None = None
+    proven_ns: int | None = None
+    proof: str | None = None
+    healed_ns: int | None = None
+    heal_proven_ns: int | None = None
+    heal_proof: str | None = None
+
+    def row(self, run: str) -> dict[str, Any]:
+        """The row."""
+        return {
+            "run": run,
+            "fault": self.name,
+            "kind": self.kind,
+            "nodes": list(self.fault.nodes()) if self.fault else [],
+            "parameters": json.dumps(self.fault.parameters() if self.fault else {}),
+            "aimed_ns": self.aimed_ns,
+            "aim": json.dumps(_as_json(self.aim)),
+            "injected_ns": self.injected_ns,
+            "proven_ns": self.proven_ns,
+            "proof": self.proof,
+            "healed_ns": self.healed_ns,
+            "heal_proven_ns": self.heal_proven_ns,
+            "heal_proof": self.heal_proof,
+        }
+
+
+class Nemesis:
+    """Injects and heals the faults of one run.
+
+    Attributes:
+        records: every fault that was to be injected, in order.
+        active: the names of the faults in force, in order of injection.
+    """
+
+    def __init__(self, target: Target, journal: Journal, clock: Clock, seed: int, report: Reporter) -> None:
+        self.records: list[FaultRecord] = []
+        self.active: list[str] = []
+        self._target = target
+        self._journal = journal
+        self._clock = clock
+        self._seed = seed
+        self._report = report
+
+    def inject(self, name: str, fault: Fault) -> FaultRecord:
+        """Aim ``fault``, inject it and wait for proof; the record says whether there was any.
+
+        Raises:
+            InvalidRun: a fault in force has to itself what this one is aimed at; nothing was injected.
+        """
+        record = self._aimed(name, fault)
+        self.records.append(record)
+        self._refuse_overlap(record)
+        if record.fault is None:
+            self._report(f"{name}: {fault.kind}: {record.proof}")
+            return record
+        before = self._look(record.fault.probe)
+        self._journal.fault_coming(name, fault.kind, record.fault.parameters())
+        self.active.append(name)
+        self._report(f"{name}: {fault.kind} {_in_words(record.fault)}")
+        self._inject(record, record.fault, before)
+        self._report(f"{name}: {'proven' if record.proven_ns else 'NOT PROVEN'}: {record.proof}")
+        return record
+
+    def heal(self, name: str) -> FaultRecord:
+        """Heal the fault ``name`` and wait for proof; harmless when it was healed before.
+
+        It is looked at once more first: a fault that has ceased by then is not proven any more.
+        """
+        record = next(record for record in self.records if record.name == name)
+        if record.fault is None or name not in self.active:
+            return record
+        self._look_once_more(record, record.fault)
+        receipt = self._await(lambda: self._heal_and_look(record), HEAL_TIMEOUT_S)
+        record.heal_proof = receipt.seen
+        if receipt.holds:
+            record.heal_proven_ns = self._clock.monotonic_ns()
+        self.active.remove(name)
+        self._journal.fault_gone(name)
+        self._report(f"{name}: {'healed' if receipt.holds else 'NOT HEALED'}: {receipt.seen}")
+        return record
+
+    def heal_all(self) -> None:
+        """Heal whatever is in force: paused processes first, then dead ones, then the last injected first."""
+        kinds = {record.name: record.kind for record in self.records}
+        newest_first = list(reversed(self.active))
+        for name in sorted(newest_first, key=lambda name: _healing_order(kinds[name])):
+            self.heal(name)
+
+    def unproven(self) -> list[str]:
+        """One sentence for each fault that was not proven, or not proven healed."""
+        sentences = []
+        for record in self.records:
+            if record.proven_ns is None:
+                sentences.append(f"fault {record.name} ({record.kind}) was not proven: {record.proof}.")
+            elif record.heal_proven_ns is None and record.name not in self.active:
+                sentences.append(f"fault {record.name} ({record.kind}) was not proven healed: {record.heal_proof}.")
+        return sentences
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    def _aimed(self, name: str, fault: Fault) -> FaultRecord:
+        """``fault`` aimed at what is there now; waits a little for a cluster in the middle of an election."""
+        seed = random.Random(f"{self._seed}:aim:{name}").getrandbits(63)
+        deadline = time.monotonic() + AIM_TIMEOUT_S
+        while True:
+            view = self._target.view()
+            record = FaultRecord(name, fault.kind, None, view, self._clock.monotonic_ns())
+            try:
+                record.fault = fault.aimed(view, seed)
+            except NothingToAimAt as nothing:
+                record.proof = nothing.sentence
+                if time.monotonic() < deadline:
+                    time.sleep(_POLL_S)
+                    continue
+            return record
+
+    def _refuse_overlap(self, record: FaultRecord) -> None:
+        claims = record.fault.claims() if record.fault else ()
+        for other in self.records:
+            if other.name in self.active and other.fault is not None:
+                for claim in sorted(set(claims).intersection(other.fault.claims())):
+                    record.proof = f"fault {other.name} ({other.kind}), which is in force, has {claim} to itself"
+                    raise InvalidRun(f"fault {record.name} ({record.kind}) was not injected: {record.proof}.")
+
+    def _look_once_more(self, record: FaultRecord, fault: Fault) -> None:
+        """Take the proof back unless the fault is still in effect."""
+        if record.proven_ns is None:
+            return
+        receipt = self._await(lambda: self._look(fault.probe), LAST_LOOK_TIMEOUT_S)
+        if not receipt.holds:
+            record.proven_ns = None
+            record.proof = f"it was in effect ({record.proof}), but not until it was healed: {receipt.seen}"
+            self._report(f"{record.name}: NOT PROVEN: {record.proof}")
+        elif receipt.seen != record.proof:
+            record.proof = f"{record.proof}; before healing: {receipt.seen}"
+
+    def _inject(self, record: FaultRecord, fault: Fault, before: Receipt) -> None:
+        record.injected_ns = self._clock.monotonic_ns()
+        try:
+            fault.inject(self._target)
+        except EnvironmentFault as refused:
+            record.proof = refused.sentence
+            return
+        if before.holds:
+            record.proof = f"it was so before: {before.seen}"
+            return
+        receipt = self._await(lambda: self._look(fault.probe), PROOF_TIMEOUT_S)
+        record.proof = receipt.seen
+        if receipt.holds:
+            record.proven_ns = self._clock.monotonic_ns()
+
+    def _heal_and_look(self, record: FaultRecord) -> Receipt:
+        assert record.fault is not None
+        try:
+            record.fault.heal(self._target)
+        except EnvironmentFault as refused:
+            return Receipt(False, refused.sentence)
+        record.healed_ns = record.healed_ns or self._clock.monotonic_ns()
+        return self._look(record.fault.probe_healed)
+
+    def _look(self, probe: Callable[[Target], Receipt]) -> Receipt:
+        try:
+            return probe(self._target)
+        except EnvironmentFault as unknown:
+            return Receipt(False, unknown.sentence)
+
+    def _await(self, look: Callable[[], Receipt], timeout_s: float) -> Receipt:
+        deadline = time.monotonic() + timeout_s
+        while True:
+            receipt = look()
+            if receipt.holds or time.monotonic() >= deadline:
+                return receipt
+            time.sleep(_POLL_S)
+
+
+def _healing_order(kind: str) -> int:
+    return _HEALED_FIRST.index(Capability(kind)) if kind in _HEALED_FIRST else len(_HEALED_FIRST)
+
+
+def _in_words(fault: Fault) -> str:
+    return " ".join(f"{name}={value}" for name, value in fault.parameters().items())
+
+
+def _as_json(view: ClusterView) -> dict[str, Any]:
+    partitions = {
+        str(name): {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
+        for name, state in sorted(view.partitions.items())
+    }
+    return {"time_ns": view.time_ns, "live": list(view.live), "partitions": partitions}

@@ -1,0 +1,290 @@
+"""A plan: a scenario with everything looked up and validated, before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from types import MappingProxyType
+from typing import Any
+
+import faults
+import workloads
+from harness.broker.settings import Settings
+from harness.errors import UsageError
+from harness.fault import Fault
+from harness.model import NodeId, TopicPartition
+from harness.refusal import closest
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
+from harness.replication.knobs import generation as knobs_of
+from harness.scenario import Prediction, Scenario, Topic, checked_seed, with_overrides
+from harness.schedule import Step
+from harness.selection import ANY, FOLLOWER, LEADER
+from harness.target import Capability, ClusterView, TopicSpec
+from harness.targets.builtin import BuiltinTarget
+from workloads.unique_sends import UniqueSendsParameters
+
+TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType({BuiltinTarget.name: BuiltinTarget.capabilities})
+"""What each target can do to itself."""
+
+_KNOB_GROUP = "replication."
+_NODE_FIELDS = ("node", "isolate", "between", "links")
+
+
+@dataclass(frozen=True, slots=True)
+class ChaosFault:
+    """A fault of a random mix: how often it comes up in a round, and how long it lasts (shortest, longest)."""
+
+    fault: Fault
+    weight: int
+    for_s: tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything a run needs to know.
+
+    Attributes:
+        scenario: with every override applied.
+        steps_faults: the fault of each ``inject`` step, by the step's index.
+        chaos_faults: the mix, of a chaos scenario.
+        predictions: what is known to go wrong; empty when a knob of the generation was overridden, because then
+            it is not that generation any more.
+        duration_s: how long chaos lasts at least; None for a schedule.
+    """
+
+    scenario: Scenario
+    target: str
+    generation: str
+    knobs: Knobs
+    settings: Settings
+    seed: int
+    duration_s: float | None
+    workload: UniqueSendsParameters
+    steps_faults: Mapping[int, Fault]
+    chaos_faults: tuple[ChaosFault, ...]
+    predictions: tuple[Prediction, ...]
+    overrides: Mapping[str, str]
+
+    @property
+    def topics(self) -> list[TopicSpec]:
+        """The topics to create."""
+        return [_topic_spec(topic) for topic in self.scenario.topics]
+
+    @property
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition, in order."""
+        return sorted(_partitions(self.scenario))
+
+    def resolved(self) -> dict[str, Any]:
+        """The whole configuration as plain data, defaults included."""
+        return {
+            "target": self.target,
+            "scenario": self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "knobs": asdict(self.knobs),
+            "settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()},
+            "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
+            "duration_s": self.duration_s,
+        }
+
+
+def plan(
+    scenario: Scenario,
+    target: str = BuiltinTarget.name,
+    generation: str | None = None,
+    seed: int = 0,
+    *,
+    duration_s: float | None = None,
+    overrides: Mapping[str, str] = MappingProxyType({}),
+) -> Plan:
+    """Look up and validate everything that ``scenario`` names.
+
+    Args:
+        scenario: see :func:`harness.scenario.load`.
+        target: a name in :data:`TARGETS`.
+        generation: of the replication protocol; None: the scenario's own, else the current one.
+        seed: 0 <= seed < 2**63.
+        duration_s: how long random faults go on; None: as the scenario says.
+        overrides: ``--set`` keys and values.
+
+    Raises:
+        UsageError: names what is wrong, and where.
+    """
+    scenario = with_overrides(scenario, overrides)
+    name = generation or scenario.generation or CURRENT_GENERATION
+    with _named(scenario):
+        steps_faults = dict(_steps_faults(scenario.schedule or ()))
+        chaos_faults = tuple(_chaos_faults(scenario))
+    knobs = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
+    made = Plan(
+        scenario=scenario,
+        target=_known_target(target),
+        generation=name,
+        knobs=knobs_of(name, knobs),
+        settings=_settings(scenario),
+        seed=checked_seed(seed),
+        duration_s=_duration_s(scenario, duration_s),
+        workload=workloads.parse(scenario.workload.name, scenario.workload.parameters()),
+        steps_faults=steps_faults,
+        chaos_faults=chaos_faults,
+        predictions=_predictions(scenario, name, overridden=bool(knobs)),
+        overrides=dict(overrides),
+    )
+    with _named(scenario):
+        _refuse_the_impossible(made)
+    return made
+
+
+@contextmanager
+def _named(scenario: Scenario) -> Iterator[None]:
+    """Begin what is wrong with a scenario with the name of its file."""
+    try:
+        yield
+    except UsageError as error:
+        raise UsageError(f"{scenario.origin}: {error.sentence}", error.remedy) from None
+
+
+def _known_target(target: str) -> str:
+    if target not in TARGETS:
+        raise UsageError(f"target {target!r} is not known; {closest(target, TARGETS)}")
+    return target
+
+
+def _settings(scenario: Scenario) -> Settings:
+    try:
+        settings = Settings.parse(dict(scenario.cluster.settings))
+    except UsageError as error:
+        raise UsageError(f"cluster.settings: {error.sentence}", error.remedy) from None
+    if settings.replica_fetch_wait_max_ms >= settings.replica_socket_timeout_ms:
+        raise UsageError(
+            f"cluster.settings: replica.fetch.wait.max.ms, {settings.replica_fetch_wait_max_ms}, is not below "
+            f"replica.socket.timeout.ms, {settings.replica_socket_timeout_ms}: every parked fetch would time out."
+        )
+    if settings.broker_heartbeat_interval_ms >= settings.broker_session_timeout_ms:
+        raise UsageError(
+            f"cluster.settings: broker.heartbeat.interval.ms, {settings.broker_heartbeat_interval_ms}, is not below "
+            f"broker.session.timeout.ms, {settings.broker_session_timeout_ms}: every session would expire."
+        )
+    return settings
+
+
+def _duration_s(scenario: Scenario, asked: float | None) -> float | None:
+    if scenario.chaos is None:
+        if asked is not None:
+            raise UsageError(f"scenario {scenario.id!r} is a schedule: its steps say how long it takes.")
+        return None
+    duration_s = scenario.duration_s if asked is None else asked
+    if not 0 < duration_s < float("inf"):
+        raise UsageError(f"duration {duration_s:g} s is out of range.", "Durations are greater than 0.")
+    return duration_s
+
+
+def _steps_faults(steps: Iterable[Step]) -> Iterable[tuple[int, Fault]]:
+    for index, step in enumerate(steps):
+        if step.inject is not None:
+            path = f"schedule[{index}].inject"
+            written = dict(step.inject)
+            if not isinstance(written.pop("as", None), str):
+                raise UsageError(f"{path}: 'as' is missing: a later step heals the fault by that name.")
+            yield index, faults.parse(written, path)
+
+
+def _chaos_faults(scenario: Scenario) -> Iterable[ChaosFault]:
+    if scenario.chaos is None:
+        return
+    for index, mapping in enumerate(scenario.chaos.faults):
+        path = f"chaos.faults[{index}]"
+        written = dict(mapping)
+        weight = written.pop("weight", 1)
+        if not isinstance(weight, int) or isinstance(weight, bool) or not 1 <= weight <= 100:
+            raise UsageError(f"{path}.weight: {weight!r} is not a whole number from 1 to 100.")
+        for_s = _span(written.pop("for_s", scenario.chaos.for_s), f"{path}.for_s")
+        yield ChaosFault(faults.parse(written, path), weight, for_s)
+
+
+def _span(written: Any, path: str) -> tuple[float, float]:
+    match written:
+        case [int() | float() as shortest, int() | float() as longest] if 0 <= shortest <= longest:
+            return float(shortest), float(longest)
+        case _:
+            raise UsageError(f"{path}: {written!r} is not [shortest, longest] in seconds.")
+
+
+def _predictions(scenario: Scenario, generation: str, *, overridden: bool) -> tuple[Prediction, ...]:
+    for name in scenario.predictions:
+        if name not in GENERATIONS:
+            raise UsageError(f"predictions: generation {name!r} is not known; {closest(name, GENERATIONS)}")
+    return () if overridden else scenario.predictions.get(generation, ())
+
+
+def _refuse_the_impossible(made: Plan) -> None:
+    paths = [(f"schedule[{index}].inject", fault) for index, fault in made.steps_faults.items()]
+    paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
+    for path, fault in paths:
+        if fault.needs not in TARGETS[made.target]:
+            raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.")
+        _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
+        _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
+    for index, step in enumerate(made.scenario.schedule or ()):
+        if step.until is not None:
+            path = f"schedule[{index}].until"
+            _refuse_unknown_partition(path, made.scenario, step.until.topic, step.until.partition)
+    _refuse_overlaps(made)
+
+
+def _refuse_overlaps(made: Plan) -> None:
+    """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
+    view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
+    claimed: dict[str, str] = {}
+    for index, step in enumerate(made.scenario.schedule or ()):
+        claimed = {claim: name for claim, name in claimed.items() if name != step.heal}
+        fault = made.steps_faults.get(index)
+        if step.inject is None or fault is None or _depends_on_the_cluster(fault):
+            continue
+        for claim in fault.aimed(view, made.seed).claims():
+            if claim in claimed:
+                raise UsageError(
+                    f"schedule[{index}].inject: {step.inject['as']!r} and {claimed[claim]!r}, which is in force, "
+                    f"both need {claim} to themselves.",
+                    f"Heal {claimed[claim]!r} first.",
+                )
+            claimed[claim] = step.inject["as"]
+
+
+def _depends_on_the_cluster(fault: Fault) -> bool:
+    """Whether it is aimed by ``leader``, ``follower`` or ``any``."""
+    return any(word in (LEADER, FOLLOWER, ANY) for word in _flat(fault.parameters().get(name) for name in _NODE_FIELDS))
+
+
+def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int) -> None:
+    for node in _flat(fault.parameters().get(name) for name in _NODE_FIELDS):
+        if isinstance(node, int) and node >= brokers:
+            raise UsageError(f"{path}: there is no broker {node}; the brokers are 0 to {brokers - 1}.")
+
+
+def _flat(values: Iterable[Any]) -> Iterable[Any]:
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from _flat(value)
+        else:
+            yield value
+
+
+def _refuse_unknown_partition(path: str, scenario: Scenario, topic: str | None, partition: int | None) -> None:
+    topics = {known.name: known.partitions for known in scenario.topics}
+    if topic is not None and topic not in topics:
+        raise UsageError(f"{path}: unknown topic {topic!r}; {closest(topic, topics)}")
+    largest = max(topics.values()) if topic is None else topics[topic]
+    if partition is not None and not 0 <= partition < largest:
+        raise UsageError(f"{path}: there is no partition {partition}; the partitions are 0 to {largest - 1}.")
+
+
+def _topic_spec(topic: Topic) -> TopicSpec:
+    assignment = None
+    if topic.replicas is not None:
+        assignment = (tuple(map(NodeId, topic.replicas)),) * topic.partitions
+    return TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment)
+
+
+def _partitions(scenario: Scenario) -> Iterable[TopicPartition]:
+    return (TopicPartition(topic.name, number) for topic in scenario.topics for number in range(topic.partitions))

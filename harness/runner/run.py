@@ -1,0 +1,114 @@
+"""The plot of a run, top to bottom."""
+
+from __future__ import annotations
+
+import threading
+import time
+from datetime import datetime
+from pathlib import Path
+
+from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
+from harness.history.run_directory import RunDirectory, RunState
+from harness.runner.interruption import Interruption
+from harness.runner.journal import Journal, heal_leftovers
+from harness.runner.manifest import manifest, now
+from harness.runner.plan import Plan
+from harness.runner.reporting import Reporter, silent
+from harness.runner.stage import Stage
+
+
+class BrokenOff(InvalidRun):
+    """A run did not come to its end. What it recorded until then may still prove a loss.
+
+    Attributes:
+        directory: where that is; its state is ``abandoned``.
+    """
+
+    def __init__(self, cause: InvalidRun, directory: Path) -> None:
+        super().__init__(cause.sentence, cause.remedy)
+        self.directory = directory
+
+
+def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
+    """Run ``plan`` and write everything down in ``out_dir/<scenario>/<time>-<seed>/``.
+
+    Must be called from the main thread, which becomes the parent of the nodes. Returns the run directory of a
+    complete run; it may hold unproven faults, which is for the checker to say.
+
+    Raises:
+        BrokenOff: a step of the schedule did not come true, or the cluster did not get whole again.
+        Interrupted: a signal ended the run; everything was healed and stopped first.
+        EnvironmentFault: the target could not be started or does not obey, or the run directory was removed.
+    """
+    assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
+    for line in heal_leftovers():
+        report(line)
+    started_s = time.monotonic()
+    directory = _new_directory(plan, out_dir)
+    state: RunState = "abandoned"
+    why = "the harness itself failed."
+    with Journal(directory.path) as journal, Interruption(report) as interruption:
+        stage = Stage(plan, directory, journal, report)
+        try:
+            try:
+                play(stage)
+                state, why = "complete", ""
+            except InvalidRun as error:
+                why = str(error)
+                raise BrokenOff(error, directory.path) from error
+            except SeawallError as error:
+                why = str(error)
+                raise
+            finally:
+                interruption.shield()
+        except KeyboardInterrupt:
+            state, why = "interrupted", f"{interruption.caught} ended the run."
+            raise Interrupted(f"{why} Everything was healed and stopped; see {directory.path}.") from None
+        finally:
+            try:
+                stage.clear()
+            finally:
+                _require(directory)
+                directory.finish(state, time.monotonic() - started_s, why)
+                journal.all_is_undone()
+    return directory
+
+
+def _require(directory: RunDirectory) -> None:
+    """Check that nobody has removed ``directory``, to which every other message would point."""
+    if not (directory.path / "run.json").exists():
+        raise EnvironmentFault(f"run directory {directory.path} was removed during the run.")
+
+
+def play(stage: Stage) -> None:
+    """Everything that happens in a run that nothing goes wrong with."""
+    stage.start_cluster()
+    stage.start_load()
+    stage.do_harm()
+    stage.heal()
+    stage.stop_load()
+    stage.settle()
+    stage.read_everything()
+    stage.stop_cluster()
+    stage.collect()
+
+
+def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:
+    """A directory that nobody else has taken, and the link ``out_dir/latest`` to it."""
+    started = now()
+    path = _free_path(out_dir / plan.scenario.id, started, plan.seed)
+    directory = RunDirectory.create(path, manifest(plan, f"{plan.scenario.id}/{path.name}", started))
+    link = out_dir / f".latest-{path.name}"
+    link.unlink(missing_ok=True)
+    link.symlink_to(path.relative_to(out_dir))
+    link.replace(out_dir / "latest")
+    return directory
+
+
+def _free_path(parent: Path, started: datetime, seed: int) -> Path:
+    name = f"{started:%Y%m%dT%H%M%S}-{seed}"
+    path, number = parent / name, 1
+    while path.exists():
+        number += 1
+        path = parent / f"{name}-{number}"
+    return path

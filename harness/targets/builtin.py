@@ -1,0 +1,401 @@
+"""The built-in cluster as a target: real broker processes on this machine's loopback addresses."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import psutil
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from harness.broker.settings import NodeConfig, NodeFaults, Settings
+from harness.clients.topics import create_topic
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, TopicPartition, node_id, node_name
+from harness.replication.knobs import Knobs
+from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.targets.addresses import Address, Addresses
+from harness.targets.control_client import NoAnswer, ask
+from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link
+from harness.targets.node_evidence import replica_log_rows, storage_refusal, timeline_rows
+from harness.targets.node_process import NodeProcess, Spawned
+from harness.targets.node_status import partition_of, partition_view, replica_view
+
+READY_TIMEOUT_S = 15.0
+"""How long the nodes may take from spawn to an answer, and the brokers to register."""
+
+_TOPIC_TIMEOUT_S = 15.0
+_STOP_TIMEOUT_S = 5.0
+_LOOK_TIMEOUT_S = 1.0
+_PING_TIMEOUT_S = 0.15
+_POLL_S = 0.02
+_ENOSPC = 28
+
+
+class BuiltinTarget:
+    """Implements :class:`harness.target.Target`.
+
+    Args:
+        directory: where the nodes keep their files; created when missing.
+        brokers: how many brokers, with the ids 0, 1, 2 ...
+        knobs: the replication protocol's generation.
+        settings: Kafka's settings, for every broker.
+        spawned: told the name and the process id of each node process right after its start.
+    """
+
+    name = "builtin"
+    capabilities = frozenset(Capability)
+
+    def __init__(
+        self,
+        directory: Path,
+        brokers: int,
+        knobs: Knobs,
+        settings: Settings,
+        spawned: Spawned = lambda name, pid: None,
+    ) -> None:
+        self._directory = directory
+        self._knobs = knobs
+        self._settings = settings
+        self._cut: set[Link] = set()
+        self._free_bytes: dict[str, int] = {}
+        self._offsets_ms: dict[str, int] = {}
+        self._last_seen: dict[str, dict[str, Any]] = {}
+        self._addresses: Addresses | None = None
+        ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
+        self._nodes = {node_name(node): NodeProcess(node, directory / _folder(node), spawned) for node in ids}
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        assert self._addresses is None, "a target starts once"
+        self._addresses = Addresses.claim(len(self.brokers()))
+        for node in self._nodes.values():
+            node.spawn(self._config(node))
+        self._await("the brokers have not all registered", self._all_registered, READY_TIMEOUT_S)
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`."""
+        running = [node for node in self._nodes.values() if node.exists]
+        for node in running:
+            with suppress(EnvironmentFault):
+                node.signal(signal.SIGCONT)
+        for node in running:
+            with suppress(EnvironmentFault):
+                self._last_seen[node.name] = self._ask(node.name, op="status")
+        for node in running:
+            with suppress(EnvironmentFault):
+                node.signal(signal.SIGTERM)
+        deadline = time.monotonic() + _STOP_TIMEOUT_S
+        for node in running:
+            node.wait(max(0.0, deadline - time.monotonic()))
+            node.kill()
+        self._kill_strays()
+        if self._addresses is not None:
+            self._addresses.release()
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        create_topic(self.bootstrap(), topic, _TOPIC_TIMEOUT_S)
+        names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        self._await(
+            f"topic {topic.name!r} does not have a leader and a full ISR everywhere",
+            lambda: all(map(self._is_whole, names)),
+            _TOPIC_TIMEOUT_S,
+        )
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        return ",".join(f"{host}:{port}" for host, port in map(self.addresses.listener, map(node_id, self.brokers())))
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def addresses(self) -> Addresses:
+        """The addresses of the running cluster."""
+        assert self._addresses is not None, "the target has not been started"
+        return self._addresses
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [*self.brokers(), node_name(CONTROLLER_ID)]
+
+    def brokers(self) -> list[str]:
+        """The names of the brokers, in order."""
+        return [name for name in self._nodes if name != node_name(CONTROLLER_ID)]
+
+    def pids(self) -> Mapping[str, int]:
+        """The process id of each node that is running."""
+        return {node.name: node.pid for node in self._nodes.values() if node.exists and node.pid is not None}
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        try:
+            status = self._look(node_name(CONTROLLER_ID))
+        except NoAnswer:
+            return ClusterView(time.monotonic_ns(), (), {})
+        live = tuple(NodeId(broker["id"]) for broker in status["brokers"] if broker["live"])
+        partitions = {partition_of(row): partition_view(row) for row in status["partitions"]}
+        return ClusterView(status["monotonic_ns"], live, partitions)
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`."""
+        try:
+            rows = self._look(node)["replicas"]
+        except NoAnswer:
+            return None
+        return next((replica_view(row) for row in rows if partition_of(row) == partition), None)
+
+    # ------------------------------------------------------------------------------------------------ processes
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).kill()
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if process.exists:
+            raise EnvironmentFault(f"node {node} cannot be restarted: it is running, with process id {process.pid}.")
+        process.spawn(self._config(process))
+        self._await(f"node {node} has not come up", lambda: self.is_running(node).holds, READY_TIMEOUT_S)
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if not process.exists:
+            return Receipt(False, f"node {node}: process {process.pid} is gone, {process.last_words()}")
+        try:
+            self._look(node)
+        except NoAnswer:
+            return Receipt(False, f"node {node}: process {process.pid} exists but does not answer")
+        return Receipt(True, f"node {node}: process {process.pid} answers")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if process.exists:
+            return Receipt(False, f"node {node}: process {process.pid} exists, in state {process.state()}")
+        killed = process.exit_status == -signal.SIGKILL
+        return Receipt(killed, f"node {node}: process {process.pid} is gone, {process.last_words()}")
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).pause()
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if process.exists:
+            process.resume()
+            self._apply_faults(node)
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        return Receipt(process.is_stopped, f"node {node}: process {process.pid} is in state {process.state()}")
+
+    # ------------------------------------------------------------------------------------------------ links
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self._set_cut(self._cut | set(self._known(links)))
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self._set_cut(self._cut - set(self._known(links)))
+
+    def is_cut(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        holder = link.source if link.destination == CLIENTS else link.destination
+        return probe_link(link, partial(self._held_bytes, holder, link), partial(self._ping, link))
+
+    def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
+        if link.source == CLIENTS:
+            return ping_as_client(self.addresses.listener(node_id(link.destination)), _PING_TIMEOUT_S, held_bytes)
+        if link.destination == CLIENTS:
+            listener = self.addresses.listener(node_id(link.source))
+            return nudge_as_client(listener, _PING_TIMEOUT_S, held_bytes, partial(self._nudge, link.source))
+        answer = self._ask(link.source, op="ping", node=link.destination, timeout_ms=_PING_TIMEOUT_S * 1000)
+        return None if answer["answered"] else held_bytes()
+
+    def _nudge(self, node: str, client: Address) -> bool:
+        return bool(self._ask(node, op="nudge", address=list(client))["connected"])
+
+    def _held_bytes(self, holder: str, link: Link) -> int:
+        return int(self._look(holder)["links"]["held_bytes"].get(str(link), 0))
+
+    def _set_cut(self, links: set[Link]) -> None:
+        concerned = sorted({end for link in self._cut ^ links for end in link if end != CLIENTS})
+        self._cut = links
+        for name in concerned:
+            self._apply_faults(name)
+
+    def _known(self, links: Iterable[Link]) -> Iterable[Link]:
+        for link in links:
+            for end in link:
+                if end != CLIENTS:
+                    self._node(end)
+            yield link
+
+    # ------------------------------------------------------------------------------------------------ disk, clock
+
+    def limit_disk(self, node: str, free_bytes: int | None) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node)
+        self._free_bytes.pop(node, None)
+        if free_bytes is not None:
+            self._free_bytes[node] = free_bytes
+        if self._can_obey(node):
+            self._ask(node, op="limit_disk", free_bytes=free_bytes)
+
+    def is_disk_full(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
+        probe = self._ask(node, op="probe_disk")
+        return Receipt(probe["errno"] == _ENOSPC, f"node {node}: a scratch write of 64 KiB got errno {probe['errno']}")
+
+    def has_refused_write(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The node says so in its timeline, and halts."""
+        process = self._node(node)
+        refusal = storage_refusal(process.timeline, process.incarnation)
+        if refusal is None or refusal["errno"] != _ENOSPC:
+            return Receipt(False, f"node {node}: no write of its own was refused")
+        what = f"{refusal['operation']} {refusal['partition'] or ''}".rstrip()
+        torn = f"{refusal['torn_bytes']} torn bytes were cut off again"
+        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {_ENOSPC}; {torn}")
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node)
+        self._offsets_ms[node] = offset_ms
+        if self._can_obey(node):
+            self._ask(node, op="offset_clock", ms=offset_ms)
+
+    def clock_offset_ms(self, node: str) -> int:
+        """See :class:`harness.target.Target`."""
+        before_ns = time.time_ns()
+        there_ms = int(self._look(node)["wall_ms"])
+        return there_ms - (before_ns + time.time_ns()) // 2_000_000
+
+    # ------------------------------------------------------------------------------------------------ evidence
+
+    def timeline(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return [
+            {"run": run, **row}
+            for node in self._nodes.values()
+            for row in timeline_rows(node.node, node.timeline, node.data_dir, self._last_seen.get(node.name))
+        ]
+
+    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return [
+            {"run": run, **row}
+            for name in self.brokers()
+            for row in replica_log_rows(node_id(name), self._node(name).data_dir)
+        ]
+
+    def copy_logs(self, directory: Path) -> None:
+        """See :class:`harness.target.Target`."""
+        for node in self._nodes.values():
+            if node.log.exists():
+                shutil.copyfile(node.log, directory / f"{_folder(node.node)}.log")
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    def _node(self, name: str) -> NodeProcess:
+        if name not in self._nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
+        return self._nodes[name]
+
+    def _ask(self, asked: str, /, **request: Any) -> dict[str, Any]:
+        return ask(asked, self.addresses.control(self._node(asked).node), **request)
+
+    def _look(self, node: str) -> dict[str, Any]:
+        """The node's status; raises :class:`NoAnswer` at once when its process is dead or stopped."""
+        if not self._can_obey(node):
+            raise NoAnswer(f"node {node} does not answer: its process is {self._node(node).state()}.")
+        return ask(node, self.addresses.control(self._node(node).node), _LOOK_TIMEOUT_S, op="status")
+
+    def _can_obey(self, node: str) -> bool:
+        process = self._node(node)
+        return process.exists and not process.is_stopped
+
+    def _apply_faults(self, node: str) -> None:
+        """Tell a node what is in force; one that is dead or stopped is told at its restart or resumption."""
+        if not self._can_obey(node):
+            return
+        faults = self._faults(node)
+        self._ask(node, op="cut", links=[list(link) for link in faults.cut])
+
+    def _faults(self, node: str) -> NodeFaults:
+        cut = tuple(sorted(link for link in self._cut if node in link))
+        return NodeFaults(cut, self._free_bytes.get(node), self._offsets_ms.get(node, 0))
+
+    def _config(self, node: NodeProcess) -> NodeConfig:
+        addresses = self.addresses
+        return NodeConfig(
+            node_id=node.node,
+            cluster_id=f"seawall-{addresses.subnet}",
+            listener=addresses.listener(node.node),
+            control=addresses.control(node.node),
+            controller=addresses.listener(CONTROLLER_ID),
+            names={addresses.host(other.node): other.name for other in self._nodes.values()},
+            data_dir=str(node.data_dir),
+            timeline=str(node.timeline),
+            incarnation=node.incarnation + 1,
+            parent_pid=os.getpid(),
+            knobs=self._knobs,
+            settings=self._settings,
+            faults=self._faults(node.name),
+        )
+
+    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float) -> None:
+        waiting = Retrying(
+            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
+        )
+        try:
+            waiting(holds)
+        except RetryError:
+            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
+            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+
+    def _kill_strays(self) -> None:
+        """Kill nodes that nobody knows of: a signal may arrive between the birth of a process and its being noted."""
+        for child in psutil.Process().children():
+            with suppress(psutil.Error):
+                if any(word.startswith(f"{self._directory}{os.sep}") for word in child.cmdline()):
+                    child.kill()
+
+    def _all_registered(self) -> bool:
+        return all(map(self._is_registered, self._nodes.values()))
+
+    def _is_registered(self, node: NodeProcess) -> bool:
+        if not node.exists:
+            raise EnvironmentFault(
+                f"node {node.name} ended at once, with exit status {node.exit_status}: {node.log_tail()}"
+            )
+        try:
+            status = self._look(node.name)
+        except NoAnswer:
+            return False
+        return bool(status.get("registered", node.node == CONTROLLER_ID))
+
+    def _is_whole(self, name: TopicPartition) -> bool:
+        partition = self.view().partitions.get(name)
+        if partition is None or set(partition.isr) != set(partition.replicas):
+            return False
+        seen = [self.replica(node_name(node), name) for node in partition.replicas]
+        return all(replica is not None and replica.leader == partition.leader for replica in seen)
+
+
+def _folder(node: NodeId) -> str:
+    return "controller" if node == CONTROLLER_ID else f"broker-{node}"

@@ -1,0 +1,196 @@
+"""What the nodes of the built-in cluster left behind: their timelines, and the logs on their disks.
+
+Nothing found on a disk is trusted: a torn tail or a batch whose checksum is wrong becomes a row that says so.
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator, Mapping
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from harness import payload
+from harness.broker.checkpoints import (
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    GarbledCheckpoint,
+    parse_epochs,
+    parse_high_watermarks,
+)
+from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
+from harness.wire import batches
+from harness.wire.batches import BatchHeader
+
+Row = dict[str, Any]
+
+_LENGTH = struct.Struct(">i")
+_LENGTH_POSITION = 8
+_PREFIX_BYTES = 12
+_STATE_COLUMNS = (
+    "role", "leader", "leader_epoch", "partition_epoch",
+    "high_watermark", "log_end_offset", "log_start_offset", "isr",
+)  # fmt: skip
+
+
+# -------------------------------------------------------------------------------------------------------- timeline
+
+
+def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:
+    """Rows of ``schema.TIMELINE``, minus ``run``: what ``node`` wrote, and its ``final`` rows.
+
+    ``last_seen`` is the node's last status, taken while it was alive; without one the final rows come from its disk.
+    """
+    rows = [row for line in _lines(timeline) if (row := _parsed(line)) is not None]
+    finals = list(_final_rows_live(last_seen) if last_seen else _final_rows_on_disk(data_dir))
+    last = rows[-1] if rows else {"sequence": -1, "incarnation": 0, "time_ns": 0, "wall_ms": 0}
+    for number, final in enumerate(finals, start=1):
+        place = {"node": node, "sequence": last["sequence"] + number, "incarnation": last["incarnation"]}
+        times = {key: final.get(key, last[key]) for key in ("time_ns", "wall_ms")}
+        rows.append({**final, **place, **times, "kind": "final"})
+    return rows
+
+
+def storage_refusal(timeline: Path, incarnation: int) -> dict[str, Any] | None:
+    """What the node wrote, in that incarnation, about how its storage failed; None when it did not.
+
+    See :class:`harness.broker.timeline.StorageRefusal`.
+    """
+    for row in map(_parsed, _lines(timeline)):
+        if row and row["kind"] == "storage_failed" and row["incarnation"] == incarnation:
+            refusal: dict[str, Any] = json.loads(row["detail"])
+            return refusal
+    return None
+
+
+def _lines(timeline: Path) -> list[str]:
+    return timeline.read_text(errors="replace").splitlines() if timeline.exists() else []
+
+
+def _parsed(line: str) -> Row | None:
+    """A timeline row, or None for a line torn by a crash; the gap it leaves in ``sequence`` gives it away."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return None
+    return row if isinstance(row, dict) else None
+
+
+def _final_rows_live(status: Mapping[str, Any]) -> Iterator[Row]:
+    for replica in [*status.get("replicas", ()), *status.get("partitions", ())]:
+        yield {
+            "time_ns": status["monotonic_ns"],
+            "wall_ms": status["wall_ms"],
+            "topic": replica["topic"],
+            "partition": replica["partition"],
+            **{column: replica.get(column) for column in _STATE_COLUMNS},
+            "detail": json.dumps({"source": "live"}),
+        }
+
+
+def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
+    high_watermarks = _high_watermarks(data_dir)
+    for partition, directory in _replicas(data_dir):
+        headers = [header for _, header in _batches_below(directory) if header is not None]
+        yield {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            **dict.fromkeys(_STATE_COLUMNS),
+            "role": "offline",
+            "leader_epoch": _latest_epoch(directory),
+            "high_watermark": high_watermarks.get(partition),
+            "log_end_offset": headers[-1].end_offset if headers else 0,
+            "log_start_offset": headers[0].base_offset if headers else 0,
+            "detail": json.dumps({"source": "disk"}),
+        }
+
+
+def _high_watermarks(data_dir: Path) -> dict[TopicPartition, Offset]:
+    try:
+        return parse_high_watermarks((data_dir / HIGH_WATERMARKS).read_text())
+    except (OSError, GarbledCheckpoint):
+        return {}
+
+
+def _latest_epoch(directory: Path) -> int | None:
+    try:
+        entries = parse_epochs((directory / LEADER_EPOCHS).read_text())
+    except (OSError, GarbledCheckpoint):
+        return None
+    return entries[-1].leader_epoch if entries else None
+
+
+# ---------------------------------------------------------------------------------------------------- replica logs
+
+
+def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
+    """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order."""
+    for partition, directory in _replicas(data_dir):
+        place = {"node": node, "topic": partition.topic, "partition": partition.partition}
+        end_offset = 0
+        for buffer, header in _batches_below(directory):
+            rows = _garbage_row(end_offset) if header is None else _record_rows(partition, buffer, header)
+            end_offset = end_offset if header is None else header.end_offset
+            yield from ({**place, **row} for row in rows)
+
+
+def _replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
+    for directory in sorted(path for path in data_dir.glob("*-*") if path.is_dir()):
+        topic, _, number = directory.name.rpartition("-")
+        if number.isdecimal():
+            yield TopicPartition(topic, int(number)), directory
+
+
+def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    return chain.from_iterable(_batches(memoryview(path.read_bytes())) for path in sorted(directory.glob("*.log")))
+
+
+def _batches(data: memoryview) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    """Each batch of a segment file; None, last, for bytes that are no whole batch."""
+    position = 0
+    while position < len(data):
+        size = _size(data[position:])
+        try:
+            header = batches.headers(data[position : position + size])[0] if size else None
+        except batches.CorruptBatch:
+            header = None
+        yield data[position : position + size], header
+        if header is None:
+            return
+        position += size
+
+
+def _size(data: memoryview) -> int:
+    """The size of the batch at the start of ``data``; 0 when it is not all there."""
+    if len(data) < _PREFIX_BYTES:
+        return 0
+    size = _PREFIX_BYTES + int(_LENGTH.unpack_from(data, _LENGTH_POSITION)[0])
+    return size if _PREFIX_BYTES < size <= len(data) else 0
+
+
+def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Iterator[Row]:
+    about = {
+        "leader_epoch": header.leader_epoch,
+        "batch_base_offset": header.base_offset,
+        "batch_crc": header.crc,
+    }
+    if not batches.verify(batch, header):
+        yield {**about, "offset": header.base_offset, "value": None, "intact": False}
+        return
+    for record in batches.records(batch, header):
+        written = payload.decode(record.value)
+        intact = written is not None and written.intact and (written.topic, written.partition) == partition
+        yield {**about, "offset": record.offset, "value": written.value if written else None, "intact": intact}
+
+
+def _garbage_row(end_offset: Offset) -> Iterator[Row]:
+    yield {
+        "offset": end_offset,
+        "leader_epoch": NO_EPOCH,
+        "value": None,
+        "batch_base_offset": end_offset,
+        "batch_crc": 0,
+        "intact": False,
+    }

@@ -1,0 +1,168 @@
+"""One node of the built-in cluster as an operating system process: spawned, signalled, watched."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import harness
+from harness.broker.settings import NodeConfig
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER_ID, NodeId, node_name
+
+_EXIT_TIMEOUT_S = 5.0
+_STATE_TIMEOUT_S = 1.0
+_POLL_S = 0.005
+_TAIL_LINES = 5
+
+Spawned = Callable[[str, int], None]
+"""Told the node's name and process id right after each spawn."""
+
+
+class NodeProcess:
+    """The process of one node, over all its incarnations.
+
+    Attributes:
+        name: the node's name as the end of a link.
+        directory: its files: ``data/``, ``timeline.jsonl``, ``node.log`` and one configuration per incarnation.
+        incarnation: how often the node had been started before the current process; -1 before the first.
+    """
+
+    def __init__(self, node: NodeId, directory: Path, spawned: Spawned) -> None:
+        self.node = node
+        self.name = node_name(node)
+        self.directory = directory
+        self.incarnation = -1
+        self._spawned = spawned
+        self._process: subprocess.Popen[bytes] | None = None
+        self.data_dir.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def data_dir(self) -> Path:
+        """The directory of its replicas."""
+        return self.directory / "data"
+
+    @property
+    def timeline(self) -> Path:
+        """The JSON lines it writes about itself."""
+        return self.directory / "timeline.jsonl"
+
+    @property
+    def log(self) -> Path:
+        """What it printed, over all incarnations."""
+        return self.directory / "node.log"
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the current incarnation, dead or alive; None before the first."""
+        return self._process.pid if self._process else None
+
+    @property
+    def exit_status(self) -> int | None:
+        """The exit status of a process that is gone (negative: the signal), None while it exists."""
+        return self._process.poll() if self._process else None
+
+    @property
+    def exists(self) -> bool:
+        """Whether the process exists, stopped by a signal or not."""
+        return self._process is not None and self._process.poll() is None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the process is stopped by a signal: state ``T`` in ``/proc/<pid>/stat``."""
+        return self.exists and self.state() == "T"
+
+    def state(self) -> str:
+        """The state letter of the process as in ``proc(5)``; ``X`` when it is gone."""
+        try:
+            stat = Path(f"/proc/{self.pid}/stat").read_text()
+        except OSError:
+            return "X"
+        return stat.rpartition(")")[2].split()[0]
+
+    def spawn(self, config: NodeConfig) -> None:
+        """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one.
+
+        The node asks the kernel to die with the *thread* that spawned it (``PR_SET_PDEATHSIG``), so this must be
+        the main thread: any other may end before the run does.
+        """
+        assert threading.current_thread() is threading.main_thread(), "nodes are spawned from the main thread"
+        assert not self.exists
+        assert config.incarnation == self.incarnation + 1
+        self.incarnation = config.incarnation
+        path = self.directory / f"config-{self.incarnation}.json"
+        config.write(path)
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", "-m", _module(self.node), str(path)],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                env={**os.environ, "PYTHONPATH": str(Path(harness.__file__).parents[1])},
+            )
+        self._spawned(self.name, self._process.pid)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to the process and whatever it may have started.
+
+        Raises:
+            EnvironmentFault: the process is gone.
+        """
+        if not self.exists:
+            raise EnvironmentFault(f"node {self.name} cannot be sent {number.name}: its process is gone.")
+        assert self._process is not None
+        os.killpg(self._process.pid, number)
+
+    def pause(self) -> None:
+        """SIGSTOP, and wait until the process is stopped: the kernel takes its time on a busy machine."""
+        self.signal(signal.SIGSTOP)
+        self._await_state(stopped=True)
+
+    def resume(self) -> None:
+        """SIGCONT, and wait until the process is no longer stopped."""
+        self.signal(signal.SIGCONT)
+        self._await_state(stopped=False)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until the process is gone; harmless when it already is."""
+        if self.exists:
+            self.signal(signal.SIGKILL)
+            self.wait(_EXIT_TIMEOUT_S)
+
+    def wait(self, timeout_s: float) -> bool:
+        """Wait for the process to end; returns whether it did within ``timeout_s``."""
+        if self._process is None:
+            return True
+        try:
+            self._process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _await_state(self, *, stopped: bool) -> None:
+        deadline = time.monotonic() + _STATE_TIMEOUT_S
+        while self.exists and self.is_stopped != stopped and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+
+    def last_words(self) -> str:
+        """How the process ended; one that was not killed also says why."""
+        status = self.exit_status
+        if status is not None and status < 0:
+            return f"by {signal.Signals(-status).name}"
+        return f"exit status {status}: {self.log_tail()}"
+
+    def log_tail(self) -> str:
+        """The last lines of its log in one line, for an error message."""
+        text = self.log.read_text(errors="replace") if self.log.exists() else ""
+        return " | ".join(text.splitlines()[-_TAIL_LINES:]) or "(its log is empty)"
+
+
+def _module(node: NodeId) -> str:
+    return "harness.broker.controller" if node == CONTROLLER_ID else "harness.broker"

@@ -1,0 +1,38 @@
+"""A node's status, as its control channel words it, as views."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from harness.model import NodeId, TopicPartition
+from harness.target import PartitionView, ReplicaView
+
+
+def partition_of(row: Mapping[str, Any]) -> TopicPartition:
+    """The partition that a row of a status is about."""
+    return TopicPartition(row["topic"], row["partition"])
+
+
+def partition_view(row: Mapping[str, Any]) -> PartitionView:
+    """A row of the controller's ``partitions``."""
+    return PartitionView(
+        leader=NodeId(row["leader"]),
+        leader_epoch=row["leader_epoch"],
+        isr=tuple(map(NodeId, row["isr"])),
+        replicas=tuple(map(NodeId, row["replicas"])),
+    )
+
+
+def replica_view(row: Mapping[str, Any]) -> ReplicaView:
+    """A row of a broker's ``replicas``."""
+    return ReplicaView(
+        role=row["role"],
+        leader=NodeId(row["leader"]),
+        leader_epoch=row["leader_epoch"],
+        high_watermark=row["high_watermark"],
+        log_end_offset=row["log_end_offset"],
+        log_start_offset=row["log_start_offset"],
+        isr=tuple(map(NodeId, row["isr"])),
+        remote_log_end_offsets={NodeId(int(k)): v for k, v in (row.get("remote_log_end_offsets") or {}).items()},
+    )

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+import pytest
+
+from harness import payload
+from harness.clients.reader import BEGINNING, MOVED_ERRORS, Reader
+from harness.clients.sender import Sender
+from harness.errors import EnvironmentFault
+from harness.history.recorder import PolledRecord
+from harness.model import Offset, TopicPartition
+from harness.targets.builtin import BuiltinTarget
+
+ZERO, ONE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
+
+
+@contextmanager
+def reading(bootstrap: str, positions: Mapping[TopicPartition, Offset], log: logging.Logger) -> Iterator[Reader]:
+    reader = Reader(bootstrap, "test", positions, log)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def polled(reader: Reader, count: int) -> list[PolledRecord]:
+    records: list[PolledRecord] = []
+    deadline = time.monotonic() + 15
+    while len(records) < count and time.monotonic() < deadline:
+        found, error = reader.poll(count, 0.2)
+        assert error is None
+        records += found
+    return records
+
+
+@pytest.fixture(scope="module")
+def sent(cluster: BuiltinTarget) -> BuiltinTarget:
+    """``ledger-0`` holds 10, 11, a record of ``ledger-1``, and bytes that are no record of ours."""
+    sender = Sender(cluster.bootstrap(), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
+    for data in (
+        payload.encode(10, "ledger", 0),
+        payload.encode(11, "ledger", 0),
+        payload.encode(12, "ledger", 1),
+        b"hello",
+    ):
+        assert sender.send(ZERO, data).kind == "ok"
+    sender.close()
+    return cluster
+
+
+def test_records_come_with_offset_value_and_epoch(sent: BuiltinTarget, log: logging.Logger) -> None:
+    with reading(sent.bootstrap(), {ZERO: BEGINNING, ONE: BEGINNING}, log) as reader:
+        first, second, *_ = polled(reader, 4)
+        assert first == PolledRecord("ledger", 0, 0, 10, 0, True)
+        assert second == PolledRecord("ledger", 0, 1, 11, 0, True)
+        assert reader.positions[ZERO] == 4
+
+
+def test_a_misplaced_record_and_foreign_bytes_are_not_intact(sent: BuiltinTarget, log: logging.Logger) -> None:
+    with reading(sent.bootstrap(), {ZERO: 2}, log) as reader:
+        misplaced, foreign = polled(reader, 2)
+    assert (misplaced.value, misplaced.intact) == (12, False)
+    assert (foreign.value, foreign.intact) == (None, False)
+
+
+def test_a_position_beyond_the_log_is_an_error_and_no_jump(sent: BuiltinTarget, log: logging.Logger) -> None:
+    with reading(sent.bootstrap(), {ZERO: 1000}, log) as reader:
+        deadline = time.monotonic() + 15
+        while (answer := reader.poll(10, 0.2)).error is None and time.monotonic() < deadline:
+            assert not answer.records
+        assert answer.error in MOVED_ERRORS
+        assert reader.positions[ZERO] == 1000
+
+
+def test_the_end_is_the_leaders_high_watermark(sent: BuiltinTarget, log: logging.Logger) -> None:
+    with reading(sent.bootstrap(), {ZERO: BEGINNING}, log) as reader:
+        assert reader.bounds(ZERO, 5.0) == (0, 4)
+        with pytest.raises(EnvironmentFault, match="the end of nowhere-0 is not known"):
+            reader.bounds(TopicPartition("nowhere", 0), 1.0)

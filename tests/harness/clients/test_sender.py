@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from confluent_kafka import KafkaError
+
+from harness import payload
+from harness.clients.sender import Answer, Sender, classified
+from harness.model import TopicPartition
+from harness.targets.builtin import BuiltinTarget
+
+LEDGER = TopicPartition("ledger", 0)
+
+CODES = {name: code for name, code in vars(KafkaError).items() if isinstance(code, int) and name.lstrip("_").isupper()}
+PROOFS = {
+    "MSG_SIZE_TOO_LARGE",
+    "RECORD_LIST_TOO_LARGE",
+    "INVALID_REQUIRED_ACKS",
+    "TOPIC_AUTHORIZATION_FAILED",
+    "CLUSTER_AUTHORIZATION_FAILED",
+    "_QUEUE_FULL",
+}
+
+
+@contextmanager
+def sending(bootstrap: str, log: logging.Logger, acks: int = -1, timeout_s: float = 5.0) -> Iterator[Sender]:
+    sender = Sender(bootstrap, "test", acks, timeout_s, log)
+    try:
+        yield sender
+    finally:
+        sender.close()
+
+
+def test_no_error_fails_unless_it_proves_that_nothing_was_appended() -> None:
+    failing = {name for name, code in CODES.items() if code and classified(KafkaError(code), None).kind == "fail"}
+    assert len(CODES) > 100
+    assert failing == PROOFS
+
+
+@pytest.mark.parametrize("name", ["NOT_LEADER_FOR_PARTITION", "NOT_ENOUGH_REPLICAS", "_MSG_TIMED_OUT"])
+def test_an_error_that_may_hide_an_append_is_info(name: str) -> None:
+    assert classified(KafkaError(CODES[name]), 7) == Answer("info", error=name)
+
+
+def test_an_answer_without_an_offset_has_none() -> None:
+    assert classified(None, -1001) == Answer("ok", None)
+    assert classified(None, 0) == Answer("ok", 0)
+
+
+def test_records_go_to_consecutive_offsets(cluster: BuiltinTarget, log: logging.Logger) -> None:
+    with sending(cluster.bootstrap(), log) as sender:
+        answers = [sender.send(LEDGER, payload.encode(value, "ledger", 0)) for value in range(3)]
+    assert [answer.kind for answer in answers] == ["ok"] * 3
+    first = answers[0].offset
+    assert first is not None
+    assert [answer.offset for answer in answers] == [first, first + 1, first + 2]
+
+
+def test_nobody_learns_an_offset_with_acks_0(cluster: BuiltinTarget, log: logging.Logger) -> None:
+    with sending(cluster.bootstrap(), log, acks=0) as sender:
+        assert sender.send(LEDGER, b"x") == Answer("ok", None)
+
+
+def test_a_record_that_is_too_large_has_failed(cluster: BuiltinTarget, log: logging.Logger) -> None:
+    with sending(cluster.bootstrap(), log) as sender:
+        assert sender.send(LEDGER, bytes(2_000_000)) == Answer("fail", error="MSG_SIZE_TOO_LARGE")
+
+
+def test_a_cluster_that_does_not_answer_leaves_the_outcome_open(log: logging.Logger) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host, port = silent.getsockname()
+        with sending(f"{host}:{port}", log, timeout_s=0.3) as sender:
+            assert sender.send(LEDGER, b"x") == Answer("info", error="_MSG_TIMED_OUT")
+
+
+def test_a_sender_that_is_told_to_gives_up(log: logging.Logger) -> None:
+    give_up = threading.Event()
+    give_up.set()
+    with sending("127.0.0.1:1", log, timeout_s=60) as sender:
+        begin = time.monotonic()
+        assert sender.send(LEDGER, b"x", give_up) == Answer("info", error="_NO_DELIVERY_REPORT")
+        assert time.monotonic() - begin < 30
+
+
+def test_too_few_replicas_append_nothing_but_an_earlier_attempt_may_have(
+    cluster: BuiltinTarget, log: logging.Logger
+) -> None:
+    with sending(cluster.bootstrap(), log) as sender:
+        cluster.kill("1")
+        try:
+            while set(cluster.view().partitions[LEDGER].isr) != {0}:
+                time.sleep(0.02)
+            before = cluster.replica("0", LEDGER)
+            assert sender.send(LEDGER, b"x") == Answer("info", error="NOT_ENOUGH_REPLICAS")
+            after = cluster.replica("0", LEDGER)
+        finally:
+            cluster.restart("1")
+    assert before is not None
+    assert after is not None
+    assert before.log_end_offset == after.log_end_offset

@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from harness.model import NodeId, TopicPartition
+from harness.runner.conditions import unmet, unsettled
+from harness.schedule import ReplicaState, Until
+from harness.target import ReplicaView
+from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+
+LEDGER = TopicPartition("ledger", 0)
+AUDIT = TopicPartition("audit", 0)
+
+
+def replica(role: str = "follower", end: int = 5, high_watermark: int = 5) -> ReplicaView:
+    return ReplicaView(role, NodeId(1), 3, high_watermark, end, 0, (NodeId(1), NodeId(2)), {})
+
+
+@pytest.fixture
+def target() -> ScriptedTarget:
+    view = cluster_view(3, {LEDGER: partition_view(1, [1, 2], 3), AUDIT: partition_view(2, [2, 1], 8)})
+    made = ScriptedTarget(shown=view)
+    made.replicas = {("1", LEDGER): replica("leader"), ("2", LEDGER): replica()}
+    return made
+
+
+def missing(until: Until, target: ScriptedTarget) -> list[str]:
+    return unmet(until, target, [LEDGER, AUDIT], {LEDGER: 4})
+
+
+def test_what_is_so_is_not_missing(target: ScriptedTarget) -> None:
+    until = Until(topic="ledger", leader=1, leader_epoch=3, isr=(2, 1), polled=4)
+    assert not missing(until, target)
+    assert not missing(Until(topic="ledger", replicas=(ReplicaState(node=2, role="follower"),)), target)
+
+
+def test_what_is_not_so_is_said_with_what_was_seen_instead(target: ScriptedTarget) -> None:
+    assert missing(Until(leader=1), target) == ["audit-0: the leader is 2, not 1"]
+    assert missing(Until(topic="ledger", leader_epoch=4), target) == ["ledger-0: the leader epoch is 3, not 4"]
+    assert missing(Until(topic="ledger", isr=(1,)), target) == ["ledger-0: the ISR is [1, 2], not [1]"]
+    assert missing(Until(topic="ledger", polled=5), target) == ["ledger-0: polled to 4, not 5"]
+    behind = Until(topic="ledger", replicas=(ReplicaState(node=2, high_watermark=4),))
+    assert missing(behind, target) == ["ledger-0: on broker 2 high_watermark is 5, not 4"]
+
+
+def test_a_controller_that_cannot_be_reached_meets_no_condition(target: ScriptedTarget) -> None:
+    target.shown = cluster_view(0)
+    assert len(missing(Until(leader=1), target)) == 2
+
+
+def test_a_dead_broker_meets_no_condition(target: ScriptedTarget) -> None:
+    target.kill("2")
+    until = Until(topic="ledger", replicas=(ReplicaState(node=2, role="follower"),))
+    assert missing(until, target) == ["ledger-0: node 2 does not answer"]
+
+
+def test_a_whole_cluster_is_settled(target: ScriptedTarget) -> None:
+    assert not unsettled(target, [LEDGER])
+
+
+@pytest.mark.parametrize(
+    ("change", "phrase"),
+    [
+        ({"log_end_offset": 4}, "the log ends at 4"),
+        ({"high_watermark": 4}, "high watermark 4"),
+        ({"leader": NodeId(0)}, "takes 0 for the leader, not 1"),
+    ],
+)
+def test_a_replica_that_lags_is_not_settled(target: ScriptedTarget, change: dict[str, int], phrase: str) -> None:
+    target.replicas["2", LEDGER] = replace(replica(), **change)  # type: ignore[arg-type]
+    [said] = unsettled(target, [LEDGER])
+    assert phrase in said
+
+
+def test_a_small_isr_and_a_dead_replica_are_not_settled(target: ScriptedTarget) -> None:
+    target.kill("2")
+    assert unsettled(target, [LEDGER]) == ["ledger-0: node 2 does not answer"]
+    state = partition_view(1, [1, 2])
+    target.shown = cluster_view(3, {LEDGER: replace(state, isr=(NodeId(1),))})
+    assert unsettled(target, [LEDGER]) == ["ledger-0: the ISR is [1], not [1, 2]"]

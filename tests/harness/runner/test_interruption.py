@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+import os
+import signal
+
+import pytest
+
+from harness.runner.interruption import Interruption
+
+
+def interrupt(number: signal.Signals = signal.SIGINT) -> None:
+    os.kill(os.getpid(), number)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_the_first_signal_interrupts_and_the_following_ones_only_get_a_line(number: signal.Signals) -> None:
+    said: list[str] = []
+    with Interruption(said.append) as interruption:
+        with pytest.raises(KeyboardInterrupt):
+            interrupt(number)
+        interrupt(number)
+        interrupt()
+    assert interruption.caught == number.name
+    assert len(said) == 2
+
+
+def test_a_shielded_ending_is_not_interrupted() -> None:
+    said: list[str] = []
+    with Interruption(said.append) as interruption:
+        interruption.shield()
+        interrupt()
+    assert interruption.caught is None
+    assert said == ["SIGINT: already healing and stopping; this takes a few seconds."]
+
+
+def test_what_nohup_ignores_stays_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with Interruption(lambda line: None) as interruption:
+            interrupt(signal.SIGHUP)
+        assert interruption.caught is None
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_handlers_are_put_back() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with Interruption(lambda line: None):
+        assert signal.getsignal(signal.SIGTERM) != before
+    assert signal.getsignal(signal.SIGTERM) == before

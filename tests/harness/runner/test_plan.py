@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import pytest
+
+from harness import scenario
+from harness.errors import UsageError
+from harness.replication.knobs import CURRENT_GENERATION
+from harness.runner import Plan, plan
+
+HEAD = """\
+id: small
+title: A small scenario
+source: a test
+topics: [{name: ledger, partitions: 2}]
+workload: {name: unique_sends}
+"""
+CHAOS = HEAD + "chaos: {faults: [{fault: kill, node: any}, {fault: pause, node: 1, weight: 3, for_s: [1, 2]}]}\n"
+SCHEDULE = HEAD + "schedule: [{inject: {fault: kill, node: 0, as: dead}}, {heal: dead}]\n"
+
+
+def planned(text: str = CHAOS, **overrides: str) -> Plan:
+    return plan(scenario.parse(text), overrides={key.replace("__", "."): value for key, value in overrides.items()})
+
+
+def refusal(text: str, **overrides: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        planned(text, **overrides)
+    return str(refused.value)
+
+
+def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
+    for one in scenario.shipped():
+        for generation in ("0.10", "2.8", "3.7"):
+            assert plan(one, generation=generation).generation == generation
+
+
+def test_the_generation_is_the_one_asked_for_else_the_scenarios_else_the_current() -> None:
+    assert planned().generation == CURRENT_GENERATION
+    assert planned(CHAOS + 'generation: "0.10"\n').generation == "0.10"
+    assert plan(scenario.parse(CHAOS + 'generation: "0.10"\n'), generation="2.8").generation == "2.8"
+
+
+def test_predictions_are_those_of_the_generation_unless_a_knob_of_it_was_changed() -> None:
+    text = CHAOS + 'predictions: {"0.10": [{kind: lost-write}]}\n'
+    assert not plan(scenario.parse(text), generation="3.7").predictions
+    assert [one.kind for one in plan(scenario.parse(text), generation="0.10").predictions] == ["lost-write"]
+    mutant = plan(scenario.parse(text), generation="0.10", overrides={"replication.fetch_fencing": "true"})
+    assert mutant.knobs.fetch_fencing
+    assert not mutant.predictions
+
+
+def test_weights_and_spans_of_a_mix_are_its_faults_own() -> None:
+    kill, pause = planned().chaos_faults
+    assert (kill.weight, kill.for_s) == (1, (1.0, 2.5))
+    assert (pause.weight, pause.for_s) == (3, (1.0, 2.0))
+
+
+def test_a_schedule_has_no_duration() -> None:
+    assert planned(SCHEDULE).duration_s is None
+    with pytest.raises(UsageError, match="is a schedule"):
+        plan(scenario.parse(SCHEDULE), duration_s=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (CHAOS.replace("fault: kill", "fault: kil"), "chaos.faults[0]: unknown fault 'kil'; did you mean 'kill'?"),
+        (CHAOS.replace("node: 1", "nod: 1"), "chaos.faults[1]: unknown key 'nod'; did you mean 'node'?"),
+        (CHAOS.replace("node: 1", "node: 3"), "chaos.faults[1]: there is no broker 3; the brokers are 0 to 2."),
+        (CHAOS.replace("weight: 3", "weight: 0"), "chaos.faults[1].weight: 0 is not a whole number from 1 to 100."),
+        (CHAOS.replace("[1, 2]", "[2, 1]"), "chaos.faults[1].for_s: [2, 1] is not [shortest, longest] in seconds."),
+        (CHAOS.replace("node: any", "node: leader, topic: ledgr"), "unknown topic 'ledgr'; did you mean 'ledger'?"),
+        (
+            CHAOS.replace("node: any", "node: leader, partition: 2"),
+            "there is no partition 2; the partitions are 0 to 1",
+        ),
+        (CHAOS.replace("unique_sends", "unique_send"), "unknown workload 'unique_send'; did you mean 'unique_sends'?"),
+        (CHAOS.replace("{name: unique_sends}", "{name: unique_sends, rat: 1}"), "workload: unknown key 'rat'"),
+        (CHAOS + "predictions: {'0.11': []}\n", "generation '0.11' is not known; did you mean '0.10'?"),
+        (CHAOS + "cluster: {settings: {min.isr: 2}}\n", "cluster.settings: broker setting 'min.isr' is not known."),
+        (
+            HEAD + "schedule: [{inject: {fault: kill, node: 0}}]\n",
+            "is missing: a later step heals the fault by that name",
+        ),
+        (SCHEDULE.replace("{heal: dead}", "{until: {topic: x, leader: 1}}"), "schedule[1].until: unknown topic 'x'"),
+        (
+            SCHEDULE.replace("{heal: dead}", "{inject: {fault: disk_full, node: 0, as: full}}"),
+            "schedule[1].inject: 'full' and 'dead', which is in force, both need the process of node 0 to themselves.",
+        ),
+        (
+            SCHEDULE.replace("kill, node: 0", "partition, links: [[1, 0]]").replace(
+                "{heal: dead}", "{inject: {fault: partition, isolate: 1, as: cut}}"
+            ),
+            "schedule[1].inject: 'cut' and 'dead', which is in force, both need link 1->0 to themselves.",
+        ),
+    ],
+    ids=range(15),
+)
+def test_what_cannot_be_run_is_refused_before_anything_starts(text: str, sentence: str) -> None:
+    assert sentence in refusal(text)
+
+
+@pytest.mark.parametrize("wrong", [CHAOS.replace("node: 1", "node: 9"), CHAOS.replace("node: 1", "nod: 1")])
+def test_a_fault_that_cannot_be_is_refused_with_the_file_it_is_written_in(wrong: str) -> None:
+    with pytest.raises(UsageError, match=r"^some/file\.yaml: chaos\.faults\[1\]: "):
+        plan(scenario.parse(wrong, "some/file.yaml"))
+    assert refusal(wrong).startswith("small: chaos.faults[1]: ")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "{inject: {fault: kill, node: 0, as: a}}, {heal: a}, {inject: {fault: pause, node: 0, as: b}}",
+        "{inject: {fault: kill, node: 0, as: a}}, {inject: {fault: pause, node: 1, as: b}}",
+        "{inject: {fault: clock, node: 0, offset_ms: 9000, as: a}}, {inject: {fault: pause, node: 0, as: b}}",
+        "{inject: {fault: partition, links: [[1, 0]], as: a}}, {inject: {fault: partition, links: [[0, 1]], as: b}}",
+        "{inject: {fault: kill, node: leader, as: a}}, {inject: {fault: kill, node: follower, as: b}}",
+    ],
+)
+def test_faults_that_leave_each_other_alone_may_overlap(steps: str) -> None:
+    assert len(planned(HEAD + f"schedule: [{steps}]\n").steps_faults) == 2
+
+
+def test_a_parked_fetch_that_would_always_time_out_is_refused() -> None:
+    waits = {"settings.replica.fetch.wait.max.ms": "5000", "settings.replica.socket.timeout.ms": "4000"}
+    with pytest.raises(UsageError, match=r"every parked fetch would time out"):
+        plan(scenario.parse(CHAOS), overrides=waits)
+
+
+def test_unknown_targets_generations_knobs_and_seeds_are_refused() -> None:
+    small = scenario.parse(CHAOS)
+    with pytest.raises(UsageError, match="target 'compos' is not known"):
+        plan(small, "compos")
+    with pytest.raises(UsageError, match=r"generation '0\.9' is not known"):
+        plan(small, generation="0.9")
+    with pytest.raises(UsageError, match="knob 'truncaton' is not known"):
+        plan(small, overrides={"replication.truncaton": "hw"})
+    with pytest.raises(UsageError, match="seed -1 is out of range"):
+        plan(small, seed=-1)
+    with pytest.raises(UsageError, match="duration -1 s is out of range"):
+        plan(small, duration_s=-1)
+
+
+def test_the_resolved_configuration_holds_every_default() -> None:
+    resolved = planned().resolved()
+    assert resolved["settings"]["broker.session.timeout.ms"] == 1500
+    assert resolved["knobs"]["truncation"] == "diverging_fetch"
+    assert resolved["workload"]["producers"] == 4

@@ -1,0 +1,220 @@
+"""Whole runs, on real processes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from harness import scenario
+from harness.errors import EnvironmentFault, ExitCode, InvalidRun
+from harness.history.run_directory import RunDirectory
+from harness.runner import heal_leftovers, plan, run
+from harness.runner.journal import journal_directory
+from harness.runner.stage import Stage
+
+HARNESS = Path(__file__).parent / "harness_to_be_ended.py"
+
+HEAD = """\
+id: small
+title: A small scenario
+source: a test
+cluster: {brokers: 3, settings: {min.insync.replicas: 2, replica.fetch.wait.max.ms: 100}}
+topics: [{name: ledger, partitions: 2, replicas: [0, 1, 2]}]
+workload: {name: unique_sends, producers: 2, consumers: 1, rate: 60, delivery_timeout_s: 1}
+"""
+
+EVERY_KIND = (
+    HEAD
+    + """\
+chaos:
+  interval_s: [0, 0.1]
+  for_s: [0.1, 0.4]
+  faults:
+    - {fault: kill, node: leader}
+    - {fault: pause, node: any}
+    - {fault: partition, isolate: any}
+    - {fault: disk_full, node: any, free_bytes: 0}
+    - {fault: clock, node: any, offset_ms: -60000}
+"""
+)
+
+IN_THE_MIDDLE = (
+    HEAD
+    + """\
+schedule:
+  - inject: {fault: partition, isolate: 1, as: apart}
+  - inject: {fault: disk_full, node: 2, free_bytes: 0, as: tight}
+  - inject: {fault: pause, node: 0, as: frozen}
+  - wait_s: 60
+"""
+)
+
+
+def lost_offsets(directory: RunDirectory) -> set[tuple[int, int]]:
+    """(partition, offset) of every acknowledged record that the final read did not find."""
+    history = directory.read_table("history")
+    found = {row["value"] for row in history if row["final"] and row["value"] is not None}
+    acknowledged = [row for row in history if row["f"] == "send" and row["type"] == "ok"]
+    assert acknowledged
+    return {(row["partition"], row["offset"]) for row in acknowledged if row["value"] not in found}
+
+
+def diverged_offsets(directory: RunDirectory) -> set[tuple[int, int]]:
+    """(partition, offset) wherever two replicas hold different batches."""
+    batches: dict[tuple[int, int], set[int]] = {}
+    for row in directory.read_table("replica_logs"):
+        batches.setdefault((row["partition"], row["offset"]), set()).add(row["batch_crc"])
+    return {place for place, seen in batches.items() if len(seen) > 1}
+
+
+@pytest.mark.parametrize(("generation", "lost"), [("0.10", {(0, 4), (1, 4), (2, 4)}), ("3.7", set())])
+def test_the_double_failover_of_kip_101_loses_exactly_what_it_should(
+    tmp_path: Path, generation: str, lost: set[tuple[int, int]]
+) -> None:
+    directory = run(plan(scenario.load("kip-101-double-failover"), generation=generation, seed=1), tmp_path)
+    assert lost_offsets(directory) == lost
+    assert diverged_offsets(directory) == lost
+    assert all(row["heal_proven_ns"] for row in directory.read_table("faults"))
+
+
+def test_random_chaos_injects_every_kind_proves_it_and_loses_nothing(tmp_path: Path) -> None:
+    lines: list[str] = []
+    directory = run(plan(scenario.parse(EVERY_KIND), seed=5, duration_s=1), tmp_path, lines.append)
+    manifest = directory.manifest()
+    assert manifest.state == "complete"
+    assert manifest.guarantees["min_insync_replicas"] == 2
+    assert "--seed 5" in manifest.configuration["reproduce"]
+    assert {"seawall", "librdkafka", "python", "kernel"} <= set(manifest.versions)
+    faults = directory.read_table("faults")
+    assert {row["kind"] for row in faults} == {"kill", "pause", "partition", "disk_full", "clock"}
+    assert all(row["proven_ns"] and row["heal_proven_ns"] for row in faults)
+    assert not lost_offsets(directory)
+    assert not diverged_offsets(directory)
+    assert directory.read_table("history")[-1]["f"] == "close"
+    assert {row["node"] for row in directory.read_table("timeline") if row["kind"] == "final"} == {0, 1, 2, 100}
+    assert (directory.broker_logs / "broker-0.log").exists()
+    assert (tmp_path / "latest").resolve() == directory.path.resolve()
+    assert any(line.startswith("f001: proven") for line in lines)
+
+
+def test_a_fault_that_did_nothing_is_in_the_table_without_proof(tmp_path: Path) -> None:
+    text = HEAD + "chaos: {interval_s: [0, 0], for_s: [0, 0], faults: [{fault: clock, node: 1, offset_ms: 0}]}\n"
+    directory = run(plan(scenario.parse(text), duration_s=0.1), tmp_path)
+    row = directory.read_table("faults")[0]
+    assert row["injected_ns"] is not None
+    assert row["proven_ns"] is None
+
+
+def test_a_step_that_does_not_come_true_ends_the_run_with_its_evidence_and_without_a_process(tmp_path: Path) -> None:
+    text = HEAD + "schedule: [{inject: {fault: kill, node: 2, as: dead}}, {until: {leader: 2, within_s: 0.2}}]\n"
+    with pytest.raises(
+        InvalidRun, match=r"schedule\[1\]\.until: did not come true within 0\.2 s: ledger-0: the leader"
+    ):
+        run(plan(scenario.parse(text)), tmp_path)
+    directory = RunDirectory.open(tmp_path / "latest")
+    assert directory.manifest().state == "abandoned"
+    assert "schedule[1].until" in directory.manifest().why
+    assert directory.read_table("faults")[0]["heal_proven_ns"]
+    assert directory.read_table("history")[-1]["f"] != "close"
+    assert not nodes_left()
+
+
+def test_a_run_is_marked_although_writing_its_evidence_down_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Stage, "collect", full)
+    with pytest.raises(OSError, match="No space left"):
+        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n")), tmp_path)
+    assert RunDirectory.open(tmp_path / "latest").manifest().state == "abandoned"
+    assert not list(journal_directory().iterdir())
+    assert not nodes_left()
+
+
+def test_a_run_directory_that_is_removed_during_the_run_is_named_and_nothing_points_to_it(tmp_path: Path) -> None:
+    def remove(line: str) -> None:
+        if line.startswith("stopping the load"):
+            shutil.rmtree((tmp_path / "latest").resolve(), ignore_errors=True)
+
+    with pytest.raises(EnvironmentFault, match=r"run directory .* was removed during the run"):
+        run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n")), tmp_path, remove)
+    assert not nodes_left()
+
+
+def nodes_left() -> list[str]:
+    """The nodes that this process has started and that have not ended; other tests may have started other things."""
+    commands = [" ".join(child.cmdline()) for child in psutil.Process().children()]
+    return [command for command in commands if "harness.broker" in command]
+
+
+@contextmanager
+def in_the_middle_of_a_run(tmp_path: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
+    """A harness with a partition, a full disk and a paused broker in force, and the ids of its nodes."""
+    (tmp_path / "scenario.yaml").write_text(IN_THE_MIDDLE)
+    command = [sys.executable, str(HARNESS), str(tmp_path / "scenario.yaml"), str(tmp_path / "runs")]
+    harness = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert harness.stdout is not None
+    try:
+        for line in harness.stdout:
+            if line.startswith("frozen: proven"):
+                break
+        [journal] = journal_directory().glob("*.json")
+        nodes: dict[str, Any] = json.loads(journal.read_text())["nodes"]
+        assert set(nodes) == {"0", "1", "2", "controller"}
+        yield harness, [node["pid"] for node in nodes.values()]
+    finally:
+        harness.kill()
+        harness.stdout.close()
+        harness.wait()
+
+
+def test_ctrl_c_pressed_again_and_again_heals_and_stops_everything(tmp_path: Path) -> None:
+    with in_the_middle_of_a_run(tmp_path) as (harness, pids):
+        harness.send_signal(signal.SIGINT)
+        time.sleep(0.1)
+        harness.send_signal(signal.SIGINT)
+        harness.send_signal(signal.SIGTERM)
+        output, _ = harness.communicate(timeout=60)
+        assert harness.returncode == ExitCode.INTERRUPTED
+        assert not any(map(is_alive, pids))
+    assert "SIGINT ended the run. Everything was healed and stopped" in output
+    assert "already healing and stopping" in output
+    directory = RunDirectory.open(tmp_path / "runs" / "latest")
+    assert directory.manifest().state == "interrupted"
+    assert all(row["heal_proven_ns"] for row in directory.read_table("faults"))
+    history = directory.read_table("history")
+    assert history[-1]["f"] != "close"
+    assert [row["index"] for row in history] == list(range(len(history)))
+    assert not list(journal_directory().iterdir())
+
+
+def test_what_a_killed_harness_left_is_healed_by_the_next_one_which_says_so(tmp_path: Path) -> None:
+    with in_the_middle_of_a_run(tmp_path) as (harness, pids):
+        os.kill(harness.pid, signal.SIGKILL)
+        harness.wait()
+        [line] = heal_leftovers()
+        assert not any(map(is_alive, pids))
+    assert "apart (partition), tight (disk_full), frozen (pause)" in line
+    assert RunDirectory.open(tmp_path / "runs" / "latest").manifest().state == "abandoned"
+    assert heal_leftovers() == []
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False

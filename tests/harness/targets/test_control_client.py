@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from harness.errors import EnvironmentFault
+from harness.targets.addresses import Address
+from harness.targets.control_client import NoAnswer, ask
+
+
+@contextmanager
+def answering(answer: bytes) -> Iterator[Address]:
+    """A node that gives one answer and hangs up."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def serve() -> None:
+            connection, _ = listener.accept()
+            with connection:
+                connection.recv(65536)
+                connection.sendall(answer)
+
+        thread = threading.Thread(target=serve)
+        thread.start()
+        yield listener.getsockname()
+        thread.join()
+
+
+def test_an_answer_is_its_fields() -> None:
+    with answering(b'{"ok": true, "pid": 7}\n') as address:
+        assert ask("0", address, op="status")["pid"] == 7
+
+
+def test_a_refusal_names_the_node_and_its_reason() -> None:
+    refusing = answering(b'{"ok": false, "error": "no such operation"}\n')
+    with refusing as address, pytest.raises(EnvironmentFault, match=r"node 0 refused .*no such operation"):
+        ask("0", address, op="dance")
+
+
+@pytest.mark.parametrize("answer", [b"", b'{"ok": true', b"nonsense\n"])
+def test_half_an_answer_is_none(answer: bytes) -> None:
+    with answering(answer) as address, pytest.raises(NoAnswer, match="node 1 does not answer 'status'"):
+        ask("1", address, op="status")
+
+
+def test_a_node_that_does_not_listen_does_not_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+    with pytest.raises(NoAnswer):
+        ask("2", address, op="status")
+
+
+def test_a_node_that_is_stopped_does_not_answer_in_time() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener, pytest.raises(NoAnswer):
+        ask("2", listener.getsockname(), 0.05, op="status")

@@ -1,0 +1,26 @@
+from __future__ import annotations
+
+import pytest
+
+from workloads.crew import Crew
+
+
+def test_threads_end_when_they_are_told_to() -> None:
+    crew, ended = Crew(), []
+
+    def work() -> None:
+        crew.stopping.wait()
+        ended.append(1)
+
+    for _ in range(3):
+        crew.start(work)
+    crew.stop()
+    crew.stop()
+    assert ended == [1, 1, 1]
+
+
+def test_a_thread_that_broke_is_not_forgotten() -> None:
+    crew = Crew()
+    crew.start(lambda: 1 // 0)  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError):
+        crew.stop()

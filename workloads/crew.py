@@ -1,0 +1,61 @@
+"""Threads of a workload: they end together, their failures are not lost, and their patience is limited."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+
+class Crew:
+    """Threads that run until :attr:`stopping` is set.
+
+    Attributes:
+        stopping: set once, by :meth:`stop`; the threads watch it.
+    """
+
+    def __init__(self) -> None:
+        self.stopping = threading.Event()
+        self._threads: list[threading.Thread] = []
+        self._failures: list[BaseException] = []
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Run ``work`` in a thread of its own."""
+        thread = threading.Thread(target=self._run, args=(work,), daemon=True)
+        self._threads.append(thread)
+        thread.start()
+
+    def stop(self) -> None:
+        """Ask every thread to end and wait for it; idempotent.
+
+        Raises:
+            BaseException: the first exception that ended a thread: it was a bug, and the load was not what it
+                should have been.
+        """
+        self.stopping.set()
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        if self._failures:
+            raise self._failures.pop(0)
+
+    def _run(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except BaseException as failure:  # noqa: BLE001 (handed to whoever stops the crew)
+            self._failures.append(failure)
+
+
+class Patience:
+    """How long threads go on trying; :meth:`end` makes all of them give up."""
+
+    def __init__(self, timeout_s: float) -> None:
+        self._deadline = time.monotonic() + timeout_s
+
+    def left_s(self) -> float:
+        """Seconds left; 0 when there are none."""
+        return max(0.0, self._deadline - time.monotonic())
+
+    def end(self) -> None:
+        """Let there be none left."""
+        self._deadline = 0.0

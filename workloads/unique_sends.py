@@ -1,0 +1,191 @@
+"""unique_sends: producers that send values never sent before, and consumers that follow every partition.
+
+A *process* is one client and has at most one operation under way. A producer whose operation ended with ``info``
+may still have a record under way somewhere, so it ends there: a new client goes on under a new process number,
+and no number is ever used twice. So does a consumer whose poll ended with an error; it goes on where the old one
+stood, or, where the log no longer reaches that far, from the beginning.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import ClassVar
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds, Reader
+from harness.errors import EnvironmentFault
+from harness.history.recorder import Completion
+from harness.model import Offset, ProcessId, TopicPartition
+from workloads.crew import Crew, Patience
+from workloads.producing_process import ProducingProcess
+from workloads.surroundings import Surroundings
+
+_POLL_S = 0.2
+_POLL_RECORDS = 500
+_BOUNDS_TIMEOUT_S = 1.0
+_AFTER_INFO_S = 0.05
+_READERS_AT_ONCE = 4
+
+
+class UniqueSendsParameters(BaseModel):
+    """What a scenario may write about the workload.
+
+    Attributes:
+        producers: background producers.
+        consumers: tailing consumers; the partitions are dealt out among them.
+        rate: background records per second of all producers together; 0: only what a schedule sends.
+        size: the least size of a record, in bytes.
+        delivery_timeout_s: how long a background producer waits for an answer.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    producers: int = Field(default=4, ge=1, le=64)
+    consumers: int = Field(default=2, ge=1, le=64)
+    rate: float = Field(default=0.0, ge=0, le=100_000)
+    size: int = Field(default=0, ge=0, le=1_000_000)
+    delivery_timeout_s: float = Field(default=2.0, gt=0)
+
+
+class UniqueSends:
+    """Implements :class:`harness.workload.Workload`."""
+
+    name: ClassVar[str] = "unique_sends"
+
+    def __init__(self, parameters: UniqueSendsParameters, around: Surroundings) -> None:
+        self._parameters = parameters
+        self._around = around
+        self._partitions = sorted(around.partitions)
+        self._crew = Crew()
+        self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
+
+    def start(self) -> None:
+        """See :class:`harness.workload.Workload`."""
+        for number in range(self._parameters.consumers):
+            share = self._partitions[number :: self._parameters.consumers]
+            if share:
+                self._crew.start(partial(self._tail, share))
+        if self._parameters.rate:
+            for number in range(self._parameters.producers):
+                self._crew.start(partial(self._produce, number))
+
+    def send(self, per_partition: int, acks: int, timeout_s: float) -> int:
+        """See :class:`harness.workload.Workload`. Partitions are served side by side, one client each."""
+        with ThreadPoolExecutor(max_workers=len(self._partitions)) as pool:
+            sent = [pool.submit(self._send_to, name, per_partition, acks, timeout_s) for name in self._partitions]
+            return sum(future.result() for future in sent)
+
+    def polled(self) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.workload.Workload`."""
+        return dict(self._polled)
+
+    def stop(self) -> None:
+        """See :class:`harness.workload.Workload`."""
+        self._crew.stop()
+
+    def final_read(self, timeout_s: float) -> bool:
+        """See :class:`harness.workload.Workload`."""
+        patience = Patience(timeout_s)
+        with ThreadPoolExecutor(max_workers=_READERS_AT_ONCE) as pool:
+            try:
+                return all(pool.map(lambda name: self._read_to_end(name, patience), self._partitions))
+            finally:
+                patience.end()  # whoever interrupts, or has seen one reader fail, does not wait for the others
+
+    # ------------------------------------------------------------------------------------------------ producing
+
+    def _produce(self, number: int) -> None:
+        drawn = random.Random(f"{self._around.seed}:producer:{number}")
+        interval_s = self._parameters.producers / self._parameters.rate
+        due = time.monotonic() + drawn.random() * interval_s
+        while not self._crew.stopping.wait(max(0.0, due - time.monotonic())):
+            with self._producing(-1, self._parameters.delivery_timeout_s) as client:
+                due = self._produce_as(client, drawn, due, interval_s)
+
+    def _produce_as(self, client: ProducingProcess, drawn: random.Random, due: float, interval_s: float) -> float:
+        """Send at the given pace until an answer is ``info``; returns when the next record is due."""
+        while not self._crew.stopping.wait(max(0.0, due - time.monotonic())):
+            kind = client.send(drawn.choice(self._partitions))
+            due = max(due + interval_s, time.monotonic() - interval_s)
+            if kind == "info":
+                return max(due, time.monotonic() + _AFTER_INFO_S)
+        return due
+
+    def _send_to(self, partition: TopicPartition, count: int, acks: int, timeout_s: float) -> int:
+        deadline = time.monotonic() + timeout_s
+        acknowledged = attempted = 0
+        while attempted < count and time.monotonic() < deadline and not self._crew.stopping.is_set():
+            kind: Completion = "ok"
+            with self._producing(acks, max(0.1, deadline - time.monotonic())) as client:
+                while attempted < count and kind != "info":
+                    kind = client.send(partition, self._crew.stopping)
+                    attempted += 1
+                    acknowledged += kind == "ok"
+        return acknowledged
+
+    def _producing(self, acks: int, timeout_s: float) -> ProducingProcess:
+        return ProducingProcess(self._around, acks, timeout_s, self._parameters.size)
+
+    # ------------------------------------------------------------------------------------------------ consuming
+
+    def _tail(self, partitions: Sequence[TopicPartition]) -> None:
+        positions: Mapping[TopicPartition, Offset] = dict.fromkeys(partitions, BEGINNING)
+        while not self._crew.stopping.is_set():
+            process, reader = self._reading(positions)
+            try:
+                positions = self._tail_as(process, reader)
+            finally:
+                reader.close()
+
+    def _tail_as(self, process: ProcessId, reader: Reader) -> Mapping[TopicPartition, Offset]:
+        """Poll until an error; returns where the next process begins."""
+        while not self._crew.stopping.is_set():
+            error = self._poll(process, reader, final=False)
+            self._polled.update((name, offset) for name, offset in reader.positions.items() if offset != BEGINNING)
+            if error in MOVED_ERRORS:
+                return dict.fromkeys(reader.positions, BEGINNING)
+            if error is not None:
+                self._crew.stopping.wait(_AFTER_INFO_S)
+                break
+        return reader.positions
+
+    def _poll(self, process: ProcessId, reader: Reader, *, final: bool) -> str | None:
+        op = self._around.recorder.invoke_poll(process, final)
+        records, error = reader.poll(_POLL_RECORDS, _POLL_S)
+        if error is not None and not records:
+            self._around.recorder.poll_failed(op, error)
+        else:
+            self._around.recorder.complete_poll(op, records)
+        return error
+
+    def _read_to_end(self, partition: TopicPartition, patience: Patience) -> bool:
+        process, reader = self._reading({partition: BEGINNING})
+        try:
+            bounds = self._bounds(partition, reader, patience)
+            if bounds is None:
+                return False
+            if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
+                return self._poll(process, reader, final=True) is None
+            while reader.positions[partition] < bounds.end_offset:
+                if not patience.left_s() or self._poll(process, reader, final=True) is not None:
+                    return False
+            return True
+        finally:
+            reader.close()
+
+    def _bounds(self, partition: TopicPartition, reader: Reader, patience: Patience) -> Bounds | None:
+        while left_s := patience.left_s():
+            try:
+                return reader.bounds(partition, min(left_s, _BOUNDS_TIMEOUT_S))
+            except EnvironmentFault as unknown:
+                self._around.log.info("%s", unknown)
+        return None
+
+    def _reading(self, positions: Mapping[TopicPartition, Offset]) -> tuple[ProcessId, Reader]:
+        process = self._around.new_process()
+        return process, Reader(self._around.bootstrap, f"seawall-{process}", positions, self._around.log)
