@@ -1,0 +1,26 @@
+"""The report of a run: one HTML file that needs nothing else, for people who were not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from harness.history.run_directory import RunDirectory
+from reports.page import rendered
+from reports.run import read
+
+__all__ = ["write"]
+
+
+def write(run_directory: Path) -> Path:
+    """Write ``report.html`` into a checked run's directory, over an older one, and return its path.
+
+    The page is self-contained: no script, no font, no image from elsewhere; it opens from a disk, offline.
+
+    Raises:
+        InvalidRun: the directory has no readable ``run.json`` or has not been checked. A missing or broken table
+            is not an error: the page says that it was not looked at.
+    """
+    path = RunDirectory(run_directory).report_path
+    temporary = path.with_name(f".{path.name}.partial")
+    temporary.write_text(rendered(read(run_directory)), encoding="utf-8")
+    return temporary.replace(path)

@@ -1,0 +1,91 @@
+"""What the words of a verdict mean, in one sentence each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, NamedTuple
+
+from harness.checker import Outcome, Verdict
+
+LOST_WRITE: Final = "lost-write"
+"""The kind of an acknowledged write that is gone."""
+
+
+class Kind(NamedTuple):
+    """A kind of anomaly: what it means, and whether it says that a record is gone that somebody relied on."""
+
+    means: str
+    gone: bool = False
+
+
+KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
+    {
+        LOST_WRITE: Kind("A send was acknowledged; the final read does not have its value at its offset.", gone=True),
+        "vanished-read": Kind("A consumer was given a record that the final read no longer has there.", gone=True),
+        "inconsistent-offsets": Kind("Acknowledgements and reads name two or more values for one offset."),
+        "duplicate": Kind("One value, sent once and never retried, is at two or more offsets."),
+        "nonmonotonic-poll": Kind("A consumer was given an offset that is not above the one before it."),
+        "poll-skip": Kind("A consumer was given an offset beyond the next one, although the log has a record between."),
+        "corrupt-read": Kind("A consumer was given bytes whose hash, topic or partition is wrong."),
+        "unwritten-read": Kind("A consumer was given a value that nobody ever sent to that partition."),
+        "aborted-read": Kind("A consumer was given a value whose send was proven never to have happened."),
+        "replica-divergence": Kind("Replicas hold different records at one offset that they all call committed, "
+                                   "or two records of the same leader epoch."),
+        "hw-regression": Kind("A leader's high watermark fell, or a leader began with a log that ended below what an "
+                              "earlier leader had committed."),
+        "two-leaders": Kind("Two brokers led one partition in the same leader epoch."),
+        "unjustified-ack": Kind("A send with acks=all was acknowledged at an offset that no leader's high watermark "
+                                "had passed."),
+    }
+)  # fmt: skip
+"""The kinds of the checkers that ship with seawall."""
+
+VERDICTS: Final[Mapping[Verdict, str]] = MappingProxyType(
+    {
+        Verdict.VIOLATION: "The configuration promises that this never happens.",
+        Verdict.EXPECTED: "The scenario predicts this for the protocol generation it ran.",
+        Verdict.DOCUMENTED: "The configuration gave it away: unclean election, retention, "
+        "or the lossy failure of every in-sync replica.",
+        Verdict.WEAK: "The acknowledgement was of acks 0 or 1, which promise less.",
+        Verdict.INDETERMINATE: "The evidence does not suffice.",
+    }
+)
+
+OUTCOMES: Final[Mapping[Outcome, str]] = MappingProxyType(
+    {
+        Outcome.PASS: "nothing was lost, and nothing was predicted to be",
+        Outcome.AS_PREDICTED: "exactly the predicted anomalies were observed",
+        Outcome.VIOLATION: "an anomaly was observed that nothing predicted or documented",
+        Outcome.NOT_REPRODUCED: "a predicted anomaly did not happen",
+        Outcome.INCONCLUSIVE: "the evidence does not suffice to decide",
+        Outcome.INVALID: "a fault was not proven, or the history is incomplete",
+    }
+)
+
+TERMS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "acknowledged (ok)": "The cluster told the client that the record is written as durably as its acks asked for.",
+        "info": "The client cannot know (a timeout, a broken connection). That the record exists, or not, is no loss.",
+        "fail": "Proven never to have happened: refused before anything was appended.",
+        "high watermark (hw)": "The offset below which every in-sync replica holds the log. Exclusive: hw 20 commits "
+        "offsets 0 to 19. Each broker has its own, and a follower's lags behind its leader's.",
+        "log end offset": "The offset that the next record will get. Exclusive.",
+        "leader epoch": "Counts the changes of a partition's leader; every record batch carries the epoch it was "
+        "appended in.",
+        "ISR": "The in-sync replicas: those an acknowledgement with acks=all waits for, and that may be elected.",
+        "truncation": "A replica cuts its log back to an earlier end, usually when it starts to follow a new leader.",
+        "proven": "A probe saw that the fault took effect. A run with an unproven fault proves nothing.",
+    }
+)
+
+
+def meaning(kind: str) -> str:
+    """What a kind of anomaly means."""
+    known = KINDS.get(kind)
+    return known.means if known else "A kind of a checker that this report does not know; see that checker."
+
+
+def is_gone(kind: str) -> bool:
+    """Whether a kind of anomaly says that a record is gone that somebody relied on."""
+    return kind in KINDS and KINDS[kind].gone

@@ -1,0 +1,239 @@
+"""The report as one HTML page: what is chosen, in which order, and how much of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Final
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from harness.checker import Anomaly
+from harness.model import TopicPartition
+from reports import glossary, losses, replicas, sentences, story, strip
+from reports.lanes.frame import Frame
+from reports.outages import outages
+from reports.run import PartitionRows, Run, partition_of
+from reports.scale import Window, seconds
+
+SIZE_CAP: Final = 2_000_000
+"""The size of a report in bytes that is never exceeded while there is anything to leave out."""
+
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_NEAR: Final = 6
+"""Places of anomalies at most this many offsets apart share one table of logs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """How much a report shows.
+
+    Attributes:
+        strips: partitions with a time strip.
+        bins: points of a line and ticks of a row across a strip.
+        rows: anomalies of one kind.
+        stories: lost ranges told, and places whose logs are shown.
+    """
+
+    strips: int
+    bins: int
+    rows: int
+    stories: int
+
+
+DETAILS: Final = (Detail(8, 500, 40, 8), Detail(8, 240, 30, 6), Detail(5, 160, 20, 4), Detail(3, 100, 10, 2))
+"""From the richest down; the first that fits :data:`SIZE_CAP` is taken, or else the last."""
+
+
+@dataclass(frozen=True, slots=True)
+class Strip:
+    """A partition's strips: the whole run, and close-ups of its losses with their time in words."""
+
+    partition: TopicPartition
+    accused: int
+    whole: Markup
+    closeups: Sequence[tuple[str, Markup]]
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """A lost range and what happened to it."""
+
+    partition: TopicPartition
+    where: str
+    values: str
+    events: Sequence[story.Event]
+
+
+@dataclass(frozen=True, slots=True)
+class Logs:
+    """Replica logs around a place."""
+
+    partition: TopicPartition
+    kinds: str
+    table: replicas.LogTable
+
+
+def rendered(run: Run) -> str:
+    """The page, in as much detail as fits."""
+    for detail in DETAILS:
+        page = _render(run, detail)
+        if len(page.encode()) <= SIZE_CAP:
+            break
+    return page
+
+
+def _render(run: Run, detail: Detail) -> str:
+    environment = Environment(loader=PackageLoader("reports"), autoescape=True, undefined=StrictUndefined)
+    environment.trim_blocks = environment.lstrip_blocks = True
+    page = environment.get_template("report.html.j2").render(_context(run, detail))
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", page)
+
+
+def _context(run: Run, detail: Detail) -> Mapping[str, Any]:
+    anomalies = run.verdict.anomalies
+    chosen = _chosen(run, detail.strips)
+    lost = losses.lost(anomalies)
+    places = _places(anomalies)
+    rows = {p: run.rows_of(p) for p in _needed(chosen, lost[: detail.stories], places[: detail.stories])}
+    return {
+        "run": run,
+        "banner": sentences.banner(run),
+        "sections": losses.sections(anomalies, detail.rows),
+        "total": lambda kind: sentences.total(run, kind),
+        "stories": [_story(run, rows, s) for s in lost[: detail.stories]],
+        "stories_hidden": len(lost) - detail.stories,
+        "strips": [_strip(run, rows[p], detail, lost[: detail.stories]) for p in chosen],
+        "strips_hidden": len(run.partitions()) - len(chosen),
+        "logs": [_logs(run, rows[place[0]], place) for place in places[: detail.stories]],
+        "logs_hidden": len(places) - detail.stories,
+        "reduced": detail is not DETAILS[0],
+        "brokers": [(b, Frame(_window(run), run.brokers, 1).colour(b)) for b in run.brokers],
+        "window": _window(run),
+        "kinds": {k: glossary.meaning(k) for k in sorted({a.kind for a in anomalies} | set(glossary.KINDS))},
+        "glossary": glossary,
+        "files": list(_files(run.directory)),
+        "configuration": json.dumps(run.manifest.configuration, indent=2, ensure_ascii=False, default=str),
+        "duration": seconds(run.end_ns - run.start_ns),
+        "prediction": sentences.prediction,
+        "count": sentences.count,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------- choosing
+
+
+def _chosen(run: Run, limit: int) -> Sequence[TopicPartition]:
+    """The partitions worth a strip: those with anomalies, then those where most happened."""
+    accused = _accused_by_partition(run.verdict.anomalies)
+    cut, elected = run.truncations_by_partition(), run.elections_by_partition()
+    unsure = run.unacknowledged_by_partition()
+
+    def dullness(p: TopicPartition) -> tuple[int, int, int, TopicPartition]:
+        return -accused.get(p, 0), -cut.get(p, 0) - elected.get(p, 0), -unsure.get(p, 0), p
+
+    return sorted(run.partitions(), key=dullness)[:limit]
+
+
+def _accused_by_partition(anomalies: Iterable[Anomaly]) -> Mapping[TopicPartition, int]:
+    counts: dict[TopicPartition, int] = {}
+    for a in anomalies:
+        if (p := partition_of(a.topic, a.partition)) is not None:
+            counts[p] = counts.get(p, 0) + 1
+    return counts
+
+
+def _places(anomalies: Sequence[Anomaly]) -> Sequence[tuple[TopicPartition, int, int, str]]:
+    """Where to show logs: (partition, offset, end offset exclusive, kinds), the places with most kinds first."""
+    at: dict[TopicPartition, dict[int, set[str]]] = {}
+    for a in anomalies:
+        if (p := partition_of(a.topic, a.partition)) is not None and a.offset is not None:
+            at.setdefault(p, {}).setdefault(a.offset, set()).add(a.kind)
+    places = [(p, *place) for p, kinds in sorted(at.items()) for place in _merged(kinds)]
+    return sorted(places, key=lambda place: (not any(map(glossary.is_gone, place[3].split(", "))), place[:2]))
+
+
+def _merged(kinds: Mapping[int, set[str]]) -> Iterator[tuple[int, int, str]]:
+    first = last = min(kinds)
+    named: set[str] = set()
+    for offset in sorted(kinds):
+        if offset - last > _NEAR:
+            yield first, last + 1, ", ".join(sorted(named))
+            first, named = offset, set()
+        last = offset
+        named |= kinds[offset]
+    yield first, last + 1, ", ".join(sorted(named))
+
+
+def _needed(
+    chosen: Sequence[TopicPartition],
+    lost: Sequence[losses.Stretch],
+    places: Sequence[tuple[TopicPartition, int, int, str]],
+) -> Sequence[TopicPartition]:
+    told = {s.partition for s in lost if s.partition is not None}
+    return sorted({*chosen, *told, *(place[0] for place in places)})
+
+
+# -------------------------------------------------------------------------------------------------------- drawing
+
+
+def _window(run: Run) -> Window:
+    return Window(run.start_ns, run.start_ns, run.end_ns)
+
+
+def _strip(run: Run, rows: PartitionRows, detail: Detail, lost: Sequence[losses.Stretch]) -> Strip:
+    accused = losses.accused(run.verdict.anomalies).get(rows.partition, MappingProxyType({}))
+    count = _accused_by_partition(run.verdict.anomalies).get(rows.partition, 0)
+    height = 130.0 if count else 74.0
+    scene = strip.Scene(run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height)
+    mine = [_loss(run, rows, s) for s in lost if s.partition == rows.partition]
+    windows = [Window(run.start_ns, *span) for span in _closeups(run, mine)]
+
+    def draw(window: Window) -> Markup:
+        return strip.drawn(Frame(window, run.brokers, detail.bins), rows, scene)
+
+    closeups = [(f"{w.seconds(w.start_ns)} to {w.seconds(w.end_ns)}", draw(w)) for w in windows[:3]]
+    return Strip(rows.partition, count, draw(_window(run)), closeups)
+
+
+def _closeups(run: Run, lost: Sequence[story.Loss]) -> Sequence[tuple[int, int]]:
+    """The times of the stories, joined where they overlap, save those that last most of the run anyway."""
+    spans: list[tuple[int, int]] = []
+    for start, end in sorted(story.closeup(loss) for loss in lost):
+        if spans and start <= spans[-1][1]:
+            spans[-1] = (spans[-1][0], max(end, spans[-1][1]))
+        else:
+            spans.append((start, end))
+    return [s for s in spans if (s[1] - s[0]) * 10 < (run.end_ns - run.start_ns) * 7]
+
+
+def _loss(run: Run, rows: PartitionRows, stretch: losses.Stretch) -> story.Loss:
+    assert stretch.offset is not None
+    assert stretch.end_offset is not None
+    return story.Loss(run, rows, stretch, stretch.offset, stretch.end_offset)
+
+
+def _story(run: Run, rows: Mapping[TopicPartition, PartitionRows], stretch: losses.Stretch) -> Story:
+    assert stretch.partition is not None
+    loss = _loss(run, rows[stretch.partition], stretch)
+    values = sorted(stretch.values)
+    named = str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]} ({len(values)} values)"
+    return Story(stretch.partition, loss.where, named if values else "unknown", story.told(loss))
+
+
+def _logs(run: Run, rows: PartitionRows, place: tuple[TopicPartition, int, int, str]) -> Logs:
+    _, offset, end_offset, kinds = place
+    return Logs(rows.partition, kinds, replicas.table(run, rows, offset, end_offset))
+
+
+def _files(directory: Path) -> Iterator[tuple[str, int]]:
+    """The files of the run directory and their sizes in bytes, the report itself left out."""
+    for path in sorted(directory.rglob("*")):
+        name = path.relative_to(directory).as_posix()
+        if path.is_file() and name != "report.html" and not name.startswith("."):
+            yield name, path.stat().st_size

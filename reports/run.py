@@ -1,0 +1,222 @@
+"""A run directory as a report reads it: the tables stay in Arrow, one partition at a time becomes rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from harness.checker import RunVerdict, from_json
+from harness.errors import InvalidRun
+from harness.history.arrow import arrow_schema
+from harness.history.run_directory import Manifest, RunDirectory, require_readable
+from harness.history.schema import TABLES
+from harness.model import CONTROLLER_ID, TopicPartition
+from reports import rows
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRows:
+    """Everything the tables know about one partition, by time, save polls and logs, which are asked for by offset.
+
+    Attributes:
+        states: by broker; ``final`` rows included, last.
+    """
+
+    partition: TopicPartition
+    sends: Sequence[rows.Send]
+    states: Mapping[int, Sequence[rows.State]]
+    truncations: Sequence[rows.Truncation]
+    changes: Sequence[rows.Change]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run.
+
+    Attributes:
+        faults: by the time they were aimed.
+        brokers: the ids of all brokers, ascending.
+        unreadable: one sentence for each table that is missing or broken; it is drawn as if it were empty.
+    """
+
+    directory: Path
+    manifest: Manifest
+    verdict: RunVerdict
+    history: pa.Table
+    timeline: pa.Table
+    replica_logs: pa.Table
+    faults: Sequence[rows.Fault]
+    brokers: Sequence[int]
+    start_ns: int
+    end_ns: int
+    unreadable: Sequence[str]
+
+    def partitions(self) -> Sequence[TopicPartition]:
+        """Every partition that any table or anomaly names, in order."""
+        named = {p for table in (self.history, self.timeline, self.replica_logs) for p in _partitions(table)}
+        accused = {p for a in self.verdict.anomalies if (p := partition_of(a.topic, a.partition)) is not None}
+        return sorted(named | accused)
+
+    def rows_of(self, partition: TopicPartition) -> PartitionRows:
+        """The rows of one partition."""
+        timeline = _sorted(_only(self.timeline, partition), ("time_ns", "node", "sequence"))
+        states = [rows.state(r) for r in timeline if r["kind"] in ("state", "final", "storage_failed")]
+        return PartitionRows(
+            partition,
+            rows.sends(_sorted(_where(_only(self.history, partition), f="send"), ("index",))),
+            {node: [s for s in states if s.node == node] for node in self.brokers},
+            [rows.truncation(r) for r in timeline if r["kind"] == "truncation"],
+            [rows.change(r) for r in timeline if r["kind"] in ("election", "isr")],
+        )
+
+    def polls(self, partition: TopicPartition, offset: int, end_offset: int) -> Sequence[rows.Poll]:
+        """Every poll of the offsets ``offset..end_offset`` (exclusive), by index."""
+        polled = _between(_where(_only(self.history, partition), f="poll"), offset, end_offset)
+        return [rows.poll(r) for r in _sorted(polled, ("index",)) if r["type"] != "invoke"]
+
+    def log(self, partition: TopicPartition, offset: int, end_offset: int) -> Sequence[rows.LogEntry]:
+        """What lies on the brokers' disks at the offsets ``offset..end_offset`` (exclusive)."""
+        found = _sorted(_between(_only(self.replica_logs, partition), offset, end_offset), ("node", "offset"))
+        return [rows.LogEntry(r["node"], r["offset"], r["leader_epoch"], r["value"], r["intact"]) for r in found]
+
+    def log_ends(self, partition: TopicPartition) -> Mapping[int, int]:
+        """By broker that holds any of the partition on disk: the exclusive end of its log."""
+        found = _only(self.replica_logs, partition).group_by("node").aggregate([("offset", "max")]).to_pylist()
+        return {r["node"]: r["offset_max"] + 1 for r in found}
+
+    def acknowledged(self) -> int:
+        """How many sends were acknowledged."""
+        return len(_where(self.history, f="send", type="ok"))
+
+    def final_read_ns(self) -> int | None:
+        """When the first poll of the final read was recorded; None if there was no final read."""
+        times = self.history.filter(self.history["final"])["time_ns"]
+        return pc.min(times).as_py() if len(times) else None
+
+    def starts(self) -> Mapping[int, Sequence[int]]:
+        """By node: when it was started, ascending."""
+        times: dict[int, list[int]] = {}
+        for row in self._of_kind("started"):
+            times.setdefault(row["node"], []).append(row["time_ns"])
+        return times
+
+    def storage_failures(self) -> Sequence[tuple[int, int]]:
+        """(time_ns, node) of every failure of a node's storage, by time."""
+        return sorted({(r["time_ns"], r["node"]) for r in self._of_kind("storage_failed")})
+
+    def truncations_by_partition(self) -> Mapping[TopicPartition, int]:
+        """How many truncations each partition saw."""
+        return _counted(self._of_kind("truncation"))
+
+    def elections_by_partition(self) -> Mapping[TopicPartition, int]:
+        """How many elections each partition saw."""
+        return _counted(self._of_kind("election"))
+
+    def unacknowledged_by_partition(self) -> Mapping[TopicPartition, int]:
+        """How many sends to each partition ended in fail or info."""
+        table = _where(self.history, f="send")
+        return _counted(table.filter(pc.is_in(table["type"], pa.array(["fail", "info"]))).to_pylist())
+
+    def _of_kind(self, kind: str) -> Sequence[rows.Row]:
+        return _sorted(_where(self.timeline, kind=kind), ("time_ns", "node", "sequence"))
+
+
+def read(path: Path) -> Run:
+    """The run in the directory ``path``.
+
+    Raises:
+        InvalidRun: ``run.json`` is missing or broken, or the run has not been checked.
+    """
+    directory = RunDirectory.open(path)
+    document = directory.read_verdict()
+    if document is None:
+        raise InvalidRun(f"{directory.verdict_path} is missing: the run has not been checked.", "Check it first.")
+    tables, unreadable = _tables(directory)
+    faults = [rows.fault(r) for r in _sorted(tables["faults"], ("aimed_ns", "fault"))]
+    start_ns, end_ns = _extent(tables, faults)
+    return Run(
+        directory=path,
+        manifest=directory.manifest(),
+        verdict=from_json(document),
+        history=tables["history"],
+        timeline=tables["timeline"],
+        replica_logs=tables["replica_logs"],
+        faults=faults,
+        brokers=_brokers(tables),
+        start_ns=start_ns,
+        end_ns=end_ns,
+        unreadable=unreadable,
+    )
+
+
+def partition_of(topic: str | None, partition: int | None) -> TopicPartition | None:
+    """The partition an anomaly names; None when it names none."""
+    return None if topic is None or partition is None else TopicPartition(topic, partition)
+
+
+def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Sequence[str]]:
+    tables, unreadable = {}, []
+    for name in TABLES:
+        try:
+            tables[name] = _table(directory, name)
+        except InvalidRun as error:
+            tables[name] = arrow_schema(TABLES[name]).empty_table()
+            unreadable.append(error.sentence)
+    return tables, unreadable
+
+
+def _table(directory: RunDirectory, name: str) -> pa.Table:
+    files = directory.table_files(name)
+    for file in files:
+        require_readable(TABLES[name], file)
+    return pq.read_table(files, schema=arrow_schema(TABLES[name]))
+
+
+def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tuple[int, int]:
+    columns = [tables[name]["time_ns"] for name in ("history", "timeline") if len(tables[name])]
+    lows = [pc.min(c).as_py() for c in columns] + [f.aimed_ns for f in faults]
+    highs = [pc.max(c).as_py() for c in columns] + [f.last_ns for f in faults]
+    return min(lows, default=0), max(highs, default=0)
+
+
+def _brokers(tables: Mapping[str, pa.Table]) -> Sequence[int]:
+    nodes = {n for name in ("timeline", "replica_logs") for n in pc.unique(tables[name]["node"]).to_pylist()}
+    return sorted(nodes - {CONTROLLER_ID})
+
+
+def _partitions(table: pa.Table) -> Iterator[TopicPartition]:
+    for row in table.group_by(["topic", "partition"]).aggregate([]).to_pylist():
+        if (found := partition_of(row["topic"], row["partition"])) is not None:
+            yield found
+
+
+def _only(table: pa.Table, partition: TopicPartition) -> pa.Table:
+    return _where(table, topic=partition.topic, partition=partition.partition)
+
+
+def _where(table: pa.Table, **equal: str | int) -> pa.Table:
+    for column, value in equal.items():
+        table = table.filter(pc.equal(table[column], value))
+    return table
+
+
+def _between(table: pa.Table, offset: int, end_offset: int) -> pa.Table:
+    at_least, below = pc.greater_equal(table["offset"], offset), pc.less(table["offset"], end_offset)
+    return table.filter(pc.and_(at_least, below))
+
+
+def _sorted(table: pa.Table, columns: Sequence[str]) -> list[rows.Row]:
+    return list(table.sort_by([(column, "ascending") for column in columns]).to_pylist())
+
+
+def _counted(found: Sequence[rows.Row]) -> Mapping[TopicPartition, int]:
+    counts: dict[TopicPartition, int] = {}
+    for row in found:
+        if (partition := partition_of(row["topic"], row["partition"])) is not None:
+            counts[partition] = counts.get(partition, 0) + 1
+    return counts

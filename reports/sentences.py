@@ -1,0 +1,171 @@
+"""The verdict in sentences that a sceptical engineer accepts: what was found, what was looked at, how to repeat it."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Final
+
+from harness.checker import Outcome, Prediction, Verdict
+from harness.history.run_directory import Manifest
+from reports.glossary import LOST_WRITE, OUTCOMES
+from reports.rows import Fault
+from reports.run import Run
+
+_MARKS: Final[Mapping[Outcome, tuple[str, str]]] = MappingProxyType(
+    {
+        Outcome.PASS: ("innocent", "NOT GUILTY"),
+        Outcome.AS_PREDICTED: ("predicted", "GUILTY, as predicted"),
+        Outcome.VIOLATION: ("guilty", "GUILTY"),
+        Outcome.NOT_REPRODUCED: ("undecided", "NOT REPRODUCED"),
+        Outcome.INCONCLUSIVE: ("undecided", "NO VERDICT"),
+        Outcome.INVALID: ("undecided", "NO VERDICT"),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Banner:
+    """The top of the report.
+
+    Attributes:
+        tone: innocent, predicted, guilty or undecided: how it is coloured.
+        word: the verdict in a word or two.
+        finding: the rest of that sentence, without its full stop.
+        proof: what was looked at, one sentence each.
+        reasons: why there is no verdict, and which predictions were not met.
+        exit: the exit code and what it means.
+        command: how to run it again.
+    """
+
+    tone: str
+    word: str
+    finding: str
+    proof: Sequence[str]
+    reasons: Sequence[str]
+    exit: str
+    command: str
+
+
+def banner(run: Run) -> Banner:
+    """The banner of a run."""
+    outcome = run.verdict.outcome
+    tone, word = _MARKS[outcome]
+    unmet = [f"Predicted and not observed: {prediction(p)}." for p in run.verdict.unmet]
+    return Banner(
+        tone,
+        word,
+        _finding(run),
+        [_writes(run), faults_proven(run.faults), *_gaps(run)],
+        [*run.verdict.reasons, *unmet],
+        f"{int(run.verdict.exit_code)} ({outcome.value}: {OUTCOMES[outcome]})",
+        command(run.manifest),
+    )
+
+
+def command(manifest: Manifest) -> str:
+    """The command line that runs the same again: as the runner wrote it down, else put together from the manifest."""
+    written = manifest.configuration.get("reproduce")
+    if isinstance(written, str):
+        return written
+    generation = ["--generation", manifest.generation] if manifest.generation else []
+    return shlex.join(["seawall", "run", manifest.scenario, *generation, "--seed", str(manifest.seed)])
+
+
+def prediction(predicted: Prediction) -> str:
+    """A prediction in words: ``lost-write in ledger, partition 0, offset 20``."""
+    named = [predicted.topic, _named("partition", predicted.partition), _named("offset", predicted.offset)]
+    place = ", ".join(word for word in named if word)
+    return f"{predicted.kind} in {place}" if place else predicted.kind
+
+
+def faults_proven(faults: Sequence[Fault]) -> str:
+    """How many faults were proven, and which were not."""
+    unproven = [f.name for f in faults if not f.proven]
+    if not faults:
+        return "No fault was injected."
+    if not unproven:
+        return f"{count(len(faults), 'fault')} injected, each proven by a probe to have taken effect."
+    proven = f"{len(faults) - len(unproven)} of {count(len(faults), 'fault')} proven to have taken effect"
+    return f"Only {proven}; NOT proven: {', '.join(unproven)}."
+
+
+def total(run: Run, kind: str) -> int:
+    """How many anomalies of a kind there are; the verdict may list fewer than it counted."""
+    return max(run.verdict.counts.get(kind, 0), sum(a.kind == kind for a in run.verdict.anomalies))
+
+
+def count(number: int, noun: str) -> str:
+    """A number and its noun: ``1 fault``, ``2,000 faults``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def _finding(run: Run) -> str:
+    match run.verdict.outcome:
+        case Outcome.PASS:
+            return _acquittal(run)
+        case Outcome.AS_PREDICTED:
+            return _charge(run) if run.verdict.anomalies else "but the verdict lists no anomaly"
+        case Outcome.VIOLATION:
+            return f"{_charge(run, [Verdict.VIOLATION])}, and nothing predicted it"
+        case Outcome.NOT_REPRODUCED:
+            return f"the predicted {_kinds(p.kind for p in run.verdict.unmet)} did not happen"
+        case Outcome.INCONCLUSIVE:
+            return "the evidence does not suffice to decide"
+        case Outcome.INVALID:
+            return "this run proves nothing"
+
+
+def _acquittal(run: Run) -> str:
+    seen = sorted({a.kind for a in run.verdict.anomalies})
+    if LOST_WRITE not in seen:
+        return "no acknowledged write was lost" + (f"; seen and excused: {_kinds(seen)}" if seen else "")
+    lost = _were_lost(total(run, LOST_WRITE))
+    return f"{lost}, and the configuration or the acks had given that away"
+
+
+def _charge(run: Run, verdicts: Sequence[Verdict] = tuple(Verdict)) -> str:
+    kinds = sorted({a.kind for a in run.verdict.anomalies if a.verdict in verdicts})
+    others = ", ".join(f"{total(run, kind):,} {kind}" for kind in kinds if kind != LOST_WRITE)
+    if LOST_WRITE not in kinds:
+        return f"no acknowledged write was lost, but there is {others}" if others else "an anomaly was counted"
+    return _were_lost(total(run, LOST_WRITE)) + (f" (also {others})" if others else "")
+
+
+def _were_lost(number: int) -> str:
+    return f"{count(number, 'acknowledged write')} {'was' if number == 1 else 'were'} lost"
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    return ", ".join(sorted(set(kinds))) or "anomaly"
+
+
+def _writes(run: Run) -> str:
+    acknowledged = run.verdict.counts.get("sends_ok", run.acknowledged())
+    below = run.verdict.counts.get("acked_below_high_watermark")
+    committed = "" if below is None else f", {below:,} of them seen below a leader's high watermark"
+    return f"{count(acknowledged, 'write')} acknowledged{committed}; {_lost(run, acknowledged)}."
+
+
+def _lost(run: Run, acknowledged: int) -> str:
+    lost = total(run, LOST_WRITE)
+    if lost:
+        return f"{'all' if lost == acknowledged else f'{lost:,}'} lost"
+    decided = run.verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID)
+    return "none lost" if decided else "no loss found, which proves nothing here"
+
+
+def _gaps(run: Run) -> Iterator[str]:
+    if run.manifest.state != "complete":
+        yield f"The run is {run.manifest.state}, not complete."
+    for sentence in run.unreadable:
+        yield f"Not looked at: {sentence}"
+    unhealed = [f.name for f in run.faults if f.injected_ns is not None and not f.heal_proven]
+    if unhealed:
+        yield f"Healing not proven: {', '.join(unhealed)}."
+
+
+def _named(noun: str, number: int | None) -> str:
+    return "" if number is None else f"{noun} {number}"

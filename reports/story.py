@@ -1,0 +1,289 @@
+"""The short story of a lost range, in order of time, each sentence with the row it was read from.
+
+Nothing is inferred that no row says; where the rows are silent, the story says that they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from reports import rows
+from reports.lanes.leadership import Term, believed, decided
+from reports.losses import Stretch
+from reports.run import PartitionRows, Run
+from reports.scale import NS
+
+_BEFORE_NS: Final = 5 * NS
+"""How long before the acknowledgement a fault may have been injected and still be told."""
+_SAME_KIND: Final = 12
+"""How many truncations, elections or faults one story tells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """One sentence of a story.
+
+    Attributes:
+        time_ns: None for what was found after the run.
+        tone: acknowledged, committed, fault, election, loss, after or unknown: how it is marked.
+        words: the sentence.
+        source: table and row it was read from; empty where it tells what no row says.
+    """
+
+    time_ns: int | None
+    tone: str
+    words: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    """A lost range with everything its story is told from."""
+
+    run: Run
+    known: PartitionRows
+    stretch: Stretch
+    offset: int
+    end_offset: int
+
+    @property
+    def acks(self) -> Sequence[rows.Send]:
+        """The acknowledgements that turned out to be void, by time."""
+        mine = self.stretch.values
+        return [s for s in self.known.sends if s.type == rows.ACKNOWLEDGED and s.value in mine]
+
+    @property
+    def where(self) -> str:
+        """The offsets in words."""
+        last = self.end_offset - 1
+        return f"offset {self.offset}" if last == self.offset else f"offsets {self.offset} to {last}"
+
+    @property
+    def cuts(self) -> Sequence[rows.Truncation]:
+        """The truncations that removed any of the range after its first acknowledgement, by time."""
+        since = self.acks[0].time_ns if self.acks else self.run.start_ns
+        lost = range(self.offset, self.end_offset)
+        return [t for t in self.known.truncations if t.time_ns >= since and any(map(t.removes, (lost[0], lost[-1])))]
+
+
+def told(loss: Loss) -> Sequence[Event]:
+    """The story: what was promised, who held it, what happened, what removed it, what is left."""
+    events = [
+        *_acknowledged(loss),
+        *_committed(loss),
+        *_delivered(loss),
+        *_faults(loss),
+        *_elections(loss),
+        *_truncated(loss),
+        *_replaced(loss),
+    ]
+    ordered = sorted(events, key=lambda e: e.time_ns or loss.run.start_ns)
+    return [*ordered, *_left(loss)]
+
+
+def closeup(loss: Loss) -> tuple[int, int]:
+    """When the story plays: from before the first acknowledgement to after the last truncation, elections included."""
+    acks, cuts = loss.acks, loss.cuts
+    start_ns = min([a.invoked_ns or a.time_ns for a in acks], default=loss.run.start_ns)
+    elections = [c.time_ns for c in _elections_after(loss, start_ns)]
+    end_ns = max([t.time_ns for t in cuts] + elections + [a.time_ns for a in acks], default=loss.run.end_ns)
+    margin = max((end_ns - start_ns) // 8, NS // 20)
+    return max(loss.run.start_ns, start_ns - margin), min(loss.run.end_ns, end_ns + margin)
+
+
+def _acknowledged(loss: Loss) -> Iterator[Event]:
+    acks = loss.acks
+    if not acks:
+        yield Event(None, "unknown", f"The history holds no acknowledgement of the values at {loss.where}.", "")
+        return
+    first, last = acks[0], acks[-1]
+    leader = _leader_words(loss, first.time_ns)
+    if len(acks) == 1:
+        promise = f"Acknowledged: process {first.process} was told that value {first.value} is at offset {first.offset}"
+    else:
+        lasted = (last.time_ns - first.time_ns) / NS
+        processes = _several("process", "processes", sorted({a.process for a in acks}))
+        promise = f"Acknowledged within {lasted:.3f} s: {len(acks)} values at {loss.where}, to {processes}"
+    source = f"history, index {first.index}" + (f" to {last.index}" if len(acks) > 1 else "")
+    yield Event(first.time_ns, "acknowledged", f"{promise} (acks={_acks(first)}), {leader}.", source)
+    yield _held(loss, last.time_ns)
+
+
+def _held(loss: Loss, time_ns: int) -> Event:
+    then = [s for states in loss.known.states.values() if (s := _at(states, time_ns)) is not None]
+    holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
+    if not then:
+        return Event(time_ns, "unknown", "No broker says which logs held it then.", "")
+    if not holders:
+        return Event(time_ns, "unknown", "No broker's log end covered the range at that moment.", "timeline")
+    marks = "; ".join(f"broker {s.node} hw {s.high_watermark}, log end {s.log_end_offset}" for s in then)
+    names = _brokers([s.node for s in holders])
+    return Event(time_ns, "committed", f"Held at that moment by {names}. What each knew: {marks}.", _rows_of(then))
+
+
+def _committed(loss: Loss) -> Iterator[Event]:
+    leading = [
+        s
+        for states in loss.known.states.values()
+        for s in states
+        if s.role == "leader" and (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)
+    ]
+    if not leading:
+        words = f"No leader of that epoch reported a high watermark above {loss.where}: "
+        yield Event(loss.acks[-1].time_ns if loss.acks else None, "unknown", words + "not shown to be committed.", "")
+        return
+    s = min(leading, key=lambda s: s.time_ns)
+    be = "was" if loss.end_offset - loss.offset == 1 else "were"
+    words = f"Committed: broker {s.node}, leading in epoch {s.leader_epoch}, raised its high watermark to"
+    yield Event(s.time_ns, "committed", f"{words} {s.high_watermark}: {loss.where} {be} below it.", _rows_of([s]))
+
+
+def _of_its_epoch(loss: Loss, state: rows.State) -> bool:
+    epochs = {a.leader_epoch for a in loss.stretch.anomalies} - {None}
+    return not epochs or state.leader_epoch in epochs
+
+
+def _delivered(loss: Loss) -> Iterator[Event]:
+    polls = [p for p in _polls(loss) if p.value in loss.stretch.values and not p.final]
+    if polls:
+        first = polls[0]
+        words = f"Delivered: a consumer (process {first.process}) got value {first.value} at offset {first.offset}"
+        more = "." if len(polls) == 1 else f", the first of {len(polls)} such reads."
+        yield Event(first.time_ns, "committed", words + more, f"history, index {first.index}")
+
+
+def _faults(loss: Loss) -> Iterator[Event]:
+    first_ns = (loss.acks[0].time_ns if loss.acks else loss.run.start_ns) - _BEFORE_NS
+    last_ns = max([t.time_ns for t in loss.cuts] + [a.time_ns for a in loss.acks], default=loss.run.end_ns)
+    told_of = [f for f in loss.run.faults if f.injected_ns is not None and first_ns <= f.injected_ns <= last_ns]
+    for f in told_of[-_SAME_KIND:]:
+        proof = f"proven: {f.proof}" if f.proven else "NOT PROVEN to have taken effect"
+        words = f"Fault {f.name}: {f.kind} on {', '.join(f.nodes)} injected ({proof})."
+        yield Event(f.injected_ns, "fault", words, f"faults, {f.name}")
+
+
+def _elections_after(loss: Loss, since_ns: int) -> Sequence[rows.Change]:
+    until_ns = max((t.time_ns for t in loss.cuts), default=loss.run.end_ns)
+    found = [c for c in loss.known.changes if c.kind == "election" and since_ns <= c.time_ns <= until_ns]
+    return found[:_SAME_KIND]
+
+
+def _elections(loss: Loss) -> Iterator[Event]:
+    for c in _elections_after(loss, loss.acks[0].time_ns if loss.acks else loss.run.start_ns):
+        kind = {True: "Clean election", False: "UNCLEAN election", None: "Election"}[c.clean]
+        who = "no leader" if c.leader < 0 else f"broker {c.leader} leads"
+        isr = ",".join(map(str, c.isr))
+        why = f" ({c.cause})" if c.cause else ""
+        words = f"{kind}: {who} in epoch {c.leader_epoch}, ISR {{{isr}}}{why}."
+        yield Event(c.time_ns, "election", words, f"timeline, controller, sequence {c.sequence}")
+
+
+def _truncated(loss: Loss) -> Iterator[Event]:
+    cuts = loss.cuts
+    if not cuts:
+        words = f"No truncation that removed {loss.where} was recorded: what removed it is not known."
+        yield Event(loss.run.end_ns, "unknown", words, "")
+    for t in cuts[:_SAME_KIND]:
+        words = f"Gone from broker {t.node}: it truncated its log from {t.from_offset} to {t.to_offset} ({t.reason}), "
+        words += f"{_removed(loss, t)} with it."
+        yield Event(t.time_ns, "loss", words, f"timeline, node {t.node}, sequence {t.sequence}")
+    if len(cuts) > _SAME_KIND:
+        words = f"and {len(cuts) - _SAME_KIND} more truncations of the range."
+        yield Event(cuts[_SAME_KIND].time_ns, "loss", words, "timeline")
+
+
+def _removed(loss: Loss, cut: rows.Truncation) -> str:
+    low, high = max(loss.offset, cut.to_offset), min(loss.end_offset, cut.from_offset) - 1
+    return f"offset {low}" if low == high else f"offsets {low} to {high}"
+
+
+def _replaced(loss: Loss) -> Iterator[Event]:
+    taken = [
+        s
+        for s in loss.known.sends
+        if s.type == rows.ACKNOWLEDGED
+        and s.offset is not None
+        and loss.offset <= s.offset < loss.end_offset
+        and s.value not in loss.stretch.values
+    ]
+    if taken:
+        first = taken[0]
+        words = f"Its place is taken: value {first.value} was acknowledged at offset {first.offset}"
+        more = "" if len(taken) == 1 else f", the first of {len(taken)} in the range"
+        leader = _leader_words(loss, first.time_ns)
+        yield Event(first.time_ns, "loss", f"{words}{more}, {leader}.", f"history, index {first.index}")
+
+
+def _left(loss: Loss) -> Iterator[Event]:
+    mine = loss.stretch.values
+    final = [p for p in _polls(loss) if p.final]
+    if loss.run.final_read_ns() is None:
+        yield Event(None, "unknown", "There was no final read.", "")
+    elif not final:
+        yield Event(None, "after", f"The final read returned nothing at {loss.where}.", "history")
+    else:
+        found = {p.value for p in final} & mine
+        other = f"value {final[0].value} at offset {final[0].offset}"
+        words = (
+            f"returned {len(found)} of the {len(mine)} values there"
+            if found
+            else f"did not return it; it returned {other}"
+        )
+        yield Event(None, "after", f"The final read {words}.", f"history, index {final[0].index}")
+    yield _disks(loss)
+
+
+def _disks(loss: Loss) -> Event:
+    if not len(loss.run.replica_logs):
+        return Event(None, "unknown", "The brokers' disks were not collected.", "")
+    mine = loss.stretch.values
+    entries = loss.run.log(loss.known.partition, loss.offset, loss.end_offset)
+    kept = Counter(node for node, value in {(e.node, e.value) for e in entries} if value in mine)
+    if not kept:
+        return Event(None, "after", "On disk after the run, no broker had it any more.", "replica_logs")
+    if len(mine) == 1:
+        only = "only " if len(kept) == 1 else ""
+        words = f"On disk after the run, {only}{_brokers(sorted(kept))} still had it (see the logs below)."
+        return Event(None, "after", words, "replica_logs")
+    each = ", ".join(f"broker {node} has {number}" for node, number in sorted(kept.items()))
+    words = f"On disk after the run, of the {len(mine)} values {each} (see the logs below)."
+    return Event(None, "after", words, "replica_logs")
+
+
+def _polls(loss: Loss) -> Sequence[rows.Poll]:
+    return loss.run.polls(loss.known.partition, loss.offset, loss.end_offset)
+
+
+def _leader_words(loss: Loss, time_ns: int) -> str:
+    terms: Sequence[Term] = decided(loss.known.changes, loss.run.end_ns)
+    if not terms:
+        terms = sorted(t for states in loss.known.states.values() for t in believed(states, loss.run.end_ns) if t.leads)
+    term = next((t for t in reversed(terms) if t.start_ns <= time_ns), None)
+    if term is None or term.leader < 0:
+        return "with no leader known"
+    return f"with broker {term.leader} leading in epoch {term.epoch}"
+
+
+def _at(states: Sequence[rows.State], time_ns: int) -> rows.State | None:
+    place = bisect_right(states, time_ns, key=lambda s: s.time_ns)
+    return states[place - 1] if place else None
+
+
+def _acks(send: rows.Send) -> str:
+    return "all" if send.acks == -1 else str(send.acks)
+
+
+def _brokers(nodes: Sequence[int]) -> str:
+    return _several("broker", "brokers", nodes)
+
+
+def _several(one: str, many: str, numbers: Sequence[int]) -> str:
+    return f"{one if len(numbers) == 1 else many} {', '.join(map(str, numbers))}"
+
+
+def _rows_of(states: Sequence[rows.State]) -> str:
+    return "timeline, " + "; ".join(f"node {s.node}, sequence {s.sequence}" for s in states)

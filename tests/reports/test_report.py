@@ -1,0 +1,272 @@
+"""The whole page: what it says of each outcome, that it needs nothing else, and that it stays whole and small."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+
+import reports
+from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict
+from harness.errors import InvalidRun
+from harness.history.run_directory import Manifest
+from reports.page import SIZE_CAP
+
+HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07"
+
+
+def page(directory: Path) -> str:
+    """The report of a run directory."""
+    return reports.write(directory).read_text()
+
+
+def words(html: str) -> str:
+    """What a person reads, white space joined; hover titles included."""
+    return " ".join("".join(tree(html).itertext()).split())
+
+
+def tree(html: str) -> ET.Element:
+    """The page as XML: it is written so that both kinds of parsers read the same."""
+    return ET.fromstring(html.removeprefix("<!DOCTYPE html>"))
+
+
+@pytest.fixture(scope="module")
+def loss(double_failover_run: Path) -> str:
+    return page(double_failover_run)
+
+
+@pytest.fixture(scope="module")
+def random_page(random_run_directory: Path) -> str:
+    return page(random_run_directory)
+
+
+def lost_write(offset: int, verdict: Verdict = Verdict.VIOLATION, **told: Any) -> Anomaly:
+    usual = {"topic": "ledger", "partition": 0, "value": 1000 + offset, "leader_epoch": 0, "why": "it is gone."}
+    return Anomaly("lost-write", verdict, **{**usual, **told}, offset=offset)
+
+
+def test_the_report_lies_in_the_run_directory_and_leaves_no_partial_file(double_failover_run: Path) -> None:
+    assert reports.write(double_failover_run) == double_failover_run / "report.html"
+    assert not list(double_failover_run.glob(".*"))
+
+
+def test_a_predicted_loss_is_called_guilty_and_says_how_many_writes_it_cost(loss: str) -> None:
+    said = words(loss)
+    assert "GUILTY, as predicted: 1 acknowledged write was lost (also 1 replica-divergence)." in said
+    assert "31 writes acknowledged, 31 of them seen below a leader's high watermark; 1 lost." in said
+    assert "3 faults injected, each proven by a probe to have taken effect." in said
+    assert "0 (as-predicted: exactly the predicted anomalies were observed)" in said
+    assert "seawall run kip-101-double-failover --generation 0.10 --seed 7" in said
+
+
+def test_a_passed_run_is_called_not_guilty(random_page: str) -> None:
+    said = words(random_page)
+    assert "NOT GUILTY: no acknowledged write was lost." in said
+    assert "6,000 writes acknowledged, 6,000 of them seen below a leader's high watermark; none lost." in said
+    assert "The checker found none." in said
+
+
+@pytest.mark.parametrize(
+    ("verdict", "sentence"),
+    [
+        (RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)]), "GUILTY: 1 acknowledged write was lost"),
+        (
+            RunVerdict("", Outcome.VIOLATION, "python", [replace(lost_write(1), kind="duplicate")]),
+            "GUILTY: no acknowledged write was lost, but there is 1 duplicate, and nothing predicted it.",
+        ),
+        (
+            RunVerdict("", Outcome.NOT_REPRODUCED, "python", unmet=[Prediction("lost-write", "ledger", 0, 20)]),
+            "the predicted lost-write did not happen. Predicted and not observed: lost-write in ledger, partition 0,",
+        ),
+        (
+            RunVerdict("", Outcome.INCONCLUSIVE, "python", reasons=["The final read ended early."]),
+            "NO VERDICT: the evidence does not suffice to decide. The final read ended early.",
+        ),
+        (
+            RunVerdict("", Outcome.INVALID, "python", reasons=["Fault cut was not proven."]),
+            "NO VERDICT: this run proves nothing. Fault cut was not proven.",
+        ),
+        (
+            RunVerdict("", Outcome.PASS, "python", [lost_write(1, Verdict.WEAK)]),
+            "NOT GUILTY: 1 acknowledged write was lost, and the configuration or the acks had given that away.",
+        ),
+    ],
+    ids=lambda value: value.outcome.value if isinstance(value, RunVerdict) else "",
+)
+def test_every_outcome_has_its_sentence(
+    verdict: RunVerdict, sentence: str, tmp_path: Path, double_failover_recording: Any
+) -> None:
+    assert sentence in words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+
+
+def test_an_undecided_run_without_a_found_loss_does_not_claim_that_nothing_was_lost(
+    tmp_path: Path, double_failover_recording: Any
+) -> None:
+    verdict = RunVerdict("", Outcome.INVALID, "python", reasons=["Fault cut was not proven."])
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "31 writes acknowledged; no loss found, which proves nothing here." in said
+    assert "none lost" not in said
+
+
+def test_the_story_of_a_loss_tells_promise_holders_faults_and_truncation_in_order(loss: str) -> None:
+    said = words(loss)
+    parts = [
+        "Committed: broker 0, leading in epoch 0, raised its high watermark to 21: offset 20 was below it.",
+        "Acknowledged: process 0 was told that value 1020 is at offset 20 (acks=all), with broker 0 leading in",
+        "Held at that moment by brokers 0, 1, 2. What each knew: broker 0 hw 21, log end 21; broker 1 hw 20,",
+        "Delivered: a consumer (process 50) got value 1020 at offset 20.",
+        "Fault crash: kill on 0 injected (proven: process 4242 is gone; connection refused).",
+        "Clean election: broker 1 leads in epoch 1, ISR {1,2} (session of broker 0 expired).",
+        "Gone from broker 2: it truncated its log from 21 to 20 (follower truncates to its high watermark), offset 20",
+        "Clean election: broker 2 leads in epoch 2",
+        "Its place is taken: value 1040 was acknowledged at offset 20, with broker 2 leading in epoch 2.",
+        "The final read did not return it; it returned value 1040 at offset 20.",
+        "On disk after the run, only broker 0 still had it",
+    ]
+    places = [said.find(part) for part in parts]
+    assert -1 not in places, parts[places.index(-1)]
+    assert places == sorted(places)
+
+
+def test_the_record_that_one_replica_kept_is_marked_among_the_replica_logs(loss: str) -> None:
+    odd = [cell for cell in tree(loss).iter("td") if "odd" in cell.get("class", "")]
+    assert ["".join(cell.itertext()) for cell in odd] == ["≠ 1020@e0"]
+
+
+def test_the_evidence_of_an_anomaly_names_the_rows(loss: str) -> None:
+    assert "broker 2 truncated 21 to 20 (timeline: node 2, sequence 46)" in words(loss)
+
+
+def test_an_unproven_fault_is_marked_in_the_banner_the_strip_and_the_table(
+    tmp_path: Path, double_failover_recording: Any
+) -> None:
+    recording = double_failover_recording
+    recording.fault("dud", "clock", ["1"], (5.0, 5.1, None, 6.0, None), "", offset_ms=60_000)
+    html = page(recording.write(tmp_path / "run", RunVerdict("", Outcome.INVALID, "python", reasons=["dud."])))
+    assert "Only 3 of 4 faults proven to have taken effect; NOT proven: dud." in words(html)
+    assert "⚠ dud clock 1 UNPROVEN" in words(html)
+    assert "fault-unproven" in html
+    assert "⚠ NOT PROVEN" in words(html)
+    assert "Healing not proven: dud." in words(html)
+
+
+def test_hostile_strings_stay_text(tmp_path: Path, new_recording: Callable[[Manifest], Any]) -> None:
+    recording = new_recording(Manifest(HOSTILE, HOSTILE, 1, HOSTILE, versions={HOSTILE: HOSTILE}, generation=HOSTILE))
+    recording.send(1.0, 1, 0, topic=HOSTILE, error=HOSTILE)
+    recording.send(2.0, 2, None, "info", topic=HOSTILE, error=HOSTILE)
+    recording.fault(HOSTILE, HOSTILE, [HOSTILE], (1.0, 1.1, 1.2, 1.3, 1.4), HOSTILE, **{HOSTILE: HOSTILE})
+    evidence = (Evidence(HOSTILE, {HOSTILE: HOSTILE}, HOSTILE),)
+    anomaly = Anomaly(HOSTILE, Verdict.VIOLATION, HOSTILE, 0, 0, 1, None, HOSTILE, evidence)
+    gone = lost_write(0, topic=HOSTILE, value=1)
+    prediction = (Prediction(HOSTILE, HOSTILE),)
+    verdict = RunVerdict("", Outcome.VIOLATION, HOSTILE, [anomaly, gone], [HOSTILE], prediction, prediction)
+    html = page(recording.write(tmp_path / "run", verdict))
+    assert "<script" not in html
+    assert "alert('x')" in words(html)
+    assert "\x07" not in html
+
+
+@pytest.mark.parametrize("name", ["loss", "random_page"])
+def test_the_page_is_well_formed_and_refers_to_nothing_outside_itself(
+    name: str, request: pytest.FixtureRequest
+) -> None:
+    html = request.getfixturevalue(name)
+    ids = {element.get("id") for element in tree(html).iter()}
+    for element in tree(html).iter():
+        assert element.tag.rpartition("}")[2] not in {"script", "link", "img", "iframe", "image", "use", "object"}
+        for attribute, value in element.items():
+            if attribute.rpartition("}")[2] in {"href", "src", "srcset", "action", "data"}:
+                assert value.startswith("#"), value
+                assert value[1:] in ids
+    assert set(re.findall(r"url\((.*?)\)", html)) <= {"#hatch-dead", "#hatch-paused"}
+    assert "@import" not in html
+    assert set(re.findall(r"https?://[^\"' ]+", html)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_every_strip_says_in_words_what_it_shows(loss: str) -> None:
+    strips = [s for s in tree(loss).iter("{http://www.w3.org/2000/svg}svg") if s.get("class") == "strip"]
+    assert len(strips) == 2, "a close-up and the whole run"
+    for strip in strips:
+        assert strip.get("role") == "img"
+        assert "39 sends, 1 of them in anomalies, 3 elections, 2 truncations" in (strip.get("aria-label") or "")
+
+
+def test_partitions_without_a_strip_are_counted(random_page: str) -> None:
+    assert "8 partitions left out" in words(random_page)
+
+
+def test_the_page_of_many_partitions_stays_under_the_cap(random_page: str) -> None:
+    assert len(random_page.encode()) <= SIZE_CAP
+
+
+def test_a_page_that_would_be_too_large_is_drawn_more_coarsely_and_says_so(
+    random_run_directory: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("reports.page.SIZE_CAP", 400_000)
+    html = page(random_run_directory)
+    assert len(html.encode()) <= 400_000
+    assert "drawn more coarsely" in words(html)
+
+
+def test_many_anomalies_become_ranges_and_the_rest_is_counted(tmp_path: Path, double_failover_recording: Any) -> None:
+    run = [lost_write(offset) for offset in range(5000)]
+    holes = [lost_write(offset) for offset in range(10_000, 20_000, 2)]
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", [*run, *holes])
+    html = page(double_failover_recording.write(tmp_path / "run", verdict))
+    said = words(html)
+    assert "0 to 4999" in said
+    assert "5000 anomalies, the first: it is gone." in said
+    assert "and 4,961 more of this kind" in said
+    assert "and 4993 more ranges that are gone." in said
+    assert len(html.encode()) <= SIZE_CAP
+
+
+def test_anomalies_that_the_checker_counted_but_did_not_list_are_told_of(
+    tmp_path: Path, double_failover_recording: Any
+) -> None:
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)], counts={"lost-write": 900})
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "GUILTY: 900 acknowledged writes were lost" in said
+    assert "The checker counted 900 and kept 1 of them in the verdict." in said
+
+
+def test_missing_tables_are_told_of_and_not_an_error(tmp_path: Path, double_failover_recording: Any) -> None:
+    verdict = RunVerdict("", Outcome.INVALID, "python", [lost_write(5)], ["the history is incomplete."])
+    directory = double_failover_recording.write(tmp_path / "run", verdict)
+    (directory / "faults.parquet").unlink()
+    (directory / "replica_logs" / "part-00000.parquet").unlink()
+    (directory / "timeline" / "part-00000.parquet").write_bytes(b"PAR1 torn")
+    said = words(page(directory))
+    assert said.count("Not looked at:") == 3
+    assert "The brokers' disks were not collected." in said
+    assert "No truncation that removed offset 5 was recorded: what removed it is not known." in said
+
+
+def test_a_run_in_which_nothing_happened_has_a_report(tmp_path: Path, new_recording: Callable[[Manifest], Any]) -> None:
+    recording = new_recording(Manifest("empty", "empty", 1, "2026-01-01T00:00:00+00:00", state="abandoned"))
+    said = words(page(recording.write(tmp_path / "run", RunVerdict("", Outcome.INVALID, "python"))))
+    assert "No fault was injected." in said
+    assert "The run is abandoned, not complete." in said
+    assert "No table names a partition." in said
+
+
+def test_an_anomaly_without_a_place_is_listed(tmp_path: Path, double_failover_recording: Any) -> None:
+    stray = Anomaly("two-leaders", Verdict.VIOLATION, None, None, None, None, None, "two brokers led.")
+    html = page(double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.VIOLATION, "python", [stray])))
+    assert "two brokers led." in words(html)
+
+
+def test_a_run_that_was_not_checked_is_refused_with_a_sentence(tmp_path: Path, double_failover_recording: Any) -> None:
+    directory = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.PASS, "python"))
+    (directory / "verdict.json").unlink()
+    with pytest.raises(InvalidRun, match=r"verdict\.json is missing: the run has not been checked"):
+        reports.write(directory)
+
+
+def test_the_same_run_directory_gives_the_same_report(random_run_directory: Path, random_page: str) -> None:
+    assert page(random_run_directory) == random_page
