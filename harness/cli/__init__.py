@@ -1,0 +1,95 @@
+"""The command line: the composition root, which alone knows every part. One file per command.
+
+``main`` is where every error ends: one sentence and a remedy on standard error, the documented exit code, and
+a last line that says how to reproduce it. An exception that nobody expected is a bug: it keeps its
+traceback. Heavy libraries (pyspark, confluent-kafka, pyarrow) are imported inside the commands that need them, so
+that ``seawall --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import logging
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
+
+import typer
+
+from harness.cli.application import app
+from harness.cli.origin import require_one_origin
+from harness.cli.reproduction import Reproduction
+from harness.cli.terminal import tell
+from harness.errors import ExitCode, SeawallError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line ``arguments`` (default: this process's) and return its exit code."""
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    reproduction = Reproduction(words)
+    logging.basicConfig(handlers=[logging.NullHandler()])  # py4j logs a traceback for every Ctrl-C
+    listened = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]  # see nohup
+    before = {number: signal.signal(number, _interrupt) for number in listened}
+    try:
+        code = _survive(words, reproduction)
+    finally:
+        for number, handler in before.items():
+            # Everything is healed and decided: a signal that comes while Python closes must not change the exit code.
+            signal.signal(number, signal.SIG_IGN if arguments is None else handler)
+    if arguments is None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if code:
+        tell(f"reproduce: {reproduction}")
+    return code
+
+
+def _survive(words: Sequence[str], reproduction: Reproduction) -> int:
+    try:
+        return _run(words, reproduction)
+    except Exception:  # noqa: BLE001 (Python's own answer is exit code 1, which would be a verdict)
+        tell(traceback.format_exc().rstrip())
+        return _complain("this is a bug in seawall.", "Please report it with the traceback.", ExitCode.INTERNAL)
+
+
+def _run(words: Sequence[str], reproduction: Reproduction) -> int:
+    try:
+        require_one_origin()
+        returned = typer.main.get_command(app).main(words, "seawall", standalone_mode=False, obj=reproduction)
+    except SeawallError as error:
+        return _complain(error.sentence, error.remedy, error.exit_code)
+    except typer.TyperException as error:
+        sentence = error.format_message().rstrip(".") + "."
+        return _complain(sentence, _see_help(error), ExitCode.USAGE)
+    except OSError as error:
+        return _complain(_what_failed(error), "", ExitCode.ENVIRONMENT)
+    except SystemExit:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
+        return _complain("nobody reads the output any more.", "", ExitCode.ENVIRONMENT)
+    if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
+        return _complain("interrupted.", "", ExitCode.INTERRUPTED)
+    return int(returned or ExitCode.PASS)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    """SIGTERM and SIGHUP end like Ctrl-C: with everything healed and stopped."""
+    raise KeyboardInterrupt
+
+
+def _what_failed(error: OSError) -> str:
+    """One sentence; pyarrow's errors name no file and put all they know into their text."""
+    reason = (error.strerror or str(error)).partition("\n")[0].rstrip(".") or type(error).__name__
+    file = error.filename2 or error.filename
+    return f"{file}: {reason}." if file is not None else f"the system refused: {reason}."
+
+
+def _see_help(error: typer.TyperException) -> str:
+    context = getattr(error, "ctx", None)
+    return f"See `{context.command_path if context else 'seawall'} --help`."
+
+
+def _complain(sentence: str, remedy: str, code: ExitCode) -> int:
+    with suppress(OSError):  # nobody reads it any more
+        sys.stdout.flush()
+    tell(f"seawall: {sentence} {remedy}".rstrip())
+    return int(code)

@@ -1,0 +1,40 @@
+"""The command line as a whole: which commands there are, and ``--version``."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Annotated
+
+import typer
+
+from harness.cli import check, cluster, demo, doctor, heal, report, run, scenario
+
+app = typer.Typer(
+    name="seawall",
+    help="Break a Kafka-like log on purpose, and prove what it lost.",
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Exit codes: 0 pass, 1 violation, 2 inconclusive, 3 invalid run, 4 environment, 64 usage, "
+    "70 bug in seawall, 130 interrupted.",
+)
+
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("check")(check.check)
+app.command("report")(report.report)
+app.command("doctor")(doctor.doctor)
+app.command("heal")(heal.heal)
+app.add_typer(cluster.app, name="cluster")
+app.add_typer(scenario.app, name="scenario")
+
+
+@app.callback(invoke_without_command=True)
+def _seawall(
+    context: typer.Context,
+    show_version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+) -> None:
+    if show_version:
+        typer.echo(f"seawall {version('seawall')}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())

@@ -1,0 +1,31 @@
+"""``seawall check``: recorded runs, judged again; several runs are one Spark job."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from harness.checker import to_json
+from harness.cli.verdicts import Engine, exit_code, judge, show
+
+
+def check(
+    run_directories: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Run directories.")],
+    engine: Annotated[
+        Engine, typer.Option(help="Who decides: Spark, or the plain reference, which needs no Java.")
+    ] = Engine.SPARK,
+    master: Annotated[
+        str | None, typer.Option(metavar="URL", help="A Spark master; default: all cores of this machine.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as a JSON array.")] = False,
+) -> int:
+    """Check recorded runs, together; writes verdict.json and report.html into each."""
+    judged = judge(run_directories, engine, master)
+    if as_json:
+        typer.echo(json.dumps([to_json(one.verdict) for one in judged], indent=1))
+    else:
+        show(judged)
+    return exit_code(judged)

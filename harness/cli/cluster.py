@@ -1,0 +1,159 @@
+"""``seawall cluster up``: the built-in cluster by itself, for any Kafka client to talk to."""
+
+from __future__ import annotations
+
+import fcntl
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.terminal import tell
+from harness.errors import EnvironmentFault, UsageError
+from harness.model import TopicPartition
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, generation
+from harness.target import TopicSpec
+
+if TYPE_CHECKING:
+    from harness.targets.builtin import BuiltinTarget
+
+app = typer.Typer(help="The built-in cluster by itself.")
+
+_WATCH_INTERVAL_S = 0.5
+
+
+@app.callback()
+def _cluster() -> None:
+    """The built-in cluster by itself."""
+
+
+@app.command()
+def up(
+    brokers: Annotated[int, typer.Option(min=1, max=9, help="How many brokers.")] = 3,
+    generation_name: Annotated[
+        str, typer.Option("--generation", metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
+    ] = CURRENT_GENERATION,
+    topic: Annotated[
+        list[str], typer.Option(metavar="NAME:PARTITIONS:RF", help="Create a topic; may be given several times.")
+    ] = [],  # noqa: B006 (typer copies it)
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Keep the data here, and go on with what is there.")
+    ] = None,
+) -> None:
+    """Serve a cluster until Ctrl-C, which is its normal end (exit code 0).
+
+    The first line on standard output is bootstrap=127.x.y.z:port,... for any Kafka client.
+    """
+    from harness.broker.settings import Settings
+    from harness.runner.interruption import Interruption
+    from harness.runner.journal import Journal
+    from harness.targets.builtin import BuiltinTarget
+
+    topics = [topic_spec(text, brokers) for text in topic]
+    knobs = generation(generation_name)
+    settings = Settings(min_insync_replicas=min(2, brokers), default_replication_factor=min(3, brokers))
+    with (
+        Interruption(tell) as interruption,
+        _directory(data) as directory,
+        Journal(directory, is_temporary=data is None) as journal,
+    ):
+        _require_room(directory, brokers)
+        target = BuiltinTarget(directory, brokers, knobs, settings, journal.node_started)
+        try:
+            target.start()
+            for spec in topics:
+                _ensure(target, spec)
+            _serve(target)
+        finally:
+            interruption.shield()
+            target.stop()
+            journal.all_is_undone()
+
+
+def topic_spec(text: str, brokers: int) -> TopicSpec:
+    """The topic that ``NAME:PARTITIONS:RF`` means.
+
+    Raises:
+        UsageError: it is not written like that, or the cluster has too few brokers.
+    """
+    name, _, numbers = text.partition(":")
+    partitions, _, factor = numbers.partition(":")
+    if not name or not (partitions.isdecimal() and factor.isdecimal()) or 0 in (int(partitions), int(factor)):
+        raise UsageError(f"--topic {text!r} is not NAME:PARTITIONS:RF.", "Write, for example, --topic ledger:6:3.")
+    if int(factor) > brokers:
+        raise UsageError(f"--topic {text!r}: replication factor {factor} needs more than {brokers} brokers.")
+    return TopicSpec(name, int(partitions), int(factor))
+
+
+@contextmanager
+def _directory(data: Path | None) -> Iterator[Path]:
+    """``data``, locked against another cluster, or a temporary directory."""
+    if data is None:
+        with tempfile.TemporaryDirectory(prefix="seawall-cluster-") as temporary:
+            yield Path(temporary)
+        return
+    try:
+        data.mkdir(parents=True, exist_ok=True)
+        lock = (data / "lock").open("w")
+    except OSError as error:
+        raise EnvironmentFault(f"--data {data} cannot be written: {error.strerror}.", "Choose another.") from None
+    with lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise EnvironmentFault(f"--data {data} is in use by another cluster.", "Stop that one first.") from None
+        yield data
+
+
+def _require_room(directory: Path, brokers: int) -> None:
+    """Check that every broker that has data in ``directory`` would be started.
+
+    Raises:
+        UsageError: one would not, and its replicas would be missing.
+    """
+    written = len(list(directory.glob("broker-*")))
+    if written > brokers:
+        raise UsageError(
+            f"--data {directory} was written by {written} brokers, which is more than --brokers {brokers}.",
+            f"Use --brokers {written}, or choose another --data.",
+        )
+
+
+def _ensure(target: BuiltinTarget, topic: TopicSpec) -> None:
+    """Create ``topic`` unless kept data has it already."""
+    existing = {name: view for name, view in target.view().partitions.items() if name.topic == topic.name}
+    if not existing:
+        target.create_topic(topic)
+        return
+    factor = len(existing[TopicPartition(topic.name, 0)].replicas)
+    if (len(existing), factor) != (topic.partitions, topic.replication_factor):
+        raise UsageError(
+            f"topic {topic.name!r} exists already, as {topic.name}:{len(existing)}:{factor}.",
+            "Leave --topic out, or choose another --data.",
+        )
+
+
+def _serve(target: BuiltinTarget) -> None:
+    """Say where the cluster is and wait for Ctrl-C; say so when a node ends before that.
+
+    Raises:
+        EnvironmentFault: every node is gone.
+    """
+    running = target.pids()
+    try:
+        typer.echo(f"bootstrap={target.bootstrap()}")
+        sys.stdout.flush()
+        while running:
+            time.sleep(_WATCH_INTERVAL_S)
+            now = target.pids()
+            for name in sorted(running.keys() - now.keys()):
+                tell(f"node {name} (process {running[name]}) has ended")
+            running = now
+    except KeyboardInterrupt:
+        return
+    raise EnvironmentFault("every node of the cluster has ended.", "Start it again.")

@@ -1,0 +1,195 @@
+"""What this machine can do: one probe per thing that some part of seawall needs or could use.
+
+A probe tries the thing instead of guessing from names: it binds the address, runs the program, asks the
+engine. None changes anything that outlives it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+_PROBE_TIMEOUT_S = 20
+_ENOUGH_MEMORY_BYTES = 2 * 1024**3
+_ENOUGH_DISK_BYTES = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What a probe found.
+
+    Attributes:
+        present: whether it is there and works.
+        required: whether the built-in cluster or the Spark check cannot work without it.
+        seen: version, path or what failed.
+        needed_for: what uses it.
+        remedy: how to get it; only shown where it is missing.
+    """
+
+    subject: str
+    present: bool
+    required: bool
+    seen: str
+    needed_for: str
+    remedy: str
+
+
+def findings(directory: Path) -> Iterator[Finding]:
+    """Probe everything, the required things first; ``directory`` is where runs would be written."""
+    yield python()
+    yield java()
+    yield loopback()
+    yield resources(directory)
+    yield leftovers()
+    yield kcat()
+    yield browser()
+    yield from _not_used_yet()
+
+
+def python() -> Finding:
+    """This interpreter."""
+    seen = f"{sys.version.split()[0]} ({sys.executable})"
+    return Finding("Python", sys.version_info >= (3, 11), True, seen, "everything", "Install Python 3.11 or newer.")
+
+
+def java() -> Finding:
+    """The Java that PySpark would start: ``$JAVA_HOME/bin/java``, or else the one on PATH."""
+    from spark_analysis.session import OLDEST_JAVA
+
+    home = os.environ.get("JAVA_HOME")
+    command = str(Path(home, "bin", "java")) if home else "java"
+    line = _first_line((command, "-version"))
+    return Finding(
+        "Java",
+        _feature_version(line or "") >= OLDEST_JAVA,
+        True,
+        f"{line} ({shutil.which(command)})" if line else f"{command} not found",
+        "the Spark check; the reference engine works without",
+        f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME.",
+    )
+
+
+def _feature_version(line: str) -> int:
+    """17 of ``openjdk version "17.0.15"`` and 8 of ``java version "1.8.0_292"``; 0 when it says neither."""
+    said = re.search(r'"(?:1\.)?(\d+)', line)
+    return int(said[1]) if said else 0
+
+
+def loopback() -> Finding:
+    """Whether 127.0.0.0/8 is this machine's, not just 127.0.0.1 (macOS)."""
+    try:
+        with socket.socket() as listener:
+            listener.bind(("127.77.88.99", 0))
+        seen = "127.77.88.99 can be bound"
+    except OSError as problem:
+        seen = f"127.77.88.99: {problem.strerror}"
+    return Finding(
+        "loopback 127.0.0.0/8",
+        "can be bound" in seen,
+        True,
+        seen,
+        "the built-in cluster: each broker has an address of its own",
+        "Run seawall on Linux, where the whole network is loopback.",
+    )
+
+
+def resources(directory: Path) -> Finding:
+    """Memory, disk and processors."""
+    existing = next(path for path in (directory.absolute(), *directory.absolute().parents) if path.exists())
+    memory, disk = psutil.virtual_memory().available, shutil.disk_usage(existing).free
+    return Finding(
+        "memory, disk, cores",
+        memory >= _ENOUGH_MEMORY_BYTES and disk >= _ENOUGH_DISK_BYTES,
+        False,
+        f"{memory / 1024**3:.1f} GiB free, {disk / 1024**3:.1f} GiB free at {existing}, {os.cpu_count()} cores",
+        "a run with its Spark check takes about 2 GiB of memory and some MiB of disk",
+        "Free some, or check with --engine reference.",
+    )
+
+
+def leftovers() -> Finding:
+    """What harnesses that were killed left behind; the next run or ``seawall heal`` cleans it up."""
+    from harness.runner.journal import journal_directory
+
+    left = [path for path in journal_directory().glob("*.json") if not psutil.pid_exists(_owner(path))]
+    seen = f"{len(left)} abandoned: {', '.join(path.stem for path in left)}" if left else "none"
+    return Finding("leftovers of killed runs", not left, False, seen, "a clean machine", "Run `seawall heal`.")
+
+
+def _owner(journal: Path) -> int:
+    """The process that wrote a journal: its file name begins with the id."""
+    number = journal.name.partition("-")[0]
+    return int(number) if number.isdecimal() else 0
+
+
+def kcat() -> Finding:
+    """The command-line Kafka client."""
+    return _program(
+        "kcat", ("-V",), "looking into a cluster by hand; any Kafka client does", "Debian: apt install kcat."
+    )
+
+
+def browser() -> Finding:
+    """A browser: reports are single HTML files."""
+    found = next(filter(None, map(shutil.which, ("chromium", "google-chrome", "firefox"))), None)
+    return Finding(
+        "browser", found is not None, False, found or "not found", "opening a report here", "Copy the report elsewhere."
+    )
+
+
+def _not_used_yet() -> Iterator[Finding]:
+    yield _program("docker", ("--version",), _LATER, "Install Docker.", "Docker client")
+    yield _program("docker", ("info", "--format", "{{.ServerVersion}}"), _LATER, "Start dockerd.", "Docker engine")
+    yield compose()
+    yield _program("toxiproxy-server", ("--version",), _LATER, "Install Toxiproxy from its releases page.")
+    yield privileges()
+
+
+_LATER = "targets that do not exist yet"
+
+
+def compose() -> Finding:
+    """Docker Compose, as the plugin (v2) or the old command of its own (v1)."""
+    plugin = _first_line(("docker", "compose", "version"))
+    standalone = _first_line(("docker-compose", "--version"))
+    seen = plugin or standalone or "neither `docker compose` (v2) nor `docker-compose` (v1)"
+    return Finding("Docker Compose", bool(plugin or standalone), False, seen, _LATER, "Install the compose plugin.")
+
+
+def privileges() -> Finding:
+    """Whether faults of the kernel (tmpfs, network namespaces) would be possible."""
+    namespaces = _first_line(("unshare", "-Urm", "sh", "-c", "mount -t tmpfs none /mnt && echo yes")) == "yes"
+    user = "root" if os.geteuid() == 0 else f"user id {os.geteuid()}"
+    seen = f"{user}; user namespaces with tmpfs mounts {'work' if namespaces else 'do not work'}"
+    return Finding("privileges", namespaces, False, seen, _LATER, "Allow unprivileged user namespaces.")
+
+
+def _program(name: str, arguments: Sequence[str], needed_for: str, remedy: str, subject: str = "") -> Finding:
+    line = _first_line((name, *arguments))
+    seen = (
+        f"{line} ({shutil.which(name)})"
+        if line
+        else "found, but it does not answer"
+        if shutil.which(name)
+        else "not found"
+    )
+    return Finding(subject or name, line is not None, False, seen, needed_for, remedy)
+
+
+def _first_line(command: Sequence[str]) -> str | None:
+    """The first line that ``command`` prints; None when it is missing, fails or hangs."""
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    lines = (done.stdout or done.stderr).strip().splitlines()
+    return lines[0].strip() if lines else None

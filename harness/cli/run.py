@@ -1,0 +1,82 @@
+"""``seawall run``: one scenario, recorded, checked and reported."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from harness.cli.terminal import Say, progress, tell
+from harness.cli.verdicts import exit_code, judge_recorded
+from harness.errors import UsageError
+from harness.replication.knobs import GENERATIONS
+
+if TYPE_CHECKING:
+    from harness.runner import Plan
+
+RUNS = Path("runs")
+
+
+def run(
+    context: typer.Context,
+    scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A shipped scenario's name or a YAML file.")],
+    target: Annotated[str, typer.Option(metavar="TARGET", help="The system under test.")] = "builtin",
+    generation: Annotated[
+        str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="0 to 2^63 - 1; drawn when left out.")] = None,
+    duration_s: Annotated[
+        float | None, typer.Option("--duration-s", metavar="S", help="How long random faults go on.")
+    ] = None,
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where run directories go.")] = RUNS,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
+    ] = None,
+) -> int:
+    """Run a scenario: write a run directory, check it, write the report.
+
+    Keys of --set: settings.min.insync.replicas=1, workload.producers=2, topic.partitions=3, replication.truncation=hw.
+    """
+    from harness.runner import plan
+    from harness.scenario import load
+
+    if seed is None:
+        seed = random.SystemRandom().randrange(2**31)
+        context.obj.fix("--seed", seed)
+    made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
+    say = progress()
+    say(f"scenario {made.scenario.id}, generation {made.generation}, seed {made.seed}")
+    directory = record(made, out, say)
+    say("checking")
+    judged = judge_recorded([directory], context.obj)
+    return exit_code(judged)
+
+
+def record(made: Plan, out: Path, say: Say) -> Path:
+    """Run ``made`` and return its run directory, relative when ``out`` is.
+
+    A run that broke off is not thrown away: it says why and is checked like any other, which finds it invalid, or
+    guilty of what it had recorded by then.
+    """
+    from harness import runner
+
+    try:
+        return runner.run(made, out, say).path
+    except runner.BrokenOff as broken:
+        tell(f"seawall: {broken}")
+        return broken.directory
+
+
+def overrides(settings: Sequence[str]) -> dict[str, str]:
+    """``["a=1", "b=2"]`` as a mapping.
+
+    Raises:
+        UsageError: there is no ``=`` in one of them.
+    """
+    for setting in settings:
+        if "=" not in setting:
+            raise UsageError(f"--set {setting!r} is not KEY=VALUE.")
+    return dict(setting.split("=", 1) for setting in settings)

@@ -1,0 +1,140 @@
+"""From recorded runs to verdicts, reports, and what a person reads on the terminal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from rich.markup import escape
+from rich.table import Table
+
+from harness.checker import Outcome, RunVerdict
+from harness.cli.reproduction import Reproduction
+from harness.cli.terminal import stdout, tell
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
+
+_COLOURS = {
+    Outcome.PASS: "green",
+    Outcome.AS_PREDICTED: "green",
+    Outcome.VIOLATION: "bold red",
+    Outcome.NOT_REPRODUCED: "bold red",
+    Outcome.INCONCLUSIVE: "yellow",
+    Outcome.INVALID: "yellow",
+}
+
+
+class Engine(StrEnum):
+    """Who decides."""
+
+    SPARK = "spark"
+    REFERENCE = "reference"
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A run, its verdict, and its report."""
+
+    path: Path
+    verdict: RunVerdict
+    report: Path
+
+
+def judge(run_directories: Sequence[Path], engine: Engine, master: str | None = None) -> list[Judged]:
+    """Check recorded runs together, as one Spark job, and write each verdict and report.
+
+    Raises:
+        InvalidRun: one of them is no run directory.
+        EnvironmentFault: Spark cannot be started.
+    """
+    from checkers import check
+    from reports import write
+
+    verdicts = check(run_directories, engine.value, master)
+    return [Judged(path, verdict, write(path)) for path, verdict in zip(run_directories, verdicts, strict=True)]
+
+
+def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction) -> list[Judged]:
+    """Judge and show what has just been recorded; from here on, what fails can be done again without a new run.
+
+    Raises:
+        Interrupted: a signal ended the check; the runs are complete and can still be checked.
+    """
+    try:
+        judged = _judge_somehow(run_directories)
+        show(judged)
+    except KeyboardInterrupt:
+        _check_again(run_directories, reproduction)
+        where = ", ".join(map(str, run_directories))
+        raise Interrupted(f"interrupted while checking what is recorded in {where}.") from None
+    except Exception:
+        _check_again(run_directories, reproduction)
+        raise
+    return judged
+
+
+def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) -> None:
+    """Lead to the check of what is recorded, unless somebody has removed it."""
+    if all((directory / "run.json").exists() for directory in run_directories):
+        reproduction.replace("check", *map(str, run_directories))
+
+
+def _judge_somehow(run_directories: Sequence[Path]) -> list[Judged]:
+    """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started."""
+    try:
+        return judge(run_directories, Engine.SPARK)
+    except EnvironmentFault as fault:
+        tell(f"seawall: {fault.sentence} The reference engine decides instead.")
+        return judge(run_directories, Engine.REFERENCE)
+
+
+def show(judged: Sequence[Judged]) -> None:
+    """Print one row per run, then what was found in each, why it did not pass, and the path of its report."""
+    table = Table("run", "generation", "predicted", "observed", "verdict")
+    for one in judged:
+        table.add_row(*_row(one))
+    console = stdout()
+    console.print(table)
+    for one in judged:
+        for line in _details(one.verdict):
+            console.print(escape(line), highlight=False, soft_wrap=True)
+        console.print(f"report: {escape(str(one.report))}", highlight=False, soft_wrap=True)
+
+
+def _details(verdict: RunVerdict) -> Iterator[str]:
+    """Why there is no verdict, and the first anomaly of each kind."""
+    yield from verdict.reasons
+    first = {anomaly.kind: anomaly for anomaly in reversed(verdict.anomalies)}
+    for anomaly in sorted(first.values(), key=verdict.anomalies.index):
+        place = f"{anomaly.topic}-{anomaly.partition} offset {anomaly.offset}, leader epoch {anomaly.leader_epoch}"
+        yield f"{anomaly.kind} at {place}: {anomaly.why}"
+    if len(verdict.anomalies) > len(first):
+        yield f"... and {len(verdict.anomalies) - len(first)} more of these kinds, in the report:"
+
+
+def exit_code(judged: Sequence[Judged]) -> ExitCode:
+    """The exit code of all of them together."""
+    return worst(one.verdict.exit_code for one in judged)
+
+
+def _row(judged: Judged) -> tuple[str, str, str, str, str]:
+    from harness.history.run_directory import RunDirectory
+    from reports.run import read
+    from reports.sentences import banner
+
+    verdict, manifest = judged.verdict, RunDirectory(judged.path).manifest()
+    found = banner(read(judged.path))
+    return (
+        escape(manifest.scenario),
+        escape(manifest.generation),
+        _kinds(p.kind for p in verdict.predicted),
+        _kinds(a.kind for a in verdict.anomalies),
+        f"[{_COLOURS[verdict.outcome]}]{escape(found.word)}[/]. {escape(' '.join(found.proof))}",
+    )
+
+
+def _kinds(kinds: Iterable[str]) -> str:
+    counted = sorted(Counter(kinds).items())
+    return "\n".join(f"{number} {kind}" if number > 1 else kind for kind, number in counted) or "nothing"

@@ -1,0 +1,159 @@
+"""``seawall cluster up`` as its user sees it: a first line, a cluster behind it, and nothing left after Ctrl-C."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+
+from harness.runner import heal_leftovers
+from tests.harness.cli.calling import Seawall
+
+CODE = "import sys; from harness.cli import main; sys.exit(main())"
+
+
+class Up:
+    """A running ``seawall cluster up``."""
+
+    def __init__(self, *words: object) -> None:
+        command = [sys.executable, "-c", CODE, "cluster", "up", *map(str, words)]
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        assert self.process.stdout is not None
+        self.first_line = self.process.stdout.readline().strip()
+        self.bootstrap = self.first_line.removeprefix("bootstrap=")
+
+    @property
+    def nodes(self) -> list[psutil.Process]:
+        return psutil.Process(self.process.pid).children(recursive=True)
+
+    def send(self, number: signal.Signals) -> tuple[int, str]:
+        self.process.send_signal(number)
+        _, err = self.process.communicate(timeout=60)
+        return self.process.returncode, err
+
+
+@contextmanager
+def up(*words: object) -> Iterator[Up]:
+    running = Up(*words)
+    try:
+        yield running
+    finally:
+        running.process.kill()
+        running.process.communicate()
+
+
+def write(bootstrap: str, value: bytes) -> None:
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    producer.produce("ledger", value, partition=0)
+    assert producer.flush(30) == 0
+
+
+def read(bootstrap: str, count: int) -> list[bytes | None]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "reader", "enable.auto.commit": False})
+    consumer.assign([TopicPartition("ledger", 0, 0)])
+    messages = consumer.consume(count, 30)
+    consumer.close()
+    return [message.value() for message in messages]
+
+
+def test_the_first_line_is_an_address_that_a_kafka_client_can_use_and_kept_data_is_found_again(tmp_path: Path) -> None:
+    options = ("--topic", "ledger:1:3", "--data", tmp_path / "data")
+    with up(*options) as first:
+        assert first.first_line.startswith("bootstrap=127.")
+        assert len(first.bootstrap.split(",")) == 3
+        write(first.bootstrap, b"one")
+        nodes = first.nodes
+        assert len(nodes) == 4
+        assert first.send(signal.SIGINT) == (0, "")
+        assert not [node for node in nodes if node.is_running()]
+    with up(*options) as second:
+        write(second.bootstrap, b"two")
+        assert read(second.bootstrap, 2) == [b"one", b"two"]
+
+
+def test_a_single_broker_of_an_old_generation_will_do(tmp_path: Path) -> None:
+    with up("--brokers", 1, "--generation", "0.10", "--topic", "ledger:1:1") as running:
+        write(running.bootstrap, b"one")
+        assert read(running.bootstrap, 1) == [b"one"]
+        assert running.send(signal.SIGTERM) == (0, "")
+
+
+def test_data_in_use_or_made_for_another_topic_is_refused(tmp_path: Path) -> None:
+    with up("--brokers", 1, "--topic", "ledger:1:1", "--data", tmp_path) as running:
+        with up("--brokers", 1, "--data", tmp_path) as other:
+            assert other.process.wait(60) == 4
+        running.send(signal.SIGINT)
+    with up("--brokers", 1, "--topic", "ledger:2:1", "--data", tmp_path) as other:
+        assert other.first_line == ""
+        assert other.process.wait(60) == 64
+
+
+def test_data_of_more_brokers_than_asked_for_is_refused(seawall: Seawall, tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"broker-{number}" / "data").mkdir(parents=True)
+    said = seawall("cluster", "up", "--brokers", 2, "--data", tmp_path)
+    assert said.code == 64
+    assert f"--data {tmp_path} was written by 3 brokers, which is more than --brokers 2." in said.complaint
+
+
+def test_nodes_that_end_are_named_and_a_cluster_without_any_ends_with_4() -> None:
+    with up("--brokers", 1) as running:
+        for node in running.nodes:
+            node.kill()
+        _, err = running.process.communicate(timeout=60)
+        assert running.process.returncode == 4
+        assert "node 0 (process " in err
+        assert "node controller (process " in err
+
+
+def test_killing_the_harness_takes_its_nodes_along() -> None:
+    with up("--brokers", 1) as running:
+        nodes = running.nodes
+        running.process.kill()
+        running.process.communicate()
+        _, alive = psutil.wait_procs(nodes, timeout=30)
+        assert not alive
+
+
+def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    (tmp_path / "kept" / "mine").mkdir(parents=True)
+    for options in ((), ("--data", tmp_path / "kept")):
+        with up("--brokers", 1, *options) as running:
+            running.process.kill()
+            running.process.communicate()
+        [line] = heal_leftovers()
+        assert f"process {running.process.pid}" in line
+    assert (tmp_path / "kept" / "mine").exists()
+    assert not list(tmp_path.glob("seawall-cluster-*"))
+
+
+def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with up("--brokers", 1) as running:
+        nodes = running.nodes
+        for _ in range(3):
+            running.process.send_signal(signal.SIGINT)
+            time.sleep(0.02)
+        code, err = running.send(signal.SIGTERM)
+    assert (code, "Traceback" in err) == (0, False)
+    assert not [node for node in nodes if node.is_running()]
+    assert not list(tmp_path.glob("seawall-cluster-*"))
+    assert not list((tmp_path / "runtime" / "seawall").iterdir())
+
+
+def test_data_that_cannot_be_written_is_the_environments_fault() -> None:
+    with up("--data", "/dev/null/data") as running:
+        assert running.process.wait(60) == 4

@@ -1,0 +1,218 @@
+"""From recorded runs to exit codes, tables and reports; and from a scenario to all of that."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from harness import runner
+from harness.errors import ExitCode, InvalidRun
+from harness.history import RunDirectory
+from harness.replication.knobs import CURRENT_GENERATION
+from harness.runner import Plan, Reporter
+from tests.checkers.story import Story
+from tests.harness.cli.calling import Seawall
+
+LOST = ({"kind": "lost-write"}, {"kind": "vanished-read"}, {"kind": "hw-regression"})
+
+
+def sound(path: Path, predictions: Sequence[dict[str, str]] = ()) -> Path:
+    story = Story(path.name)
+    story.send()
+    story.poll(1, [0])
+    story.fault()
+    return story.finish().write(path, predictions=predictions)
+
+
+def lossy(path: Path, predictions: Sequence[dict[str, str]] = ()) -> Path:
+    """A clean election loses the acknowledged record at offset 0."""
+    story = Story(path.name)
+    story.send()
+    story.poll(1, [0])
+    story.fault()
+    for node in (1, 2):
+        story.cut(node, 0)
+    story.elect(1)
+    return story.finish().write(path, predictions=predictions)
+
+
+def unproven(path: Path) -> Path:
+    story = Story(path.name)
+    story.send()
+    story.fault(proven_ns=None)
+    return story.finish().write(path)
+
+
+def unread(path: Path) -> Path:
+    story = Story(path.name)
+    story.send()
+    return story.finish(read=False).write(path)
+
+
+@pytest.mark.parametrize(
+    ("runs", "code"),
+    [
+        ((sound,), 0),
+        ((lossy,), 1),
+        ((unproven,), 3),
+        ((unread, sound), 2),
+        ((unproven, unread), 3),
+        ((unproven, lossy, sound), 1),
+    ],
+)
+def test_runs_checked_together_end_with_the_code_of_the_worst(
+    seawall: Seawall, tmp_path: Path, runs: Sequence[Callable[[Path], Path]], code: int
+) -> None:
+    paths = [run(tmp_path / str(number)) for number, run in enumerate(runs)]
+    said = seawall("check", *paths, "--engine", "reference")
+    assert said.code == code
+    assert all(f"report: {path / 'report.html'}" in said.out for path in paths)
+    assert all((path / "report.html").is_file() for path in paths)
+    assert code == 0 or said.last_line.startswith("reproduce: seawall check ")
+
+
+def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
+    said = seawall("check", lossy(tmp_path / "1"), sound(tmp_path / "2"), "--engine", "reference", "--json")
+    guilty, innocent = json.loads(said.out)
+    assert (guilty["outcome"], innocent["outcome"]) == ("violation", "pass")
+    lost = next(anomaly for anomaly in guilty["anomalies"] if anomaly["kind"] == "lost-write")
+    assert (lost["topic"], lost["partition"], lost["offset"], lost["value"], lost["leader_epoch"]) == (
+        "ledger", 0, 0, 0, 0,
+    )  # fmt: skip
+    assert guilty == json.loads((tmp_path / "1" / "verdict.json").read_text())
+
+
+def test_a_report_is_written_again_from_the_verdict(seawall: Seawall, tmp_path: Path) -> None:
+    path = sound(tmp_path / "1")
+    assert seawall("report", path).code == 3
+    seawall("check", path, "--engine", "reference")
+    (path / "report.html").unlink()
+    assert seawall("report", path).out.strip() == str(path / "report.html")
+    assert "NOT GUILTY" in (path / "report.html").read_text()
+
+
+def test_without_java_the_check_says_how_to_decide_all_the_same(
+    seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    monkeypatch.setattr("spark_analysis.session._state", {})
+    said = seawall("check", sound(tmp_path / "1"))
+    assert said.code == 4
+    assert "Java 17" in said.complaint
+    assert "--engine reference" in said.complaint
+
+
+@pytest.fixture
+def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
+    """Runs are not run but taken from hand-made ones, and nobody has Java; the list fills with their plans."""
+    plans: list[Plan] = []
+
+    def run(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
+        path = out_dir / str(len(plans))
+        plans.append(plan)
+        record = lossy if plan.generation == "0.10" else sound
+        return RunDirectory(record(path, LOST if plan.predictions else ()))
+
+    monkeypatch.setattr(runner, "run", run)
+    monkeypatch.setattr("spark_analysis.session._state", {})
+    monkeypatch.setattr("spark_analysis.session.warm_up", lambda: None)  # its thread would outlive the test
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
+    return plans
+
+
+def test_a_run_is_checked_and_reported_even_without_java(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan]
+) -> None:
+    said = seawall("run", "random-chaos", "--seed", "7", "--duration-s", "3", "--out", tmp_path)
+    assert said.code == 0
+    assert "The reference engine decides instead." in said.complaint
+    assert "NOT GUILTY" in said.out
+    assert [(plan.seed, plan.duration_s, plan.generation) for plan in recorded] == [(7, 3.0, "3.7")]
+
+
+def test_a_run_that_is_found_guilty_says_how_to_run_it_again(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan]
+) -> None:
+    said = seawall("run", "kip-101-double-failover", "--out", tmp_path, "--set", "replication.isr_join=hw")
+    assert (said.code, recorded[0].predictions) == (1, ())
+    assert said.last_line.endswith(f"--set replication.isr_join=hw --seed {recorded[0].seed}")
+
+
+def test_the_demo_passes_when_the_old_generation_loses_and_the_current_one_does_not(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan]
+) -> None:
+    said = seawall("demo", "--out", tmp_path)
+    assert said.code == 0
+    assert [(plan.scenario.id, plan.generation) for plan in recorded] == [
+        ("kip-101-double-failover", "0.10"),
+        ("kip-101-double-failover", CURRENT_GENERATION),
+        ("random-chaos", CURRENT_GENERATION),
+    ]
+    assert len({plan.seed for plan in recorded}) == 1
+    assert "GUILTY, as predicted" in said.out
+    assert said.out.count("report: ") == 3
+
+
+def test_a_demo_in_which_the_old_generation_does_not_lose_has_failed(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tests.harness.cli.test_verdicts.lossy", sound)
+    said = seawall("demo", "--out", tmp_path)
+    assert said.code == 1
+    assert said.last_line == "reproduce: seawall run kip-101-double-failover --generation 0.10 --seed 101"
+
+
+def test_a_demo_that_breaks_off_is_checked_as_far_as_it_came(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = runner.run
+
+    def broken(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
+        directory = whole(plan, out_dir, report)
+        if plan.generation == "0.10":
+            return directory
+        directory.finish("abandoned", 1.0, "schedule[3]: it did not come true.")
+        raise runner.BrokenOff(InvalidRun("schedule[3]: it did not come true."), directory.path)
+
+    monkeypatch.setattr(runner, "run", broken)
+    said = seawall("demo", "--out", tmp_path)
+    assert said.code == 3
+    assert "schedule[3]: it did not come true." in said.complaint
+    assert said.out.count("report: ") == 3
+    again = f"--generation {CURRENT_GENERATION} --seed 101"
+    assert said.last_line == f"reproduce: seawall run kip-101-double-failover {again}"
+
+
+def test_a_loss_in_a_run_that_broke_off_is_still_a_loss(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(plan: Plan, out_dir: Path, report: Reporter) -> RunDirectory:
+        directory = RunDirectory(lossy(out_dir / "1", ()))
+        directory.finish("abandoned", 1.0, "the cluster did not settle.")
+        raise runner.BrokenOff(InvalidRun("the cluster did not settle."), directory.path)
+
+    monkeypatch.setattr(runner, "run", broken)
+    said = seawall("run", "random-chaos", "--seed", "7", "--out", tmp_path)
+    assert said.code == 1
+    assert "the cluster did not settle." in said.complaint
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_check_that_ends_early_is_done_again_without_a_new_run(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch, end: BaseException
+) -> None:
+    def ended(*_: object) -> None:
+        raise end
+
+    monkeypatch.setattr("checkers.check", ended)
+    for words in (("run", "random-chaos", "--duration-s", "3"), ("demo",)):
+        recorded.clear()
+        said = seawall(*words, "--out", tmp_path / words[0])
+        assert said.code == (ExitCode.INTERRUPTED if isinstance(end, KeyboardInterrupt) else ExitCode.ENVIRONMENT)
+        assert said.last_line.startswith(f"reproduce: seawall check {tmp_path / words[0]}/")
+        assert len(said.last_line.split()) == 3 + len(recorded)
+        if said.code == ExitCode.INTERRUPTED:
+            assert f"interrupted while checking what is recorded in {tmp_path / words[0]}/" in said.complaint
