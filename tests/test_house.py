@@ -1,0 +1,162 @@
+"""Style as a test: what a reviewer would otherwise have to say again and again."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import typer
+
+from harness.cli.application import app
+from harness.cli.origin import PACKAGES
+
+ROOT = Path(__file__).resolve().parents[1]
+GENERATED = {"requirements.lock"}
+NAMES_WITHOUT_A_NOUN = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc"}
+UNFINISHED = re.compile("TO" + r"DO|FIX" + r"ME|\bXX" + r"X\b")
+SOMEBODYS_MACHINE = re.compile(r"(?<![\w.:/-])/(work|root|home|Users)/")
+
+
+def python_files() -> list[Path]:
+    return sorted(path for folder in (*PACKAGES, "tests") for path in (ROOT / folder).rglob("*.py"))
+
+
+def documents() -> list[Path]:
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "compose").rglob("*.md")])
+
+
+def written_files() -> list[Path]:
+    """Everything in the tree that a person wrote."""
+    listed = subprocess.run(
+        ("git", "ls-files", "--cached", "--others", "--exclude-standard"),
+        cwd=ROOT, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    paths = (ROOT / line for line in listed.stdout.splitlines() if line not in GENERATED)
+    return [path for path in paths if path.is_file() and path.suffix not in {".png", ".parquet", ".log"}]
+
+
+def relative(paths: Iterator[Path] | list[Path]) -> list[str]:
+    return [str(path.relative_to(ROOT)) for path in paths]
+
+
+def functions() -> Iterator[tuple[str, int]]:
+    """Every function with its length in lines, docstring and decorators not counted."""
+    for path in python_files():
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.end_lineno:
+                first = node.body[1] if ast.get_docstring(node) and len(node.body) > 1 else node.body[0]
+                yield f"{path.relative_to(ROOT)}:{node.lineno} {node.name}", node.end_lineno - first.lineno + 1
+
+
+def test_no_file_is_longer_than_500_lines() -> None:
+    assert not [str(path) for path in python_files() if len(path.read_text().splitlines()) > 500]
+
+
+def test_nine_functions_in_ten_are_shorter_than_40_lines_and_none_is_a_page_long() -> None:
+    lengths = dict(functions())
+    assert sum(length < 40 for length in lengths.values()) >= 0.9 * len(lengths)
+    assert not {name: length for name, length in lengths.items() if length > 80}
+
+
+def test_every_module_is_named_for_a_thing() -> None:
+    assert not relative([path for path in python_files() if path.stem.strip("_") in NAMES_WITHOUT_A_NOUN])
+
+
+def test_every_module_says_what_it_is() -> None:
+    silent = [path for path in python_files() if not ast.get_docstring(ast.parse(path.read_text()))]
+    assert not [name for name in relative(silent) if not name.startswith("tests/")]
+
+
+def test_every_package_has_an_init_file_and_tests_have_none() -> None:
+    folders = {path.parent for path in python_files()}
+    bare = {folder for folder in folders if not (folder / "__init__.py").exists()}
+    assert relative(sorted(folder for folder in folders - bare if "tests" in folder.parts)) == []
+    assert relative(sorted(folder for folder in bare if "tests" not in folder.relative_to(ROOT).parts)) == []
+
+
+def test_the_storeys_hold() -> None:
+    command = (sys.executable, "-c", "from importlinter.cli import lint_imports_command as run; run()")
+    linted = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert linted.returncode == 0, linted.stdout + linted.stderr
+
+
+@pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
+class TestDocuments:
+    def test_links_lead_somewhere(self, document: Path) -> None:
+        targets = re.findall(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"", document.read_text())
+        local = [target for pair in targets for target in pair if target and "://" not in target]
+        assert not [target for target in local if not leads_somewhere(document, target)]
+
+    def test_seawall_commands_exist_with_their_options(self, document: Path) -> None:
+        lines = re.findall(r"(?:^|`|\s)seawall ([a-z][^`\n|#]*)", code(document.read_text()))
+        assert not [complaint for line in lines for complaint in complaints(line.split())]
+
+    def test_make_targets_exist(self, document: Path) -> None:
+        known = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        assert set(re.findall(r"\bmake ([a-z]+)", code(document.read_text()))) <= known
+
+
+def leads_somewhere(document: Path, target: str) -> bool:
+    place, _, anchor = target.partition("#")
+    file = (document.parent / place).resolve() if place else document
+    if not file.exists():
+        return False
+    return not anchor or file.suffix != ".md" or anchor in anchors(file.read_text())
+
+
+def anchors(text: str) -> set[str]:
+    """The anchors a forge makes of a document's headings."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def code(text: str) -> str:
+    """The code of a document: its fenced blocks and what stands between backticks, one piece per line."""
+    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.MULTILINE | re.DOTALL))
+    return "\n".join([*fenced, *inline])
+
+
+def complaints(words: list[str]) -> list[str]:
+    """What is wrong with a command line of a document, given without its first word."""
+    command = typer.main.get_command(app)
+    while words and words[0] in (commands := getattr(command, "commands", {})):
+        command = commands[words.pop(0)]
+    if getattr(command, "commands", None):
+        return [f"no command {' '.join(words)!r}"]
+    known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+    used = {word.strip("[].,").split("=")[0] for word in words if word.strip("[]").startswith("--")}
+    return sorted(used - known)
+
+
+def test_nothing_is_left_unfinished_and_nothing_depends_on_one_machine() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()[:100]}"
+        for path in written_files()
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if UNFINISHED.search(line) or SOMEBODYS_MACHINE.search(line)
+    ]
+    assert not found
+
+
+def test_the_lock_file_pins_everything_with_hashes_and_names_no_registry() -> None:
+    lock = (ROOT / "requirements.lock").read_text()
+    pins = re.findall(r"^[a-z0-9][\w.\[\]-]*", lock, re.MULTILINE)
+    assert len(pins) == len(re.findall(r"^\S+==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE)) > 40
+    assert "://" not in lock
+
+
+def test_every_dependency_is_pinned_and_has_its_reason_written_down() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    needed = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    names = {re.split(r"[<>=]", requirement)[0] for requirement in needed}
+    pinned = set(re.findall(r"^([a-z0-9][a-z0-9-]*)==", (ROOT / "requirements.lock").read_text(), re.MULTILINE))
+    reasons = (ROOT / "docs" / "adr" / "0008-libraries.md").read_text()
+    assert not names - pinned
+    assert not [name for name in names if name not in reasons]
