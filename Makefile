@@ -23,7 +23,7 @@ demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current
 	@$(BIN)/seawall demo
 
 test: $(STAMP) ## run every test
-	@$(BIN)/python -m pytest
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check
