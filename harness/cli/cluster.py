@@ -51,11 +51,13 @@ def up(
     """
     from harness.broker.settings import Settings
     from harness.runner.interruption import Interruption
-    from harness.runner.journal import Journal
+    from harness.runner.journal import Journal, heal_leftovers
     from harness.targets.builtin import BuiltinTarget
 
     topics = [topic_spec(text, brokers) for text in topic]
     knobs = generation(generation_name)
+    for line in heal_leftovers():
+        tell(line)
     settings = Settings(min_insync_replicas=min(2, brokers), default_replication_factor=min(3, brokers))
     with (
         Interruption(tell) as interruption,

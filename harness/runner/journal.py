@@ -174,8 +174,10 @@ def _heal(path: Path) -> str | None:
 def _what(entries: Entries) -> str:
     if entries.is_temporary:
         return f"Temporary cluster {entries.run_directory}"
-    gone = "" if Path(entries.run_directory).exists() else ", whose directory is gone,"
-    return f"Run {entries.run_directory}{gone}"
+    directory = Path(entries.run_directory)
+    if not directory.exists():
+        return f"Run {directory}, whose directory is gone,"
+    return f"{'Run' if (directory / 'run.json').exists() else 'Cluster'} {directory}"
 
 
 def _killed(mark: ProcessMark) -> bool:

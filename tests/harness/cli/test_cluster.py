@@ -127,14 +127,25 @@ def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch,
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / "kept" / "mine").mkdir(parents=True)
-    for options in ((), ("--data", tmp_path / "kept")):
+    for options, what in (((), "Temporary cluster "), (("--data", tmp_path / "kept"), "Cluster ")):
         with up("--brokers", 1, *options) as running:
             running.process.kill()
             running.process.communicate()
         [line] = heal_leftovers()
+        assert line.startswith(what)
         assert f"process {running.process.pid}" in line
     assert (tmp_path / "kept" / "mine").exists()
     assert not list(tmp_path.glob("seawall-cluster-*"))
+
+
+def test_a_cluster_first_heals_what_a_killed_one_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    with up("--brokers", 1) as running:
+        running.process.kill()
+        running.process.communicate()
+    with up("--brokers", 1) as next_one:
+        assert f"abandoned by process {running.process.pid}" in next_one.send(signal.SIGINT)[1]
+    assert heal_leftovers() == []
 
 
 def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leaves_nothing(
