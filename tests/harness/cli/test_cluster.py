@@ -20,6 +20,12 @@ from tests.harness.cli.calling import Seawall
 CODE = "import sys; from harness.cli import main; sys.exit(main())"
 
 
+@pytest.fixture(autouse=True)
+def journals(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Of this test alone: others kill harnesses, too, and a cluster says whose leftovers it has healed."""
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+
 class Up:
     """A running ``seawall cluster up``."""
 
@@ -124,7 +130,6 @@ def test_killing_the_harness_takes_its_nodes_along() -> None:
 
 
 def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     (tmp_path / "kept" / "mine").mkdir(parents=True)
     for options, what in (((), "Temporary cluster "), (("--data", tmp_path / "kept"), "Cluster ")):
@@ -138,8 +143,7 @@ def test_what_a_killed_cluster_leaves_is_healed(monkeypatch: pytest.MonkeyPatch,
     assert not list(tmp_path.glob("seawall-cluster-*"))
 
 
-def test_a_cluster_first_heals_what_a_killed_one_left(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+def test_a_cluster_first_heals_what_a_killed_one_left() -> None:
     with up("--brokers", 1) as running:
         running.process.kill()
         running.process.communicate()
@@ -151,7 +155,6 @@ def test_a_cluster_first_heals_what_a_killed_one_left(monkeypatch: pytest.Monkey
 def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leaves_nothing(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with up("--brokers", 1) as running:
         nodes = running.nodes
