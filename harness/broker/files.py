@@ -67,7 +67,15 @@ class Disk:
             file.close()
         self._rename(temporary, path)
         if flush:
-            self._flush_directory((self._root / path).parent)
+            self.flush_directory(path.rpartition("/")[0])
+
+    def flush_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        descriptor = os.open(self._root / path, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
     def read_text(self, path: str) -> str | None:
         """See :class:`harness.broker.ports.FileSystem`. Undecodable bytes become U+FFFD: garbled, not fatal."""
@@ -104,13 +112,6 @@ class Disk:
         with suppress(FileNotFoundError):
             self.take(-replaced.stat().st_size)
         (self._root / source).rename(replaced)
-
-    def _flush_directory(self, directory: Path) -> None:
-        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 class DiskFile:

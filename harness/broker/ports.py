@@ -3,6 +3,15 @@
 The real driver implements these with asyncio and the operating system; a simulated driver can run the very
 same broker, codec and segment files included, in virtual time. Nothing below a port may block, and nothing
 above one may ``await``: handlers are plain functions, and waiting is an entry in a purgatory.
+
+Two deaths are told apart. A *kill* keeps all that was written. A *power loss* keeps what was flushed:
+
+* a file's bytes, up to the size it had at its last :meth:`File.flush`;
+* an entry of a directory (a file's or a directory's name), once :meth:`FileSystem.flush_directory` ran on that
+  directory after the entry came to be; what lies below a lost entry is lost with it;
+* of a text, the newest one that was replaced with ``flush=True``: an unflushed replacement is undone.
+
+Cutting a file and removing one are durable at once (a journal may keep them either way; this way loses most).
 """
 
 from __future__ import annotations
@@ -109,7 +118,7 @@ class File(Protocol):
         ...
 
     def flush(self) -> None:
-        """``fdatasync``."""
+        """``fdatasync``: what the file holds now survives a power loss, if its name does."""
         ...
 
     def close(self) -> None:
@@ -133,11 +142,15 @@ class FileSystem(Protocol):
         ...
 
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
-        """Atomically replace a small file: write a temporary, flush it if asked, rename.
+        """Atomically replace a small file: write a temporary, rename; ``flush`` both and the directory, if asked.
 
         Raises:
             OSError: the old content is still there.
         """
+        ...
+
+    def flush_directory(self, path: str) -> None:
+        """``fsync`` of a directory (``""``: the data directory): its entries survive a power loss."""
         ...
 
     def read_text(self, path: str) -> str | None:

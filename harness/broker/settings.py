@@ -17,6 +17,9 @@ from harness.replication.knobs import Knobs
 
 Address = tuple[str, int]
 
+NEVER = (1 << 63) - 1
+"""Kafka's default for what is flushed by number or by time: not at all, replication is what makes records durable."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -26,6 +29,7 @@ class Settings:
     default_replication_factor: int = 1
     num_partitions: int = 1
     auto_create_topics_enable: bool = False
+    unclean_leader_election_enable: bool = False
     replica_lag_time_max_ms: int = 2_000
     replica_fetch_wait_max_ms: int = 500
     replica_fetch_max_bytes: int = 1_048_576
@@ -35,6 +39,13 @@ class Settings:
     broker_session_timeout_ms: int = 1_500
     broker_heartbeat_interval_ms: int = 150
     log_segment_bytes: int = 64 * 1_048_576
+    log_roll_ms: int = 604_800_000
+    log_flush_interval_messages: int = NEVER
+    log_flush_interval_ms: int = NEVER
+    log_flush_offset_checkpoint_interval_ms: int = 60_000
+    log_flush_start_offset_checkpoint_interval_ms: int = 60_000
+    log_retention_ms: int = 604_800_000
+    log_retention_check_interval_ms: int = 300_000
     message_max_bytes: int = 1_048_588
 
     @classmethod
