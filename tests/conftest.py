@@ -16,6 +16,11 @@ settings.load_profile("seawall")
 _SPARK = Path(__file__).parent / "spark_analysis"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """``pytest --rewrite`` accepts what stories and generated documents say now; review the diff."""
+    parser.addoption("--rewrite", action="store_true", help="write the present output into stories and documents")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest."""
     for item in items:
