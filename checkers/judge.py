@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 
 from checkers.expected import Expected, expected
 from checkers.history_is_complete import inconclusive, invalid
+from checkers.lossy_failures import documented
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -81,11 +83,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     gaps |= {"timeline"} if broken_timeline else set()
     findings = sorted((x for x in answers.findings if x.run == name), key=_order)
     predicted = [Prediction(**p) for p in run.manifest.predictions]
-    anomalies = _anomalies(findings, run.manifest, gaps, predicted, witnesses)
+    severity = partial(_severity, run, wanted, gaps)
+    anomalies = _anomalies(findings, severity, predicted, witnesses)
     unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
     if predicted:
         left = rests(findings)
-        own = [_severity(rest.last, run.manifest, gaps) for rest in left]
+        own = [severity(rest.last) for rest in left]
         anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
@@ -148,7 +151,7 @@ def _counts(
 
 
 def _anomalies(
-    findings: Sequence[Finding], manifest: Manifest, gaps: set[str], predicted: Sequence[Prediction],
+    findings: Sequence[Finding], severity: Callable[[Finding], Verdict], predicted: Sequence[Prediction],
     witnesses: Witnesses,
 ) -> list[Anomaly]:  # fmt: skip
     """The anomalies in the order of ``findings``, causes before consequences."""
@@ -157,7 +160,7 @@ def _anomalies(
     for finding in findings:
         promise = _PROMISE_OF[finding.kind]
         causes = [known for known in judged if _follows(finding, known[0])]
-        own = _severity(finding, manifest, gaps)
+        own = severity(finding)
         anomaly = Anomaly(
             finding.kind, own, finding.topic, finding.partition, finding.offset, finding.value, finding.leader_epoch,
             why=promise.why(finding) + _because(causes),
@@ -168,17 +171,19 @@ def _anomalies(
     return [anomaly for _, anomaly in judged]
 
 
-def _severity(finding: Finding, manifest: Manifest, gaps: set[str]) -> Verdict:
+def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: Finding) -> Verdict:
+    guarantees = run.manifest.guarantees
     if RELIES_ON.get(finding.kind, frozenset()) & gaps:
         return Verdict.INDETERMINATE
     match finding.excuse:
         case "acks":
             return Verdict.WEAK
-        case "retention" if manifest.guarantees.get("retention") is True:
+        case "retention" if guarantees.get("retention") is True:
             return Verdict.DOCUMENTED
-        case "unclean" if manifest.guarantees.get("unclean_election") is True:
+        case "unclean" if guarantees.get("unclean_election") is True:
             return Verdict.DOCUMENTED
-    if finding.kind == "duplicate" and manifest.guarantees.get("idempotent_producers") is False:
+    given_away = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
+    if given_away or documented(finding, run.manifest, run.faults, wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION
 

@@ -1,0 +1,52 @@
+"""What a loss may be put down to when machines lost what they had not flushed.
+
+Kafka's replication assumes that no more than some replicas fail *lossily* (power cut, disk swapped) at a time; with its
+default of never flushing, a record that only page caches hold is gone when every machine that holds it loses power. So
+what was lost after **every** replica of its partition had failed like that is DOCUMENTED. One replica that did not is
+enough to make it a violation: it had the record, or should have had it. Nothing is excused where the configuration
+flushes every write (``log.flush.interval.messages=1``).
+
+Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkers.expected import Expected
+from checkers.rows import Row
+from harness.history import Manifest
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
+"""The kinds of faults after which a node's disk holds less than the node had written."""
+
+_KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets"})
+_SEEN_AFTERWARDS = frozenset({"hw-regression", "nonmonotonic-poll"})
+
+
+def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], wanted: Expected | None) -> bool:
+    """Whether lossy failures of every replica explain ``finding``.
+
+    A record must have been acknowledged, or delivered, before each of these failures; what a later row shows, after.
+    """
+    if wanted is None or finding.time_ns is None or _flushes_every_write(manifest):
+        return False
+    replicas = wanted.partitions.get(TopicPartition(finding.topic, finding.partition))
+    if replicas is None or replicas.nodes is None:
+        return False
+    lossy = [f for f in faults if f["kind"] in LOSSY_FAULTS and f["proven_ns"] is not None]
+    if finding.kind in _KNOWN_BEFORE:
+        lossy = [fault for fault in lossy if fault["injected_ns"] >= finding.time_ns]
+    elif finding.kind in _SEEN_AFTERWARDS:
+        lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
+    else:
+        return False
+    failed = {node for fault in lossy for node in fault["nodes"]}
+    return {str(node) for node in replicas.nodes} <= failed
+
+
+def _flushes_every_write(manifest: Manifest) -> bool:
+    settings = manifest.configuration.get("settings", {})
+    return bool(settings.get("log.flush.interval.messages") == 1)

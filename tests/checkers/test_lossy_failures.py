@@ -1,0 +1,73 @@
+"""What every replica's power loss excuses, and what it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from checkers import check
+from harness.checker import Verdict
+from tests.checkers.story import NODES, Story
+
+
+def powerless(*nodes: int, before: bool = False, **falsified: Any) -> Story:
+    """Three acknowledged records of which the last is gone after these nodes have lost power."""
+    story = Story()
+
+    def fail() -> None:
+        for node in nodes:
+            story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **falsified)
+
+    for _ in range(2):
+        story.send()
+    if before:
+        fail()
+    story.send()
+    story.poll(5, range(3))
+    if not before:
+        fail()
+    story.now += 1_000_000
+    for node in NODES:
+        story.cut(node, 2)
+    story.elect(1)
+    story.send(result="info")
+    return story.finish()
+
+
+def verdicts(story: Story, path: Path, **manifest: Any) -> dict[str, Verdict]:
+    [verdict] = check([story.write(path, **manifest)], engine="reference")
+    return {anomaly.kind: anomaly.verdict for anomaly in verdict.anomalies}
+
+
+def test_a_loss_after_every_replica_lost_power_is_documented_from_every_side(tmp_path: Path) -> None:
+    judged = verdicts(powerless(*NODES), tmp_path / "r")
+    assert judged.keys() >= {"lost-write", "vanished-read", "inconsistent-offsets", "hw-regression"}
+    assert set(judged.values()) == {Verdict.DOCUMENTED}
+
+
+def test_one_replica_that_kept_its_power_makes_the_loss_a_violation(tmp_path: Path) -> None:
+    assert verdicts(powerless(0, 2), tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_a_power_loss_before_the_acknowledgement_excuses_nothing(tmp_path: Path) -> None:
+    assert verdicts(powerless(*NODES, before=True), tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_a_power_loss_that_was_not_proven_excuses_nothing(tmp_path: Path) -> None:
+    assert verdicts(powerless(*NODES, proven_ns=None), tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_where_every_write_is_flushed_a_power_loss_excuses_nothing(tmp_path: Path) -> None:
+    topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
+    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic]}
+    flushing = {"scenario": scenario, "settings": {"log.flush.interval.messages": 1}}
+    judged = verdicts(powerless(*NODES), tmp_path / "r", configuration=flushing)
+    assert judged["lost-write"] is Verdict.VIOLATION
+
+
+def test_replicas_that_disagree_after_a_power_loss_are_a_violation(tmp_path: Path) -> None:
+    story = powerless(*NODES)
+    row = next(row for row in story.logs if row["node"] == 2 and row["offset"] == 1)
+    row["value"] += 1000
+    row["batch_crc"] += 1
+    assert verdicts(story, tmp_path / "r")["replica-divergence"] is Verdict.VIOLATION
