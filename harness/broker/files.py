@@ -3,6 +3,8 @@
 The budget behaves as tmpfs does: a write that exceeds it is cut short first, the next one raises ``ENOSPC``;
 truncating, replacing and removing give bytes back. ``mmap`` is never used: a store into a hole of a full
 file system kills the process.
+
+What a power loss would take is noted in a ledger beside the directory (:mod:`harness.broker.ledger`).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from harness.broker.ledger import Ledger
 from harness.broker.ports import Buffer
 
 _PROBE_PATH = ".probe"
@@ -22,18 +25,26 @@ class Disk:
 
     Attributes:
         free_bytes: how much may still be written before ENOSPC; None: as much as the machine takes.
+        ledger: what of it would survive a power loss.
     """
 
     def __init__(self, root: Path, free_bytes: int | None = None) -> None:
         self.free_bytes = free_bytes
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
+        self.ledger = Ledger(root)
+        self._opened: set[str] = set()
 
     def open(self, path: str) -> DiskFile:
         """See :class:`harness.broker.ports.FileSystem`."""
+        self._opened.add(path)
+        return self._open(path, ledger=self.ledger)
+
+    def _open(self, path: str, ledger: Ledger | None = None) -> DiskFile:
         target = self._root / path
         target.parent.mkdir(parents=True, exist_ok=True)
-        return DiskFile(self, os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644))
+        descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        return DiskFile(self, descriptor, path, ledger)
 
     def list(self, path: str) -> list[str]:
         """See :class:`harness.broker.ports.FileSystem`."""
@@ -47,6 +58,8 @@ class Disk:
         target = self._root / path
         size = target.stat().st_size
         target.unlink()
+        self._opened.discard(path)
+        self.ledger.removed(path)
         self.take(-size)
 
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
@@ -54,7 +67,8 @@ class Disk:
         temporary = f"{path}.tmp"
         with suppress(FileNotFoundError):
             self.remove(temporary)
-        file = self.open(temporary)
+        before = None if flush else self.read_text(path)
+        file = self._open(temporary)
         try:
             write_whole(file, text.encode())
             if flush:
@@ -67,15 +81,18 @@ class Disk:
             file.close()
         self._rename(temporary, path)
         if flush:
-            self.flush_directory(path.rpartition("/")[0])
+            self._flush_names((self._root / path).parent)
+        self.ledger.replaced(path, before, flushed=flush)
 
     def flush_directory(self, path: str) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
-        descriptor = os.open(self._root / path, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        directory = self._root / path
+        self._flush_names(directory)
+        entries = [(f"{path}/{entry.name}" if path else entry.name, entry) for entry in os.scandir(directory)]
+        self.ledger.listed(
+            files=[name for name, _ in entries if name in self._opened],
+            directories=[name for name, entry in entries if entry.is_dir()],
+        )
 
     def read_text(self, path: str) -> str | None:
         """See :class:`harness.broker.ports.FileSystem`. Undecodable bytes become U+FFFD: garbled, not fatal."""
@@ -90,7 +107,7 @@ class Disk:
         Returns:
             The ``errno`` that refused the write, or None, and how many bytes were taken before it.
         """
-        file = self.open(_PROBE_PATH)
+        file = self._open(_PROBE_PATH)
         written, refusal = 0, None
         try:
             while written < size:
@@ -113,13 +130,22 @@ class Disk:
             self.take(-replaced.stat().st_size)
         (self._root / source).rename(replaced)
 
+    def _flush_names(self, directory: Path) -> None:
+        descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
 
 class DiskFile:
-    """:class:`harness.broker.ports.File` on a descriptor opened ``O_APPEND``."""
+    """:class:`harness.broker.ports.File` on a descriptor opened ``O_APPEND``; in the ledger, if it is given one."""
 
-    def __init__(self, disk: Disk, descriptor: int) -> None:
+    def __init__(self, disk: Disk, descriptor: int, path: str, ledger: Ledger | None) -> None:
         self._disk = disk
         self._descriptor = descriptor
+        self._path = path
+        self._ledger = ledger
 
     def append(self, data: Buffer) -> int:
         """See :class:`harness.broker.ports.File`."""
@@ -144,11 +170,16 @@ class DiskFile:
         """See :class:`harness.broker.ports.File`."""
         freed = self.size() - size
         os.ftruncate(self._descriptor, size)
+        if self._ledger is not None:
+            self._ledger.cut(self._path, size)
         self._disk.take(-freed)
 
     def flush(self) -> None:
         """See :class:`harness.broker.ports.File`."""
+        size = self.size()
         os.fdatasync(self._descriptor)
+        if self._ledger is not None:
+            self._ledger.flushed(self._path, size)
 
     def close(self) -> None:
         """See :class:`harness.broker.ports.File`."""

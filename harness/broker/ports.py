@@ -9,7 +9,7 @@ Two deaths are told apart. A *kill* keeps all that was written. A *power loss* k
 * a file's bytes, up to the size it had at its last :meth:`File.flush`;
 * an entry of a directory (a file's or a directory's name), once :meth:`FileSystem.flush_directory` ran on that
   directory after the entry came to be; what lies below a lost entry is lost with it;
-* of a text, the newest one that was replaced with ``flush=True``: an unflushed replacement is undone.
+* of a text, the newest one that was replaced with ``flush=True``, and its name: an unflushed replacement is undone.
 
 Cutting a file and removing one are durable at once (a journal may keep them either way; this way loses most).
 """
@@ -142,7 +142,7 @@ class FileSystem(Protocol):
         ...
 
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
-        """Atomically replace a small file: write a temporary, rename; ``flush`` both and the directory, if asked.
+        """Atomically replace a small file: write a temporary, rename; ``flush`` makes this text and its name safe.
 
         Raises:
             OSError: the old content is still there.
