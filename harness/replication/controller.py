@@ -35,6 +35,7 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.elections import settle
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import ErrorCode, Tick
 from harness.replication.topics import Assignments, Refusal, found, place
 
@@ -48,9 +49,23 @@ class Controller:
     Args:
         session_timeout_ms: ``broker.session.timeout.ms``.
         state: as persisted by an earlier controller (:meth:`to_state`); None: a new cluster.
+        knobs: the protocol generation.
+        min_insync_replicas: ``min.insync.replicas``.
+        unclean_leader_election_enable: ``unclean.leader.election.enable``.
     """
 
-    def __init__(self, session_timeout_ms: int, state: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        session_timeout_ms: int,
+        state: Mapping[str, Any] | None = None,
+        *,
+        knobs: Knobs = GENERATIONS[CURRENT_GENERATION],
+        min_insync_replicas: int = 1,
+        unclean_leader_election_enable: bool = False,
+    ) -> None:
+        self._knobs = knobs
+        self._min_insync_replicas = min_insync_replicas
+        self._unclean_leader_election_enable = unclean_leader_election_enable
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
@@ -80,11 +95,6 @@ class Controller:
     def to_state(self) -> dict[str, Any]:
         """The durable state as plain JSON data."""
         return self._state.to_json()
-
-    @classmethod
-    def from_state(cls, session_timeout_ms: int, state: Mapping[str, Any]) -> Controller:
-        """The controller that goes on where ``state`` was persisted."""
-        return cls(session_timeout_ms, state)
 
     # ---------------------------------------------------------------------------------------------------- handling
 

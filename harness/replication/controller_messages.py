@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
-from harness.model import NodeId, TopicPartition
+from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, Tick
 
 
@@ -20,7 +20,12 @@ class PartitionState(NamedTuple):
     """What the controller decides about one partition.
 
     ``leader_epoch`` grows with each change of leader (to none, too), ``partition_epoch`` with each change at all.
-    ``leader`` is ``NO_LEADER`` while no member of ``isr`` is alive.
+    ``leader`` is ``NO_LEADER`` while nobody who may lead is alive.
+
+    The last three are KIP-966's: ``elr``, who holds every committed record although not in sync any more;
+    ``last_known_elr``, who was in the ISR or ELR since the ISR fell below ``min.insync.replicas``, but is not trusted
+    any more; and ``last_known_leader``, the last resort while there is no leader. Always empty where leaders are
+    elected from the ISR alone.
     """
 
     topic_partition: TopicPartition
@@ -29,6 +34,9 @@ class PartitionState(NamedTuple):
     partition_epoch: int
     isr: tuple[NodeId, ...]
     replicas: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
+    last_known_leader: NodeId = NO_LEADER
 
 
 class BrokerEndpoint(NamedTuple):
@@ -51,7 +59,11 @@ class ControllerStarted:
 
 @dataclass(frozen=True, slots=True)
 class RegistrationRequested:
-    """A broker process announces itself (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it."""
+    """A broker process announces itself (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it.
+
+    ``previous_broker_epoch`` is the epoch with which this broker last shut down cleanly; -1: it did not, or does not
+    know (KIP-966).
+    """
 
     token: object
     broker: NodeId
@@ -59,6 +71,7 @@ class RegistrationRequested:
     host: str
     port: int
     now_ns: int
+    previous_broker_epoch: int = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +101,10 @@ class TopicCreationRequested:
 
 @dataclass(frozen=True, slots=True)
 class IsrChangeRequested:
-    """One partition of an ``AlterPartitionRequest``: a leader proposes an in-sync set."""
+    """One partition of an ``AlterPartitionRequest``: a leader proposes an in-sync set.
+
+    ``broker_epochs`` are those of its members, in its order; -1, or nothing at all: not said.
+    """
 
     token: object
     broker: NodeId
@@ -97,6 +113,22 @@ class IsrChangeRequested:
     leader_epoch: int
     partition_epoch: int
     isr: tuple[NodeId, ...]
+    broker_epochs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ElectionRequested:
+    """An operator wants another leader (``ElectLeadersRequest``, with a ``leader`` of his choice).
+
+    ``leader`` None: the preferred one, the first of the replicas; or with ``unclean`` anybody alive, if there is no
+    leader. A replica that is not eligible is elected only with ``unclean``.
+    """
+
+    token: object
+    topic_partition: TopicPartition
+    leader: NodeId | None
+    unclean: bool
+    now_ns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +142,7 @@ class ProducerIdsRequested:
 
 ControllerEvent: TypeAlias = (
     ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | IsrChangeRequested
-    | ProducerIdsRequested | Tick
+    | ElectionRequested | ProducerIdsRequested | Tick
 )  # fmt: skip
 
 
@@ -185,6 +217,15 @@ class AnswerIsrChange:
 
 
 @dataclass(frozen=True, slots=True)
+class AnswerElection:
+    """``partition`` is the state after the election, or on error as it is; None: no such partition."""
+
+    token: object
+    error: ErrorCode
+    partition: PartitionState | None
+
+
+@dataclass(frozen=True, slots=True)
 class AnswerProducerIds:
     """Producer ids ``first .. first + count - 1`` belong to the asking broker; -1 and 0 on error."""
 
@@ -196,7 +237,10 @@ class AnswerProducerIds:
 
 @dataclass(frozen=True, slots=True)
 class Elected:
-    """For the timeline: the leader changed. ``clean``: no leader, or one out of the ISR as it was."""
+    """For the timeline: the leader changed. ``clean``: no leader, or one that was eligible (ISR or ELR) as it was.
+
+    What is lost by an election that is not clean is documented.
+    """
 
     partition: PartitionState
     clean: bool
@@ -218,15 +262,18 @@ class IsrChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """For the timeline: a broker's session began, ended, or began again without a new registration."""
+    """For the timeline: a broker's session began, ended, or began again without a new registration.
+
+    ``bounced``: a new process of the broker took over the session of an old one.
+    """
 
     broker: NodeId
-    change: Literal["registered", "expired", "returned"]
+    change: Literal["registered", "expired", "returned", "bounced"]
     broker_epoch: int
     controller_epoch: int
 
 
 ControllerEffect: TypeAlias = (
     Persist | SendPartitionStates | SendMetadata | AnswerRegistration | AnswerHeartbeat | AnswerTopicCreation
-    | AnswerIsrChange | AnswerProducerIds | Elected | IsrChanged | SessionChanged
+    | AnswerIsrChange | AnswerElection | AnswerProducerIds | Elected | IsrChanged | SessionChanged
 )  # fmt: skip

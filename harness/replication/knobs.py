@@ -1,7 +1,8 @@
 """What distinguishes one generation of Kafka's replication protocol from another, as a table.
 
 A generation is a named row of :data:`GENERATIONS`; a mutant is a row with one knob changed. The core never
-asks "which version is this?", only "what does this knob say?".
+asks "which version is this?", only "what does this knob say?". A generation is meant as its newest patch release:
+bugs that a patch release has mended are knobs, which no generation turns on.
 """
 
 from __future__ import annotations
@@ -16,54 +17,144 @@ from harness.errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Knobs:
-    """The levers of one replication protocol.
+    """The levers of one replication protocol. Without arguments: the rules of Kafka 4.1.
 
     Attributes:
-        truncation: how a follower decides what to cut. ``hw``: on becoming a follower of another leader, and
-            after every restart, to its own high watermark (Kafka <= 0.10.2). ``diverging_fetch``: where the
-            leader's answer to a fetch says that the epochs diverge (KIP-595, effective from Kafka 2.8).
-        fetch_fencing: whether a leader refuses fetches of another leader epoch (KIP-320, Kafka 2.1).
+        truncation: how a follower decides what to cut of its log.
+
+            * ``hw``: what lies above its own high watermark, when it becomes a follower (Kafka <= 0.10.2).
+            * ``epoch_offset``: it asks the leader where its latest epoch ends (OffsetForLeaderEpoch v0, KIP-101,
+              Kafka 0.11).
+            * ``epoch_pair``: the leader's answer also says the end of *which* epoch that is, and the follower asks
+              again until they agree on one (v1, KIP-279, Kafka 2.0).
+            * ``diverging_fetch``: the leader's answer to a fetch says where the epochs diverge (KIP-595, effective
+              from Kafka 2.8).
+            * ``leader_hw``: what lies above the *leader's* watermark, as its first answer says it; an idea that was
+              never Kafka.
+            * ``hw_after_first_fetch``: what lies above its own watermark, as the new leader's first answer has raised
+              it; considered and rejected by KIP-101.
+
+            With epochs, a follower whose log or whose leader knows none falls back to its own watermark.
+        lookup_below_first: what a log answers when it is asked about an epoch older than all it knows:
+            ``undefined`` or that this epoch ends at the ``start_of_first`` (KAFKA-7415, Kafka 2.0.1).
         epoch_entry: when a leader records its epoch's start offset: at its ``first_append`` (KIP-101) or
             ``on_election`` (KAFKA-7415, Kafka 2.0.1).
+        truncate_when: which word of the controller makes a follower look for what to cut: that the
+            ``leader_id_changed``, or also an ``epoch_gap`` (an epoch was missed: KAFKA-7164, Kafka 2.0.1), or
+            ``every_epoch`` (Kafka 2.1). After a restart it always does.
+        fetch_fencing: whether a leader refuses fetches of another leader epoch (KIP-320, Kafka 2.1).
+        lookup_fencing: the same for OffsetForLeaderEpoch.
         isr_join: what a follower must have fetched to enter the ISR: the leader's high watermark (``hw``), or
             also the start offset of the leader's epoch (``hw_and_epoch_start``, KAFKA-7128, Kafka 2.0.1).
+        broker_epoch_check: whether the controller refuses a new ISR member that has restarted since the leader
+            heard of it (KIP-903, Kafka 3.5).
+        fenced_replicas_join: whether the controller accepts ISR members that have no session (until KIP-841,
+            Kafka 3.3).
+        isr_update: for whom the high watermark waits while an ISR change is under way: with a ``synchronous``
+            change it does not move (ZooKeeper's compare-and-set under the partition's lock), with ``maximal`` it
+            waits for whoever may be in the ISR (KIP-497, Kafka 2.7), ``naive`` takes the old ISR for the only one.
+        hw_in_fetch_response: whether an answer carries the watermark from before the fetch that it answers counted
+            (``pre_update``) or from after (``post_update``, Kafka 1.0.0 to 1.1.0 by accident).
+        hw_advance: ``on_fetch``: the watermark rises when all have fetched. ``after_followers``: when all have also
+            raised their own; considered and rejected by KIP-101, for it costs one more round trip.
+        hw_rule: the leader's watermark: the greater of itself and the least log end (``max_of_min``), or the least
+            of them all (``min_of_all``, with which it never leaves 0).
+        follower_hw_rule: a follower's watermark is bounded by its log end and by that of its ``leader`` or by its
+            ``own`` old one (with which it never rises).
+        hw_waits_for: the ISR and whoever has caught up and is about to join (``isr_and_caught_up``), or the ISR
+            only.
         hw_below_min_isr: whether the high watermark may ``advance`` while the ISR is smaller than
             ``min.insync.replicas``, or must ``freeze`` (KAFKA-15583, Kafka 3.7).
-        out_of_range: what a follower does whose log is longer than its leader's and that has no epochs to tell
-            where they part: ``truncate`` to the leader's log end offset, or ``exit``, as Kafka 0.8.1 to 2.0.0 do
-            without unclean elections (KAFKA-7414).
+        out_of_range: what a follower does whose next offset its leader does not have. If its log is the longer one
+            it cuts it to the leader's log end offset (``lenient``, KAFKA-7414, Kafka 2.0.1), unless unclean elections
+            are off: then the broker shuts down (``exit``, Kafka 0.8.1 to 2.0.0). ``wipe`` also shuts down, and
+            otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
+        elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
+            unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
+        broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
+            ``unnoticed``: it takes the session over and stays in every ISR (Kafka <= 2.1); ``noticed``: it has
+            left every ISR and come back (KIP-380, Kafka 2.2); ``refused`` until the session ends (KRaft).
+        diverging_fetch_is_progress: the bug KAFKA-13141: a fetch that is answered with where the logs diverge still
+            counts as "I have everything before this offset".
+        stale_truncation_applied: the bug KAFKA-13207: an answer that says where the logs diverge is obeyed although
+            this replica follows another leader by now, or leads itself.
+        hw_from_diverging: the bug KAFKA-14704: the watermark of such an answer is taken before the log is cut.
+        spurious_out_of_range: the bug KAFKA-2477: the first fetch at the log end after an append is out of range.
+        empty_isr_retry: the bug KAFKA-15353: an ISR change that is sent again has lost its members on the way.
+        controller_epoch_fencing: whether a replica refuses the word of a controller older than one it has heard.
+        disk_full: what a broker does that cannot write: ``halt_broker`` (Kafka <= 0.11), or take the directory
+            offline, and halt when it was the last (``offline_dir``, KIP-112, Kafka 1.0).
+        clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
+            ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
+            ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
     """
 
-    truncation: Literal["hw", "diverging_fetch"]
-    fetch_fencing: bool
-    epoch_entry: Literal["first_append", "on_election"]
-    isr_join: Literal["hw", "hw_and_epoch_start"]
-    hw_below_min_isr: Literal["advance", "freeze"]
-    out_of_range: Literal["truncate", "exit"] = "truncate"
+    truncation: Literal[
+        "hw", "leader_hw", "hw_after_first_fetch", "epoch_offset", "epoch_pair", "diverging_fetch"
+    ] = "diverging_fetch"  # fmt: skip
+    lookup_below_first: Literal["undefined", "start_of_first"] = "start_of_first"
+    epoch_entry: Literal["first_append", "on_election"] = "on_election"
+    truncate_when: Literal["leader_id_changed", "epoch_gap", "every_epoch"] = "every_epoch"
+    fetch_fencing: bool = True
+    lookup_fencing: bool = True
+    isr_join: Literal["hw", "hw_and_epoch_start"] = "hw_and_epoch_start"
+    broker_epoch_check: bool = True
+    fenced_replicas_join: bool = False
+    isr_update: Literal["synchronous", "maximal", "naive"] = "maximal"
+    hw_in_fetch_response: Literal["pre_update", "post_update"] = "pre_update"
+    hw_advance: Literal["on_fetch", "after_followers"] = "on_fetch"
+    hw_rule: Literal["max_of_min", "min_of_all"] = "max_of_min"
+    follower_hw_rule: Literal["leader", "own"] = "leader"
+    hw_waits_for: Literal["isr_and_caught_up", "isr"] = "isr_and_caught_up"
+    hw_below_min_isr: Literal["advance", "freeze"] = "freeze"
+    out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
+    elections: Literal["isr", "elr"] = "elr"
+    broker_bounce: Literal["unnoticed", "noticed", "refused"] = "refused"
+    diverging_fetch_is_progress: bool = False
+    stale_truncation_applied: bool = False
+    hw_from_diverging: bool = False
+    spurious_out_of_range: bool = False
+    empty_isr_retry: bool = False
+    controller_epoch_fencing: bool = True
+    disk_full: Literal["halt_broker", "offline_dir"] = "offline_dir"
+    clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
 
 
-_CURRENT = Knobs(
-    truncation="diverging_fetch",
-    fetch_fencing=True,
-    epoch_entry="on_election",
-    isr_join="hw_and_epoch_start",
-    hw_below_min_isr="freeze",
-)
+def _generations() -> dict[str, Knobs]:
+    """Each generation as what it lacked of the next; newest first, because that is how the differences read."""
+    elr = Knobs()
+    strict = replace(elr, elections="isr")
+    fetch = replace(
+        strict,
+        hw_below_min_isr="advance",
+        broker_epoch_check=False,
+        fenced_replicas_join=True,
+        broker_bounce="noticed",
+    )
+    kip320 = replace(
+        fetch,
+        truncation="epoch_pair",
+        isr_update="synchronous",
+        broker_bounce="unnoticed",
+        clean_shutdown_marker="removed_late",
+    )
+    kip279_mended = replace(kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap")
+    kip279 = replace(
+        kip279_mended,
+        lookup_below_first="undefined",
+        epoch_entry="first_append",
+        truncate_when="leader_id_changed",
+        isr_join="hw",
+        out_of_range="exit",
+    )
+    kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker")
+    watermark = replace(kip101, truncation="hw")
+    oldest_first = (watermark, kip101, kip279, kip279_mended, kip320, fetch, strict, elr)
+    return dict(zip(("0.10", "0.11", "2.0.0", "2.0.1", "2.1", "2.8", "3.7", "4.1"), oldest_first, strict=True))
 
-GENERATIONS: Mapping[str, Knobs] = MappingProxyType(
-    {
-        "0.10": Knobs(
-            truncation="hw",
-            fetch_fencing=False,
-            epoch_entry="first_append",
-            isr_join="hw",
-            hw_below_min_isr="advance",
-            out_of_range="exit",
-        ),
-        "2.8": replace(_CURRENT, hw_below_min_isr="advance"),
-        "3.7": _CURRENT,
-    }
-)
+
+GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
+"""Oldest first."""
 
 CURRENT_GENERATION = "3.7"
 

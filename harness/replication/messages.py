@@ -1,10 +1,11 @@
 """The input and output of the replication core: events in, *ordered* effects out.
 
 The contract, after etcd's raft: a driver calls ``handle(event)``, performs the returned effects in order, and
-feeds what storage says back as further events *before* it hands in anything else. ``Append`` and ``Truncate``
-are performed at once and answered by ``Appended``/``AppendFailed``/``Truncated``; whatever must wait for them
-(an acknowledgement, a watermark) is only ever emitted by the handling of those answers: persist, then send. One
-list of effects holds at most one of the two, as its last element.
+feeds what storage says back as further events *before* it hands in anything else. Four effects ask storage, are
+performed at once, and answered: ``Append`` by ``Appended``, ``Truncate`` by ``Truncated``, ``RaiseLogStart`` by
+``LogStartRaised``, ``StartLogAt`` by ``LogStartedAt``, and each of them by ``AppendFailed`` where storage refuses.
+Whatever must wait for them (an acknowledgement, a watermark) is only ever emitted by the handling of those answers:
+persist, then send. One list of effects holds at most one of the four, as its last element.
 
 A replica's ``now_ns`` is *Kafka time*: its node's wall clock in nanoseconds, because Kafka measures
 ``replica.lag.time.max.ms`` with ``time.milliseconds()``. It may jump, either way, and the core must bear it: after a
@@ -20,7 +21,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
-from harness.model import NodeId, Offset
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
 
 
 class ErrorCode(IntEnum):
@@ -50,6 +51,9 @@ class ErrorCode(IntEnum):
     FENCED_LEADER_EPOCH = 74
     UNKNOWN_LEADER_EPOCH = 75
     STALE_BROKER_EPOCH = 77
+    PREFERRED_LEADER_NOT_AVAILABLE = 80
+    ELIGIBLE_LEADERS_NOT_AVAILABLE = 83
+    ELECTION_NOT_NEEDED = 84
     INVALID_UPDATE_VERSION = 95
     DUPLICATE_BROKER_REGISTRATION = 101
     BROKER_ID_NOT_REGISTERED = 102
@@ -93,13 +97,27 @@ class EpochEntry(NamedTuple):
 class NextFetch(NamedTuple):
     """What a follower must ask its leader for next.
 
-    ``leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the generation does not carry them.
+    ``leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the generation does not carry them, and so is
+    ``high_watermark``, the follower's own, ``NO_OFFSET``: only ``hw_advance=after_followers`` wants it.
     """
 
     leader: NodeId
     leader_epoch: int
     fetch_offset: Offset
     last_fetched_epoch: int
+    high_watermark: Offset = NO_OFFSET
+
+
+class NextEpochLookup(NamedTuple):
+    """What a follower must ask its leader instead of fetching: where ``requested_epoch`` ends (KIP-101).
+
+    ``leader_epoch`` is ``NO_EPOCH`` where the generation does not carry it. After an error it is asked again, in a
+    while; nothing is cut.
+    """
+
+    leader: NodeId
+    leader_epoch: int
+    requested_epoch: int
 
 
 # ---------------------------------------------------------------------------------------------- replica: events
@@ -107,7 +125,11 @@ class NextFetch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PartitionStateChanged:
-    """The controller's ``LeaderAndIsr`` for this partition (stale leader or partition epochs are ignored)."""
+    """The controller's ``LeaderAndIsr`` for this partition (stale leader or partition epochs are ignored).
+
+    ``isr`` may be empty where there is no leader. ``controller_epoch`` is that of the controller which said so;
+    ``NO_EPOCH``: the driver looks after it.
+    """
 
     leader: NodeId
     leader_epoch: int
@@ -115,6 +137,7 @@ class PartitionStateChanged:
     replicas: tuple[NodeId, ...]
     partition_epoch: int
     now_ns: int
+    controller_epoch: int = NO_EPOCH
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +168,8 @@ class FetchReceived:
     """A follower's fetch of this partition, before anything is read for it.
 
     ``current_leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the follower's protocol does not
-    carry them.
+    carry them. ``broker_epoch`` is that of the follower's registration, -1 where it does not say (KIP-903), and
+    ``high_watermark`` what its :class:`NextFetch` said.
     """
 
     token: object
@@ -154,6 +178,8 @@ class FetchReceived:
     current_leader_epoch: int
     last_fetched_epoch: int
     now_ns: int
+    broker_epoch: int = -1
+    high_watermark: Offset = NO_OFFSET
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,6 +188,9 @@ class FetchAnswered:
 
     ``leader``, ``leader_epoch`` and ``fetch_offset`` are those the *request* was made with, so that an answer
     that outlived its request's epoch is recognised. ``spans``/``payload`` are the fetched batches (may be none).
+
+    With ``OFFSET_OUT_OF_RANGE`` the driver must say where the leader's log starts and ends (ListOffsets);
+    otherwise ``log_start_offset`` is the answer's, and ``log_end_offset`` may be ``NO_OFFSET``.
     """
 
     leader: NodeId
@@ -178,6 +207,42 @@ class FetchAnswered:
 
 
 @dataclass(frozen=True, slots=True)
+class EpochEndAnswered:
+    """The leader's answer to this replica's :class:`NextEpochLookup`, of which the first three are a copy.
+
+    ``end`` is ``EpochEnd(NO_EPOCH, NO_OFFSET)`` where the leader does not know (or with an error), and its epoch
+    ``NO_EPOCH`` where the protocol carries the offset only (version 0).
+    """
+
+    leader: NodeId
+    leader_epoch: int
+    requested_epoch: int
+    error: ErrorCode
+    end: EpochEnd
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteRecordsRequested:
+    """A client wants the records below ``before_offset`` deleted; -1: all below the high watermark."""
+
+    token: object
+    before_offset: Offset
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class RetentionReached:
+    """The log's retention demands that the records below ``before_offset`` go; on any replica.
+
+    The core never deletes what the high watermark has not passed.
+    """
+
+    before_offset: Offset
+    now_ns: int
+
+
+@dataclass(frozen=True, slots=True)
 class Appended:
     """The last :class:`Append` is in the log (written, not necessarily flushed)."""
 
@@ -186,7 +251,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class AppendFailed:
-    """The last :class:`Append` failed with ``errno``; the driver has cut the torn bytes off again.
+    """What storage was asked last failed with ``errno``; of an append the driver has cut the torn bytes off again.
 
     May also come unasked, when the storage that this replica shares with others has failed.
     """
@@ -204,6 +269,20 @@ class Truncated:
 
     log_end_offset: Offset
     remaining: tuple[BatchSpan, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartRaised:
+    """The last :class:`RaiseLogStart` was performed."""
+
+    log_start_offset: Offset
+
+
+@dataclass(frozen=True, slots=True)
+class LogStartedAt:
+    """The last :class:`StartLogAt` was performed: the log is empty and begins at ``offset``."""
+
+    offset: Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,8 +307,9 @@ class Tick:
 
 
 ReplicaEvent: TypeAlias = (
-    PartitionStateChanged | ProduceRequested | ProduceExpired | FetchReceived | FetchAnswered
-    | Appended | AppendFailed | Truncated | IsrAnswered | Tick
+    PartitionStateChanged | ProduceRequested | ProduceExpired | FetchReceived | FetchAnswered | EpochEndAnswered
+    | DeleteRecordsRequested | RetentionReached | Appended | AppendFailed | Truncated | LogStartRaised | LogStartedAt
+    | IsrAnswered | Tick
 )  # fmt: skip
 
 
@@ -253,6 +333,34 @@ class Truncate:
 
     to_offset: Offset
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class RaiseLogStart:
+    """The log starts at ``to_offset`` from now on, remember that; segments wholly below it may be deleted.
+
+    ``reason`` is for the timeline: ``delete_records``, ``retention``, or ``leader`` (it had done so).
+    """
+
+    to_offset: Offset
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class StartLogAt:
+    """Delete the whole log and start an empty one whose first offset is ``offset``; ``reason`` is for the timeline."""
+
+    offset: Offset
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerDeleteRecords:
+    """Answer the request ``token``; ``low_watermark`` is where the leader's log starts now, ``NO_OFFSET`` on error."""
+
+    token: object
+    error: ErrorCode
+    low_watermark: Offset
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,11 +401,15 @@ class AnswerFetch:
 
 @dataclass(frozen=True, slots=True)
 class ProposeIsr:
-    """Send ``AlterPartition`` to the controller."""
+    """Send ``AlterPartition`` to the controller.
+
+    ``broker_epochs`` are those of the members in ``isr``, in its order, as their last fetches said; -1: not known.
+    """
 
     isr: tuple[NodeId, ...]
     leader_epoch: int
     partition_epoch: int
+    broker_epochs: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -320,6 +432,6 @@ class ReplicaFailed:
 
 
 ReplicaEffect: TypeAlias = (
-    Append | Truncate | CheckpointEpochs | AnswerProduce | AnswerFetch | ProposeIsr | HighWatermarkAdvanced
-    | ReplicaFailed
+    Append | Truncate | RaiseLogStart | StartLogAt | CheckpointEpochs | AnswerProduce | AnswerFetch
+    | AnswerDeleteRecords | ProposeIsr | HighWatermarkAdvanced | ReplicaFailed
 )  # fmt: skip

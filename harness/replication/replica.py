@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.epochs import UNDEFINED
 from harness.replication.following import next_fetch, truncation_target, unappendable
 from harness.replication.isr import InSyncReplicas
 from harness.replication.knobs import Knobs
@@ -27,6 +28,7 @@ from harness.replication.messages import (
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,
+    NextEpochLookup,
     NextFetch,
     PartitionStateChanged,
     ProduceExpired,
@@ -79,6 +81,7 @@ class Replica:
         epoch_entries: the leader epochs of the log, oldest first.
         high_watermark: as checkpointed; 0 when it never was.
         producer_batches: the batches of idempotent producers in the log, oldest first.
+        unclean_leader_election_enable: ``unclean.leader.election.enable``.
 
     Attributes:
         leader: as the controller said last; ``NO_LEADER`` before.
@@ -99,6 +102,7 @@ class Replica:
         epoch_entries: Iterable[EpochEntry],
         high_watermark: Offset,
         producer_batches: Iterable[BatchSpan] = (),
+        unclean_leader_election_enable: bool = False,
     ) -> None:
         self.node = node
         self.partition = partition
@@ -107,6 +111,7 @@ class Replica:
         self.replicas: tuple[NodeId, ...] = ()
         self._knobs = knobs
         self._min_insync_replicas = min_insync_replicas
+        self._unclean_leader_election_enable = unclean_leader_election_enable
         self._lag_ns = replica_lag_time_max_ms * 1_000_000
         self._log = LogState(log_start_offset, log_end_offset, high_watermark, epoch_entries, producer_batches)
         self._isr = InSyncReplicas()
@@ -160,6 +165,15 @@ class Replica:
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
         """What a leader knows of its followers' ends; ``NO_OFFSET``: nothing yet. Empty on followers."""
         return self._leadership.remote_log_end_offsets if self._leadership else {}
+
+    def next_request(self) -> NextFetch | NextEpochLookup | None:
+        """What the fetcher must ask for now; None: there is nobody to ask."""
+        return self.next_fetch()
+
+    def judge_lookup(self, current_leader_epoch: int, requested_epoch: int) -> tuple[ErrorCode, EpochEnd]:
+        """The answer to OffsetForLeaderEpoch: where ``requested_epoch`` ends in this leader's log."""
+        error = self.leader_error(current_leader_epoch)
+        return error, self.end_offset_for(requested_epoch) if error is ErrorCode.NONE else UNDEFINED
 
     def next_fetch(self) -> NextFetch | None:
         """What the fetcher must ask for now; None: there is nobody to fetch from."""

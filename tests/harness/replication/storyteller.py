@@ -287,7 +287,7 @@ class ControllerTeller:
 
     def _do_start(self) -> ControllerEvent:
         """Also a restart, from what was persisted."""
-        self._controller = Controller.from_state(1_500, self._controller.to_state())
+        self._controller = Controller(1_500, self._controller.to_state())
         return ControllerStarted(self._now_ns)
 
     def _do_register(self, broker: str, incarnation: str) -> ControllerEvent:

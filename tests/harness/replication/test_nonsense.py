@@ -144,6 +144,6 @@ def test_a_controller_survives_whatever_brokers_say(said: list[ControllerEvent])
         changed = controller.to_state() != before
         assert changed == (bool(effects) and isinstance(effects[0], Persist)), "every change is persisted first"
         assert sum(isinstance(effect, Persist) for effect in effects) == changed
-        assert Controller.from_state(1_500, controller.to_state()).to_state() == controller.to_state()
+        assert Controller(1_500, controller.to_state()).to_state() == controller.to_state()
         if changed:
             assert cast("Persist", effects[0]).snapshot == controller.to_state()

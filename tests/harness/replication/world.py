@@ -250,7 +250,7 @@ class World:
         for state in states:
 
             def arrive(state: PartitionState = state) -> None:
-                _, leader, leader_epoch, partition_epoch, isr, replicas = state
+                _, leader, leader_epoch, partition_epoch, isr, replicas = state[:6]
                 changed = PartitionStateChanged(leader, leader_epoch, isr, replicas, partition_epoch, self.now(node))
                 self.handle(node, changed)
 
