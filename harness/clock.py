@@ -18,6 +18,14 @@ class Clock(Protocol):
         ...
 
 
+class PacedClock(Clock, Protocol):
+    """A clock that whoever drives a run can wait on: real time passes by itself, virtual time while it is waited on."""
+
+    def sleep(self, seconds: float) -> None:
+        """Let ``seconds`` pass; 0 lets whatever is due now happen."""
+        ...
+
+
 class SystemClock:
     """The machine's clocks, with an offset that the clock fault moves.
 
@@ -35,3 +43,7 @@ class SystemClock:
     def wall_ms(self) -> int:
         """See :meth:`Clock.wall_ms`."""
         return time.time_ns() // 1_000_000 + self.wall_offset_ms
+
+    def sleep(self, seconds: float) -> None:
+        """See :meth:`PacedClock.sleep`."""
+        time.sleep(seconds)

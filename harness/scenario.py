@@ -14,8 +14,10 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from harness.errors import UsageError
+from harness.outcome import Word
 from harness.refusal import closest, validated
 from harness.schedule import Chaos, Step, wrong_names
+from harness.steps import PartitionName
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _SHIPPED = Path(__file__).parent / "scenarios"
@@ -23,6 +25,15 @@ _SUFFIX = ".yaml"
 
 MAX_SEED = 2**63
 """Exclusive."""
+
+GenerationRanges = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?(, *[0-9.]+(-[0-9.]+)?)*$")]
+"""Generations and ranges of them, both ends included, with commas in between: ``"0.10, 2.0.0-2.1"``."""
+
+ReplicaNames = Annotated[str, Field(pattern=r"^(all|[0-9]+(, *[0-9]+)*)$")]
+"""Brokers whose replicas are meant: ``"0"``, ``"0,2"`` or ``all``."""
+
+LogEntry = Annotated[str, Field(pattern=r"^([0-9]+:)?[A-Za-z][A-Za-z0-9_-]*(\.\.[A-Za-z][A-Za-z0-9_-]*)?@[0-9]+$")]
+"""A record of a final log, or a row of them: see :class:`Expectation`."""
 
 
 class Cluster(BaseModel):
@@ -76,25 +87,59 @@ class Prediction(BaseModel):
     offset: int | None = None
 
 
+class Expectation(BaseModel):
+    """What is known to happen on some generations.
+
+    Attributes:
+        outcome: in words; all of them are observed, and no others.
+        final_logs: by partition and then by replica (``"0"``, ``"0,2"`` or ``all``), the records that its log holds in
+            the end, from its start: the record's name, ``@`` and its leader epoch. ``m1..m4@2`` stands for a row of
+            them; a first entry ``5:m5@0`` says that the log starts at offset 5. Replicas not named may hold anything.
+        anomalies: what the checkers find, exactly, besides what the words say; see :meth:`predictions`.
+        note: why so, in a sentence.
+    """
+
+    model_config = _STRICT
+
+    outcome: tuple[Word, ...] = Field(min_length=1)
+    final_logs: Mapping[PartitionName, Mapping[ReplicaNames, tuple[LogEntry, ...]]] = {}
+    anomalies: tuple[Prediction, ...] = ()
+    note: str = ""
+
+    @model_validator(mode="after")
+    def _safe_stands_alone(self) -> Self:
+        if Word.SAFE in self.outcome and len(self.outcome) > 1:
+            raise ValueError("safe stands alone: it says that no other word applies.")
+        return self
+
+
 class Scenario(BaseModel):
     """A scenario file.
 
     Attributes:
         id: the scenario's name; that of its file.
+        catalogue: the entry of the catalogue of losses that it replays, ``A02``, and which variant, ``A01/unclean``.
         source: whose loss it replays: a KIP, an issue, a post-mortem.
+        preconditions: what the loss needs, in words.
+        replication: knobs of the protocol set for this scenario, on every generation: a known bug switched on.
         schedule: awaited steps; or
         chaos: random faults under load for ``duration_s``.
         settle_s: how long the healed cluster may take to get whole again.
-        predictions: per protocol generation, what is known to go wrong.
+        predictions: per protocol generation, the anomalies that are known to be found; or
+        outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), what is known to happen. A
+            scenario with outcomes makes no sense on generations that none of them names.
     """
 
     model_config = _STRICT
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
+    catalogue: Annotated[str, Field(pattern=r"^[A-H][0-9]{2}(/[a-z0-9.-]{1,40})?$")] | None = None
     title: str
     source: str
     description: str = ""
+    preconditions: str = ""
     generation: str | None = None
+    replication: Mapping[str, str | bool] = {}
     cluster: Cluster = Cluster()
     topics: tuple[Topic, ...] = Field(min_length=1)
     workload: Workload
@@ -103,6 +148,7 @@ class Scenario(BaseModel):
     duration_s: float = Field(default=20.0, gt=0)
     settle_s: float = Field(default=30.0, gt=0)
     predictions: Mapping[str, tuple[Prediction, ...]] = {}
+    outcomes: Mapping[GenerationRanges, Expectation] = {}
 
     _file: str = PrivateAttr("")
 
@@ -121,6 +167,8 @@ class Scenario(BaseModel):
     def _is_consistent(self) -> Self:
         if (self.schedule is None) == (self.chaos is None):
             raise ValueError("write exactly one of schedule and chaos.")
+        if self.predictions and self.outcomes:
+            raise ValueError("write either predictions or outcomes: outcomes have anomalies of their own.")
         names = [topic.name for topic in self.topics]
         if len(set(names)) < len(names):
             raise ValueError(f"two topics have the same name: {', '.join(names)}.")

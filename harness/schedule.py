@@ -7,13 +7,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-_STRICT = ConfigDict(frozen=True, extra="forbid")
+from harness.steps import (
+    Commit,
+    Consume,
+    DeleteRecords,
+    Elect,
+    Hold,
+    Send,
+    SpoofFetch,
+    Unavailable,
+    Until,
+    Where,
+)
 
-_DEFAULT_WITHIN_S = 20.0
+_STRICT = ConfigDict(frozen=True, extra="forbid")
 
 FaultMapping = Mapping[str, Any]
 """A fault as a scenario writes it: ``{fault: kill, node: leader}``. The runner parses it with ``faults.parse``."""
@@ -21,78 +32,20 @@ FaultMapping = Mapping[str, Any]
 Span = tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]]
 """Shortest and longest, in seconds."""
 
-
-class Send(BaseModel):
-    """Send records, one at a time to each partition, and wait for the answers.
-
-    Attributes:
-        per_partition: how many records each partition gets.
-        expect: ``ok``: every record must be acknowledged; ``any``: whatever comes.
-        name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
-    """
-
-    model_config = _STRICT
-
-    per_partition: int = Field(ge=1)
-    acks: Literal["all", 0, 1] = "all"
-    expect: Literal["ok", "any"] = "ok"
-    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
-    name: str | None = Field(default=None, alias="as")
-
-
-class ReplicaState(BaseModel):
-    """What the broker ``node`` must say about its own replica; what is not written may be anything."""
-
-    model_config = _STRICT
-
-    node: int = Field(ge=0)
-    role: Literal["leader", "follower", "offline"] | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    log_end_offset: int | None = None
-    high_watermark: int | None = None
-
-
-class Until(BaseModel):
-    """Wait until all of this is observed at once.
-
-    Attributes:
-        topic: whose partitions are meant; None: those of every topic.
-        partition: which one is meant; None: every one.
-        leader: the leader that the controller has put in charge.
-        isr: the in-sync replicas, in any order, as the controller knows them.
-        replicas: what brokers say about their own replicas.
-        sent: the ``as`` of a ``send`` whose answers must all have come.
-        polled: up to which offset, exclusive, the tailing consumers must have read.
-    """
-
-    model_config = _STRICT
-
-    topic: str | None = None
-    partition: int | None = None
-    leader: int | None = None
-    leader_epoch: int | None = None
-    isr: tuple[int, ...] | None = None
-    replicas: tuple[ReplicaState, ...] = ()
-    sent: str | None = None
-    polled: int | None = None
-    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
-
-    @model_validator(mode="after")
-    def _waits_for_something(self) -> Self:
-        wanted = (self.leader, self.leader_epoch, self.isr, self.sent, self.polled)
-        if not self.replicas and all(value is None for value in wanted):
-            raise ValueError("nothing to wait for; write leader, leader_epoch, isr, replicas, sent or polled.")
-        return self
+GenerationRange = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?$")]
+"""A protocol generation, ``"0.10"``, or a range of them, both ends included: ``"0.11-2.0.1"``."""
 
 
 class Step(BaseModel):
-    """One step of a schedule: exactly one of its fields.
+    """One step of a schedule: exactly one of its fields, besides ``generations``.
 
     Attributes:
         inject: a fault with a name: ``{fault: kill, node: 0, as: dead}``.
         heal: the name of an injected fault.
+        release: the name of a ``hold``.
+        sync: brokers whose written bytes all reach the disk now, as if the kernel had found the time.
         wait_s: seconds to let pass. For what cannot be observed; prefer ``until``.
+        generations: on which generations the step is performed; None: on every one.
     """
 
     model_config = _STRICT
@@ -100,16 +53,34 @@ class Step(BaseModel):
     send: Send | None = None
     inject: FaultMapping | None = None
     heal: str | None = None
+    hold: Hold | None = None
+    release: str | None = None
+    elect: Elect | None = None
+    commit: Commit | None = None
+    consume: Consume | None = None
+    delete_records: DeleteRecords | None = None
+    spoof_fetch: SpoofFetch | None = None
+    sync: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     until: Until | None = None
+    unavailable: Unavailable | None = None
     wait_s: float | None = Field(default=None, gt=0)
+    generations: tuple[GenerationRange, ...] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
     def _is_one_step(self) -> Self:
-        given = [name for name in type(self).model_fields if getattr(self, name) is not None]
+        kinds = [name for name in type(self).model_fields if name != "generations"]
+        given = [name for name in kinds if getattr(self, name) is not None]
         if len(given) != 1:
             what = " and ".join(given) or "nothing"
-            raise ValueError(f"a step is exactly one of send, inject, heal, until and wait_s, not {what}.")
+            raise ValueError(f"a step is exactly one of {', '.join(kinds[:-1])} and {kinds[-1]}, not {what}.")
         return self
+
+    @property
+    def where(self) -> Where | None:
+        """The part of the step that says which partitions it is about, if it does."""
+        parts = (self.send, self.elect, self.consume, self.delete_records, self.spoof_fetch, self.until,
+                 self.unavailable)  # fmt: skip
+        return next((part for part in parts if part is not None), None)
 
 
 class Chaos(BaseModel):
@@ -162,12 +133,14 @@ def _wrong_in(step: Step, sends: set[str], faults: set[str]) -> Iterator[tuple[s
             if name in sends:
                 yield name, "names a send twice"
             sends.add(name)
-        case Step(inject={"as": str(name)}):
+        case Step(inject={"as": str(name)}) | Step(hold=Hold(name=name)):
             if name in faults:
                 yield name, "names a fault twice"
             faults.add(name)
         case Step(heal=str(name)) if name not in faults:
             yield name, "was not injected before"
+        case Step(release=str(name)) if name not in faults:
+            yield name, "was not held before"
         case Step(until=Until(sent=str(name))) if name not in sends:
             yield name, "was not sent before"
         case _:

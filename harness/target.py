@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 from harness.errors import UsageError
 from harness.model import Link, NodeId, Offset, TopicPartition
@@ -30,6 +30,10 @@ class Capability(StrEnum):
     PARTITION = "partition"
     DISK_FULL = "disk_full"
     CLOCK = "clock"
+    STOP = "stop"
+    POWER_LOSS = "power_loss"
+    WIPE_DISK = "wipe_disk"
+    CORRUPT_LOG = "corrupt_log"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,7 @@ class PartitionView:
     leader_epoch: int
     isr: tuple[NodeId, ...]
     replicas: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +95,20 @@ class ClusterView:
     time_ns: int
     live: tuple[NodeId, ...]
     partitions: Mapping[TopicPartition, PartitionView]
+
+
+@dataclass(frozen=True, slots=True)
+class LogDamage:
+    """Harm done to the bytes of a replica's log while its broker is down.
+
+    Attributes:
+        offset: whose batch is harmed: the one that holds this offset.
+        how: ``flip``: one bit of its last byte is inverted; ``cut``: the file ends in the middle of the batch.
+    """
+
+    partition: TopicPartition
+    offset: Offset
+    how: Literal["flip", "cut"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,6 +213,63 @@ class Target(Protocol):
 
     def clock_offset_ms(self, node: str) -> int:
         """The node's wall clock minus this process's, read back from the node, in milliseconds."""
+        ...
+
+    def shut_down(self, node: str) -> None:
+        """SIGTERM, and wait until the node has ended: a clean shutdown, everything flushed."""
+        ...
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """Whether the node has ended by itself, with success, because it was asked to."""
+        ...
+
+    def lose_power(self, node: str) -> None:
+        """SIGKILL the node, unless it is dead already, and drop from its files what had not reached the disk."""
+        ...
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """Whether the node is dead and its files hold only what had reached the disk; says what was dropped."""
+        ...
+
+    def sync_disk(self, node: str) -> None:
+        """Let everything that a running node has written reach the disk."""
+        ...
+
+    def wipe_disk(self, node: str) -> None:
+        """Replace the disk of a node that is not running by an empty one."""
+        ...
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """Whether there is nothing on the node's disk."""
+        ...
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """Harm the log of a node that is not running."""
+        ...
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """Whether the batch of the damage, as it is on the disk now, is no whole batch with the right checksum."""
+        ...
+
+    # Administration.
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """Ask the controller for an election: of ``leader`` or, where that is None, of the preferred leader.
+
+        Raises:
+            EnvironmentFault: the controller refuses, or does not answer.
+        """
+        ...
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """The offsets that a consumer group has committed, as the cluster has stored them; empty when unknown."""
+        ...
+
+    def has_exited(self, node: str) -> Receipt:
+        """Whether the node, since it was last started, has ended itself: its protocol or its storage made it.
+
+        One that a signal has ended, or that was asked to shut down, has not.
+        """
         ...
 
     # Evidence.

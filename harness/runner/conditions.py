@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from harness.model import NodeId, Offset, TopicPartition, node_name
-from harness.schedule import ReplicaState, Until
+from harness.steps import ReplicaState, Until
 from harness.target import ClusterView, PartitionView, Target
 
 _REPLICA_FIELDS = ("role", "leader", "leader_epoch", "log_end_offset", "high_watermark")

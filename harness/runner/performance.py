@@ -12,7 +12,8 @@ from harness.runner.conditions import unmet
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
-from harness.schedule import Send, Step, Until
+from harness.schedule import Step
+from harness.steps import Send, Until
 from harness.target import Target
 from harness.workload import Workload
 

@@ -1,0 +1,52 @@
+"""The outcome of a scenario on one generation in a few words: what is predicted, and what is observed.
+
+Each word rests on evidence of its own; :mod:`harness.runner.observation` says which. ``safe`` is what is left when
+none of the others applies.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Word(StrEnum):
+    """A word of an outcome; the letters of the matrix are in :data:`LETTERS`."""
+
+    LOST = "lost"
+    """An acknowledged record that the configuration promised to keep is not there any more."""
+    DIVERGED = "diverged"
+    """Two replicas hold different records at an offset that both take for committed, or below which they must agree."""
+    STUCK = "stuck"
+    """The healed cluster did not get whole again: a replica cannot catch up."""
+    EXITED = "exited"
+    """A broker has ended itself because its protocol told it to."""
+    UNAVAILABLE = "unavailable"
+    """The schedule has shown that a partition had no leader, or there was none when everything was healed."""
+    DUPLICATED = "duplicated"
+    """One value is in the log twice."""
+    REORDERED = "reordered"
+    """Two records of one producer are in the log in another order than they were sent in."""
+    SKIPPED = "skipped"
+    """A consumer group has gone past a record that none of its members was ever given."""
+    DOCUMENTED = "documented"
+    """An acknowledged record is gone, and the configuration says that this may happen."""
+    WEAK = "weak"
+    """A record acknowledged with acks 0 or 1 is gone."""
+    SAFE = "safe"
+    """None of the above."""
+
+
+LETTERS = {
+    Word.LOST: "L",
+    Word.DIVERGED: "D",
+    Word.STUCK: "K",
+    Word.EXITED: "X",
+    Word.UNAVAILABLE: "U",
+    Word.DUPLICATED: "dup",
+    Word.REORDERED: "ord",
+    Word.SKIPPED: "skip",
+    Word.DOCUMENTED: "doc",
+    Word.WEAK: "w",
+    Word.SAFE: "S",
+}
+"""How the matrix abbreviates them."""

@@ -1,0 +1,237 @@
+"""What the steps of a schedule may say: one validated model per kind of step. Pure.
+
+Names of partitions are written as everywhere, ``ledger-0``. Offsets that end something are exclusive. Seconds are
+of the run's own clock: real on real targets, virtual in the simulator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from harness.selection import EndSelector
+
+_STRICT = ConfigDict(frozen=True, extra="forbid")
+
+_DEFAULT_WITHIN_S = 20.0
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
+"""A name given by ``as``, ``group``, ``producer`` or ``records``."""
+
+PartitionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+-[0-9]+$")]
+"""A topic and the number of a partition: ``ledger-0``."""
+
+
+class Where(BaseModel):
+    """A step about some partitions: those of ``topic`` with the number ``partition``; None means every one."""
+
+    model_config = _STRICT
+
+    topic: str | None = None
+    partition: int | None = Field(default=None, ge=0)
+    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
+
+
+class Send(Where):
+    """Send records to each of the partitions meant, batch by batch, and wait for the answers.
+
+    Each record has a name, by which ``final_logs`` and ``delivers`` know it: those of ``records``, or, with
+    ``per_partition``, ``m<n>``, where n is how many records the schedule had sent to that partition before.
+
+    Attributes:
+        per_partition: how many records each partition gets; or
+        records: their names, the same for each partition.
+        acks: of the request.
+        batch: how many records go into one batch, which is one request.
+        age_s: how long ago the client says that the records were made (CreateTime); negative: in the future.
+        expect: ``ok``: every record must be acknowledged; ``refused``: none may be; ``any``: whatever comes.
+        retries: how often the client repeats a request that was refused or not answered in ``retry_after_s``.
+        producer: a name: sends with the same one are of one producer, whose order and sequence numbers they share.
+        idempotent: whether the producer numbers its batches (KIP-98); needs ``producer``.
+        name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
+    """
+
+    per_partition: int | None = Field(default=None, ge=1)
+    records: tuple[Name, ...] | None = Field(default=None, min_length=1)
+    acks: Literal["all", 0, 1] = "all"
+    batch: int = Field(default=1, ge=1)
+    age_s: float = 0.0
+    expect: Literal["ok", "any", "refused"] = "ok"
+    retries: int = Field(default=0, ge=0)
+    retry_after_s: float = Field(default=1.0, gt=0)
+    producer: Name | None = None
+    idempotent: bool = False
+    name: str | None = Field(default=None, alias="as")
+
+    @model_validator(mode="after")
+    def _is_consistent(self) -> Self:
+        if (self.per_partition is None) == (self.records is None):
+            raise ValueError("write exactly one of per_partition and records.")
+        if self.idempotent and self.producer is None:
+            raise ValueError("an idempotent send needs a producer: its sequence numbers are the producer's.")
+        return self
+
+    @property
+    def count(self) -> int:
+        """How many records each partition gets."""
+        return self.per_partition or len(self.records or ())
+
+
+class Hold(BaseModel):
+    """Hold every byte back on directed links until ``release``: ``[[2, 1]]`` holds what 2 sends to 1.
+
+    The same as the fault ``partition`` with these links, proven and proven healed as every fault.
+    """
+
+    model_config = _STRICT
+
+    links: tuple[tuple[EndSelector, EndSelector], ...] = Field(min_length=1)
+    name: Name = Field(alias="as")
+
+
+class Elect(Where):
+    """Ask the controller for an election of the partitions meant, as an administrator does.
+
+    Attributes:
+        leader: who shall lead; None: the preferred leader.
+        unclean: whether a replica outside the ISR may be elected.
+        expect: ``ok``: the controller must do it; ``refused``: it must refuse; ``any``.
+    """
+
+    leader: int | None = Field(default=None, ge=0)
+    unclean: bool = False
+    expect: Literal["ok", "any", "refused"] = "ok"
+
+
+class Commit(BaseModel):
+    """Commit offsets for a consumer group, whatever it has read.
+
+    Attributes:
+        offsets: by partition, the offset of the next record to read.
+        leader_epoch: what a client of KIP-320 commits with them: the epoch of the last record read; -1: an old client.
+    """
+
+    model_config = _STRICT
+
+    group: Name
+    offsets: Mapping[PartitionName, Annotated[int, Field(ge=0)]] = Field(min_length=1)
+    leader_epoch: int = Field(default=-1, ge=-1)
+    expect: Literal["ok", "any", "refused"] = "ok"
+    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
+
+
+class Consume(Where):
+    """Let a new member of a consumer group read the partitions meant up to their high watermarks, and stop.
+
+    Attributes:
+        start: where it begins: where the group has ``committed``, at the ``beginning``, or at the ``end``.
+        reset: what it does where its position is out of range, or nothing was committed (``auto.offset.reset``).
+        checks_epochs: whether the client validates its position by leader epoch before it reads (KIP-320, 2.3).
+        commit: whether it commits in the end, with the epoch of the last record if it ``checks_epochs``.
+        expect: ``ok``: it must read up to the end undisturbed; ``reset``: its position must be out of range, and it
+            goes on where the policy says; ``out_of_range``: as that, but there is no policy, and it fails;
+            ``truncated``: it must find by epochs that the log it had read was truncated; ``any``.
+        delivers: by partition, the names of exactly the records that it must read.
+    """
+
+    group: Name
+    start: Literal["committed", "beginning", "end"] = "committed"
+    reset: Literal["earliest", "latest", "none"] = "none"
+    checks_epochs: bool = False
+    commit: bool = False
+    expect: Literal["ok", "reset", "out_of_range", "truncated", "any"] = "ok"
+    delivers: Mapping[PartitionName, tuple[Name, ...]] = {}
+
+
+class DeleteRecords(Where):
+    """Ask the leaders of the partitions meant to delete what is before an offset (KIP-107).
+
+    Attributes:
+        before: the first offset to stay, or ``high_watermark``.
+        expect: ``ok``: the leaders must do it; ``refused``: they must refuse; ``any``.
+    """
+
+    before: Annotated[int, Field(ge=0)] | Literal["high_watermark"]
+    expect: Literal["ok", "any", "refused"] = "ok"
+
+
+class SpoofFetch(Where):
+    """Fetch as if a client were the follower ``replica`` (CVE-2018-1288).
+
+    Attributes:
+        to: the broker that is asked.
+        offset: what is fetched: the leader takes it for the follower's log end offset.
+        leader_epoch: the current leader epoch that the request names; -1: none, as an old follower.
+        last_fetched_epoch: the epoch of the last record that the follower claims to have; -1: none.
+    """
+
+    to: int = Field(ge=0)
+    replica: int = Field(ge=0)
+    offset: int = Field(ge=0)
+    leader_epoch: int = Field(default=-1, ge=-1)
+    last_fetched_epoch: int = Field(default=-1, ge=-1)
+
+
+class Unavailable(Where):
+    """The partitions meant have no leader, and it stays so for ``for_s``: what the outcome ``unavailable`` rests on."""
+
+    for_s: float = Field(default=1.0, ge=0)
+
+
+class ReplicaState(BaseModel):
+    """What the broker ``node`` must say about its own replica; what is not written may be anything."""
+
+    model_config = _STRICT
+
+    node: int = Field(ge=0)
+    role: Literal["leader", "follower", "offline"] | None = None
+    leader: int | None = None
+    leader_epoch: int | None = None
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+
+
+class Committed(BaseModel):
+    """What a consumer group must have committed: by partition, the offset of the next record to read."""
+
+    model_config = _STRICT
+
+    group: Name
+    offsets: Mapping[PartitionName, int] = Field(min_length=1)
+
+
+class Until(Where):
+    """Wait until all of this is observed at once.
+
+    Attributes:
+        leader: the leader that the controller has put in charge; -1: there is none.
+        isr: the in-sync replicas, in any order, as the controller knows them.
+        elr: the eligible leader replicas (KIP-966), likewise.
+        replicas: what brokers say about their own replicas.
+        live: the brokers that have a session with the controller: exactly these.
+        exited: brokers that have ended themselves because their protocol or their storage made them.
+        committed: what a consumer group has committed.
+        sent: the ``as`` of a ``send`` whose answers must all have come.
+        polled: up to which offset, exclusive, the tailing consumers must have read.
+    """
+
+    leader: int | None = Field(default=None, ge=-1)
+    leader_epoch: int | None = None
+    isr: tuple[int, ...] | None = None
+    elr: tuple[int, ...] | None = None
+    replicas: tuple[ReplicaState, ...] = ()
+    live: tuple[int, ...] | None = None
+    exited: tuple[int, ...] = ()
+    committed: Committed | None = None
+    sent: str | None = None
+    polled: int | None = None
+
+    @model_validator(mode="after")
+    def _waits_for_something(self) -> Self:
+        kinds = [name for name in type(self).model_fields if name not in Where.model_fields]
+        if all(getattr(self, name) == type(self).model_fields[name].default for name in kinds):
+            raise ValueError(f"nothing to wait for; write {', '.join(kinds[:-1])} or {kinds[-1]}.")
+        return self
