@@ -87,6 +87,10 @@ class Knobs:
         clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
             ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
             ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
+        recovered_tail: whether what a start after a crash finds beyond the recovery point is ``flushed`` before that
+            point moves past it, or ``not_flushed`` (KAFKA-10101, Kafka < 2.8).
+        segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
+            Kafka < 3.0).
     """
 
     truncation: Literal[
@@ -118,6 +122,8 @@ class Knobs:
     controller_epoch_fencing: bool = True
     disk_full: Literal["halt_broker", "offline_dir"] = "offline_dir"
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
+    recovered_tail: Literal["flushed", "not_flushed"] = "flushed"
+    segment_names: Literal["flushed", "not_flushed"] = "flushed"
 
 
 def _generations() -> dict[str, Knobs]:
@@ -130,6 +136,7 @@ def _generations() -> dict[str, Knobs]:
         broker_epoch_check=False,
         fenced_replicas_join=True,
         broker_bounce="noticed",
+        segment_names="not_flushed",
     )
     kip320 = replace(
         fetch,
@@ -137,6 +144,7 @@ def _generations() -> dict[str, Knobs]:
         isr_update="synchronous",
         broker_bounce="unnoticed",
         clean_shutdown_marker="removed_late",
+        recovered_tail="not_flushed",
     )
     kip279_mended = replace(kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap")
     kip279 = replace(
