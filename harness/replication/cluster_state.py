@@ -9,7 +9,7 @@ from typing import Any
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionState
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 
 @dataclass(slots=True)
@@ -72,8 +72,7 @@ def _partition_to_json(partition: PartitionState) -> dict[str, Any]:
         "topic": topic,
         "partition": number,
         **row,
-        "isr": list(partition.isr),
-        "replicas": list(partition.replicas),
+        **{nodes: list(row[nodes]) for nodes in ("isr", "replicas", "elr", "last_known_elr")},
     }
 
 
@@ -85,4 +84,7 @@ def _partition_from_json(row: Mapping[str, Any]) -> PartitionState:
         partition_epoch=row["partition_epoch"],
         isr=tuple(row["isr"]),
         replicas=tuple(row["replicas"]),
+        elr=tuple(row["elr"]),
+        last_known_elr=tuple(row["last_known_elr"]),
+        last_known_leader=row["last_known_leader"],
     )

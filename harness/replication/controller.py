@@ -1,7 +1,7 @@
 """The controller: who is alive, who leads, who is in sync. ``handle(event) -> effects``, without any I/O.
 
 Push, as in Kafka with ZooKeeper (the controller sends ``LeaderAndIsr``), with KRaft's sessions and broker epochs
-and ``AlterPartition`` (KIP-497). Elections are clean.
+and ``AlterPartition`` (KIP-497). How leaders are elected, and what becomes of a broker that bounces, say the knobs.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any, Literal, assert_never
 from harness.model import NO_LEADER, NodeId
 from harness.replication.cluster_state import BrokerRecord, ClusterState
 from harness.replication.controller_messages import (
+    AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
     AnswerProducerIds,
@@ -22,6 +23,7 @@ from harness.replication.controller_messages import (
     ControllerEvent,
     ControllerStarted,
     Elected,
+    ElectionRequested,
     HeartbeatReceived,
     IsrChanged,
     IsrChangeRequested,
@@ -34,7 +36,7 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
-from harness.replication.elections import settle
+from harness.replication.elections import Rules, choose, settle, with_isr
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import ErrorCode, Tick
 from harness.replication.topics import Assignments, Refusal, found, place
@@ -64,8 +66,7 @@ class Controller:
         unclean_leader_election_enable: bool = False,
     ) -> None:
         self._knobs = knobs
-        self._min_insync_replicas = min_insync_replicas
-        self._unclean_leader_election_enable = unclean_leader_election_enable
+        self._rules = Rules(knobs.elections == "elr", min_insync_replicas, unclean_leader_election_enable)
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
@@ -116,6 +117,8 @@ class Controller:
                 return self._create_topic(event)
             case IsrChangeRequested():
                 return self._change_isr(event)
+            case ElectionRequested():
+                return self._elect(event)
             case ProducerIdsRequested():
                 return self._allocate_producer_ids(event)
             case Tick(now_ns):
@@ -127,11 +130,12 @@ class Controller:
         live = self.live_brokers
         assert set(self._heard_ns) == set(live), f"sessions {sorted(self._heard_ns)}, live brokers {live}"
         for partition in self._state.partitions.values():
-            assert partition.isr, f"{partition.topic_partition}: empty ISR"
-            assert set(partition.isr) <= set(partition.replicas), f"{partition.topic_partition}: ISR beyond replicas"
-            assert partition.leader == NO_LEADER or partition.leader in partition.isr, (
-                f"{partition.topic_partition}: leader {partition.leader} is not in the ISR {partition.isr}"
-            )
+            name, isr, elr = partition.topic_partition, set(partition.isr), set(partition.elr)
+            assert isr | elr <= set(partition.replicas), f"{name}: ISR {isr} or ELR {elr} beyond replicas"
+            assert not isr & elr, f"{name}: ISR {isr} and ELR {elr} overlap"
+            if not self._knobs.empty_isr_retry:
+                assert isr or self._rules.eligible_replicas, f"{name}: empty ISR"
+                assert partition.leader in isr or partition.leader == NO_LEADER, f"{name}: leader outside {isr}"
 
     # ---------------------------------------------------------------------------------------------------- sessions
 
@@ -146,18 +150,45 @@ class Controller:
         if request.broker < 0:
             return [AnswerRegistration(request.token, ErrorCode.INVALID_REQUEST, -1)]
         known = self._state.brokers.get(request.broker)
-        if known is not None and known.live:
-            if known.incarnation_id != request.incarnation_id:
-                return [AnswerRegistration(request.token, ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)]
+        if known is None or not known.live:
+            return self._admit(request, known, [])
+        if known.incarnation_id == request.incarnation_id:
             self._heard_ns[request.broker] = request.now_ns
             return [AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)]
+        if self._knobs.broker_bounce == "refused":
+            return [AnswerRegistration(request.token, ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)]
+        if self._knobs.broker_bounce == "unnoticed":
+            return self._take_over(request, known)
+        known.live = False
+        _, records = self._settle(f"broker {request.broker} bounced")
+        return self._admit(request, known, records)
+
+    def _take_over(self, request: RegistrationRequested, known: BrokerRecord) -> list[ControllerEffect]:
+        """A new process goes on with the session of an old one: nobody but the timeline is told."""
+        known.incarnation_id, known.host, known.port = request.incarnation_id, request.host, request.port
+        self._heard_ns[known.broker] = request.now_ns
+        answer = AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)
+        return self._welcome(known.broker, "bounced", answer)
+
+    def _admit(
+        self, request: RegistrationRequested, known: BrokerRecord | None, records: list[ControllerEffect]
+    ) -> list[ControllerEffect]:
+        """A new session; who shut down uncleanly before is not trusted to have its log any more (KIP-966)."""
+        if known is not None and self._is_unclean(request, known):
+            cause = f"broker {request.broker} shut down uncleanly"
+            records = [*records, *self._settle(cause, distrusted=request.broker)[1]]
         epoch = self._state.next_broker_epoch
         self._state.next_broker_epoch += 1
         self._state.brokers[request.broker] = BrokerRecord(
             request.broker, request.incarnation_id, epoch, request.host, request.port, live=True
         )
         self._heard_ns[request.broker] = request.now_ns
-        return self._welcome(request.broker, "registered", AnswerRegistration(request.token, ErrorCode.NONE, epoch))
+        answer = AnswerRegistration(request.token, ErrorCode.NONE, epoch)
+        return self._welcome(request.broker, "registered", answer, records)
+
+    def _is_unclean(self, request: RegistrationRequested, known: BrokerRecord) -> bool:
+        same_process = known.incarnation_id == request.incarnation_id
+        return self._rules.eligible_replicas and not same_process and request.previous_broker_epoch != known.epoch
 
     def _heartbeat(self, heartbeat: HeartbeatReceived) -> list[ControllerEffect]:
         error = self._broker_error(heartbeat.broker, heartbeat.broker_epoch)
@@ -171,12 +202,22 @@ class Controller:
         return self._welcome(heartbeat.broker, "returned", answer)
 
     def _welcome(
-        self, broker: NodeId, change: Literal["registered", "returned"], answer: AnswerRegistration | AnswerHeartbeat
+        self,
+        broker: NodeId,
+        change: Literal["registered", "returned", "bounced"],
+        answer: AnswerRegistration | AnswerHeartbeat,
+        before: Iterable[ControllerEffect] = (),
     ) -> list[ControllerEffect]:
-        """A session begins: partitions without a leader may get one, and the broker must learn everything."""
+        """A session begins: partitions without a leader may get one, and the broker must learn everything.
+
+        ``before`` are the records of what has changed already.
+        """
         session = SessionChanged(broker, change, self._state.brokers[broker].epoch, self.controller_epoch)
         changed, records = self._settle(f"broker {broker} {change}")
-        return [self._persist(), session, *records, answer, *self._send(changed, newcomer=broker)]
+        changed_before = {one.partition.topic_partition for one in before if isinstance(one, Elected | IsrChanged)}
+        changed_before |= {partition.topic_partition for partition in changed}
+        news = [self._state.partitions[name] for name in sorted(changed_before)]
+        return [self._persist(), session, *before, *records, answer, *self._send(news, newcomer=broker)]
 
     def _expire_sessions(self, now_ns: int) -> list[ControllerEffect]:
         expired = [node for node in self.live_brokers if now_ns - self._heard_ns[node] > self._timeout_ns]
@@ -198,13 +239,15 @@ class Controller:
 
     # --------------------------------------------------------------------------------------------------- elections
 
-    def _settle(self, cause: str) -> tuple[list[PartitionState], list[ControllerEffect]]:
+    def _settle(
+        self, cause: str, *, distrusted: NodeId | None = None
+    ) -> tuple[list[PartitionState], list[ControllerEffect]]:
         """Elect and shrink wherever the set of live brokers demands it; the changed states and their records."""
         live = self.live_brokers
         changed: list[PartitionState] = []
         records: list[ControllerEffect] = []
         for before in self.partitions:
-            after = settle(before, live)
+            after = settle(before, live, self._rules, distrusted)
             if after is not before:
                 self._state.partitions[after.topic_partition] = after
                 changed.append(after)
@@ -215,8 +258,24 @@ class Controller:
         if before.leader == after.leader:
             return IsrChanged(after, before.isr, self.controller_epoch, cause)
         from_isr = after.leader in before.isr
-        clean = from_isr or after.leader == NO_LEADER
+        clean = from_isr or after.leader in before.elr or after.leader == NO_LEADER
         return Elected(after, clean, from_isr, before.leader, self.controller_epoch, cause)
+
+    def _elect(self, request: ElectionRequested) -> list[ControllerEffect]:
+        """An operator's election."""
+        before = self._state.partitions.get(request.topic_partition)
+        if before is None:
+            return [AnswerElection(request.token, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)]
+        after = choose(before, request.leader, self.live_brokers, self._rules, unclean=request.unclean)
+        if isinstance(after, ErrorCode):
+            return [AnswerElection(request.token, after, before)]
+        self._state.partitions[after.topic_partition] = after
+        return [
+            self._persist(),
+            self._record(before, after, "an operator's election"),
+            AnswerElection(request.token, ErrorCode.NONE, after),
+            *self._send([after]),
+        ]
 
     # ------------------------------------------------------------------------------------------------ AlterPartition
 
@@ -227,7 +286,7 @@ class Controller:
             return self._refuse_isr(request, error, before)
         if set(request.isr) == set(before.isr):
             return [AnswerIsrChange(request.token, ErrorCode.NONE, before)]
-        after = before._replace(isr=request.isr, partition_epoch=before.partition_epoch + 1)
+        after = with_isr(before, request.isr, self._rules)
         self._state.partitions[after.topic_partition] = after
         return [
             self._persist(),
@@ -249,15 +308,23 @@ class Controller:
 
     def _proposal_error(self, request: IsrChangeRequested, partition: PartitionState) -> ErrorCode:
         distinct = len(set(request.isr)) == len(request.isr)
-        if request.broker != partition.leader or not distinct or partition.leader not in request.isr:
+        leads = partition.leader in request.isr or (self._knobs.empty_isr_retry and not request.isr)
+        if request.broker != partition.leader or not distinct or not leads:
             return ErrorCode.INVALID_REQUEST
         if request.partition_epoch != partition.partition_epoch:
             return ErrorCode.INVALID_UPDATE_VERSION
         if not set(request.isr) <= set(partition.replicas):
             return ErrorCode.INVALID_REQUEST
-        if not set(request.isr) <= set(self.live_brokers):
-            return ErrorCode.INELIGIBLE_REPLICA
-        return ErrorCode.NONE
+        return ErrorCode.NONE if self._are_eligible(request) else ErrorCode.INELIGIBLE_REPLICA
+
+    def _are_eligible(self, request: IsrChangeRequested) -> bool:
+        """Whether every member has a session (KIP-841), the one that the leader knows (KIP-903)."""
+        if not self._knobs.fenced_replicas_join and not set(request.isr) <= set(self.live_brokers):
+            return False
+        if not self._knobs.broker_epoch_check:
+            return True
+        said = zip(request.isr, request.broker_epochs, strict=False)
+        return all(epoch == -1 or self._broker_error(node, epoch) is ErrorCode.NONE for node, epoch in said)
 
     def _refuse_isr(
         self, request: IsrChangeRequested, error: ErrorCode, partition: PartitionState | None

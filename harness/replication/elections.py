@@ -1,32 +1,145 @@
-"""Who leads: clean elections as pure functions of a partition's state and the brokers that are alive."""
+"""Who leads, and who may: pure functions of a partition's state, the brokers that are alive, and the rules.
+
+Follows Kafka's ``PartitionLeaderSelector`` for the ISR alone and ``PartitionChangeBuilder`` for eligible leader
+replicas (KIP-966).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller_messages import PartitionState
+from harness.replication.messages import ErrorCode
 
 
-def settle(partition: PartitionState, live: Collection[NodeId]) -> PartitionState:
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How leaders are elected.
+
+    Attributes:
+        eligible_replicas: whether replicas that left the ISR may stay eligible (the knob ``elections=elr``).
+        min_insync_replicas: ``min.insync.replicas``; above the replication factor it means that.
+        unclean: ``unclean.leader.election.enable``: when nobody eligible is alive, anybody may lead.
+    """
+
+    eligible_replicas: bool
+    min_insync_replicas: int
+    unclean: bool
+
+
+def settle(
+    partition: PartitionState, live: Collection[NodeId], rules: Rules, distrusted: NodeId | None = None
+) -> PartitionState:
     """``partition`` as it has to be when exactly the brokers ``live`` are alive; unchanged when it is so already.
 
-    The dead leave the ISR, unless nobody would be left: then the ISR keeps its last members, and only one of
-    those may lead later. A leader that is alive and in the ISR stays; otherwise the first live ISR member in
-    replica order leads, or nobody.
+    The dead leave the ISR. Without eligible replicas it keeps its last members when nobody would be left, and only
+    one of those may lead later; with them it may be empty. A leader that is alive and in the ISR stays; otherwise
+    the first live ISR member in replica order leads, then an eligible replica, then the last known leader if nobody
+    is eligible, then by an unclean election anybody alive, or nobody.
+
+    Args:
+        partition: the state before.
+        live: who is alive.
+        rules: how to elect.
+        distrusted: a broker that came back from an unclean shutdown: it is neither in sync nor eligible any more.
     """
-    living = tuple(node for node in partition.isr if node in live)
-    isr = living or partition.isr
-    leader = partition.leader if partition.leader in living else _first(partition.replicas, living)
-    if leader == partition.leader and isr == partition.isr:
-        return partition
-    return partition._replace(
-        leader=leader,
-        leader_epoch=partition.leader_epoch + (leader != partition.leader),
-        partition_epoch=partition.partition_epoch + 1,
-        isr=isr,
-    )
+    isr = tuple(node for node in partition.isr if node in live and node != distrusted)
+    kept = isr if isr or rules.eligible_replicas else partition.isr
+    leader = partition.leader
+    if leader not in isr and not (leader in live and not partition.isr):
+        leader = _first(partition.replicas, isr)
+    after = _with_isr(partition, kept, rules, distrusted)
+    return _led_by(after, leader, partition) if leader != NO_LEADER else _elect(after, partition, live, rules)
 
 
-def _first(replicas: tuple[NodeId, ...], electable: tuple[NodeId, ...]) -> NodeId:
+def with_isr(partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules) -> PartitionState:
+    """``partition`` after its leader has changed the ISR."""
+    return _versioned(_with_isr(partition, isr, rules, None), partition)
+
+
+def choose(
+    partition: PartitionState, leader: NodeId | None, live: Collection[NodeId], rules: Rules, *, unclean: bool
+) -> PartitionState | ErrorCode:
+    """``partition`` led by whom an operator wants, or why not.
+
+    ``leader`` None: the preferred one; with ``unclean`` anybody who may lead, if there is no leader.
+    """
+    if leader is None and unclean:
+        return _revive(partition, live, rules)
+    wanted = partition.replicas[0] if leader is None else leader
+    if wanted == partition.leader:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    if wanted not in partition.replicas or wanted not in live:
+        return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+    if wanted in partition.isr:
+        return _led_by(partition, wanted, partition)
+    if wanted in partition.elr and not set(partition.isr) & set(live):
+        return _led_by(_with_isr(partition, (wanted,), rules, None), wanted, partition)
+    return _uncleanly(partition, wanted) if unclean else ErrorCode.PREFERRED_LEADER_NOT_AVAILABLE
+
+
+def _revive(partition: PartitionState, live: Collection[NodeId], rules: Rules) -> PartitionState | ErrorCode:
+    if partition.leader != NO_LEADER:
+        return ErrorCode.ELECTION_NOT_NEEDED
+    after = settle(partition, live, Rules(rules.eligible_replicas, rules.min_insync_replicas, unclean=True))
+    return ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE if after.leader == NO_LEADER else after
+
+
+def _elect(after: PartitionState, before: PartitionState, live: Collection[NodeId], rules: Rules) -> PartitionState:
+    """Nobody in the ISR can lead: the next best, or nobody."""
+    eligible = _first(after.replicas, [node for node in after.elr if node in live])
+    if eligible != NO_LEADER:
+        return _led_by(_with_isr(after, (eligible,), rules, None), eligible, before)
+    last_known = before.leader if before.leader != NO_LEADER else before.last_known_leader
+    if rules.eligible_replicas and not after.isr and not after.elr and last_known in live:
+        return _uncleanly(before, last_known)
+    anybody = _first(after.replicas, live) if rules.unclean else NO_LEADER
+    if anybody != NO_LEADER:
+        return _uncleanly(before, anybody)
+    if rules.eligible_replicas:
+        after = after._replace(last_known_leader=last_known)
+    return _led_by(after, NO_LEADER, before)
+
+
+def _uncleanly(before: PartitionState, leader: NodeId) -> PartitionState:
+    """The ISR is whoever leads; nobody else can be trusted to have what it has."""
+    return _led_by(before._replace(isr=(leader,), elr=(), last_known_elr=()), leader, before)
+
+
+def _led_by(after: PartitionState, leader: NodeId, before: PartitionState) -> PartitionState:
+    changed = leader != before.leader
+    known = after.last_known_leader if leader == NO_LEADER else NO_LEADER
+    led = after._replace(leader=leader, leader_epoch=before.leader_epoch + changed, last_known_leader=known)
+    return _versioned(led, before)
+
+
+def _versioned(after: PartitionState, before: PartitionState) -> PartitionState:
+    return before if after == before else after._replace(partition_epoch=before.partition_epoch + 1)
+
+
+def _with_isr(
+    partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules, distrusted: NodeId | None
+) -> PartitionState:
+    """``partition`` with another ISR and what follows of it for who is eligible.
+
+    Who leaves an ISR that is smaller than ``min.insync.replicas`` stays eligible, for nothing can be committed
+    without it; until the ISR is large enough again, or the replica came back from an unclean shutdown.
+    """
+    if not rules.eligible_replicas:
+        return partition._replace(isr=isr)
+    if len(isr) >= min(rules.min_insync_replicas, len(partition.replicas)):
+        return partition._replace(isr=isr, elr=(), last_known_elr=())
+    left = (set(partition.elr) | set(partition.isr)) - set(isr)
+    elr = left - {distrusted}
+    known = (left | set(partition.last_known_elr)) - set(isr) - elr
+    return partition._replace(isr=isr, elr=_ordered(partition, elr), last_known_elr=_ordered(partition, known))
+
+
+def _ordered(partition: PartitionState, nodes: Collection[NodeId]) -> tuple[NodeId, ...]:
+    return tuple(node for node in partition.replicas if node in nodes)
+
+
+def _first(replicas: Iterable[NodeId], electable: Collection[NodeId]) -> NodeId:
     return next((node for node in replicas if node in electable), NO_LEADER)

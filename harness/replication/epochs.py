@@ -1,6 +1,7 @@
 """Where each leader epoch starts in a log: what truncation by epoch is decided on.
 
-Follows Kafka's ``LeaderEpochFileCache`` as of 2.0.1 and later (KIP-101, KIP-279, KAFKA-7415, KAFKA-10706).
+Follows Kafka's ``LeaderEpochFileCache`` as of 2.0.1 and later (KIP-101, KIP-279, KAFKA-7415, KAFKA-10706); what an
+older one says about epochs before its first is a choice.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from operator import attrgetter
+from typing import Literal
 
 from harness.model import NO_EPOCH, NO_OFFSET, Offset
 from harness.replication.messages import EpochEnd, EpochEntry
@@ -22,12 +24,18 @@ class LeaderEpochCache:
     Args:
         entries: as read from ``leader-epoch-checkpoint``, oldest first; entries that a later one contradicts
             are dropped.
+        below_first: what is answered about an epoch older than all entries (the knob ``lookup_below_first``).
     """
 
-    __slots__ = ("_entries",)
+    __slots__ = ("_below_first", "_entries")
 
-    def __init__(self, entries: Iterable[EpochEntry] = ()) -> None:
+    def __init__(
+        self,
+        entries: Iterable[EpochEntry] = (),
+        below_first: Literal["undefined", "start_of_first"] = "start_of_first",
+    ) -> None:
         self._entries: list[EpochEntry] = []
+        self._below_first = below_first
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
 
@@ -71,16 +79,41 @@ class LeaderEpochCache:
             self._entries.pop()
         return len(self._entries) != before
 
+    def truncate_from_start(self, start_offset: Offset) -> bool:
+        """Forget every epoch that ends at or before ``start_offset``, where the log begins from now on.
+
+        The epoch that it lies in starts there now, and so does an epoch without records at the log's very end.
+
+        Returns:
+            Whether anything changed.
+        """
+        below = bisect_right(self._entries, start_offset, key=attrgetter("start_offset"))
+        if not below or (below == 1 and self._entries[0].start_offset == start_offset):
+            return False
+        self._entries[:below] = [EpochEntry(self._entries[below - 1].leader_epoch, start_offset)]
+        return True
+
+    def clear(self) -> bool:
+        """Forget everything. Returns whether there was anything."""
+        known = bool(self._entries)
+        self._entries.clear()
+        return known
+
     def end_offset_for(self, requested: int, log_end_offset: Offset) -> EpochEnd:
         """The largest epoch ``<= requested`` and where it ends (exclusive): ``OffsetForLeaderEpoch``'s answer.
 
         The latest epoch ends at ``log_end_offset``. An epoch older than all known ones is answered as itself,
-        ending where the first known one starts; one newer than all known ones, or negative, is :data:`UNDEFINED`.
+        ending where the first known one starts, if at all; one newer than all known ones, or negative, is
+        :data:`UNDEFINED`.
         """
-        if requested < 0 or requested > self.latest:
-            return UNDEFINED
-        if requested == self.latest:
+        latest = self.latest
+        if requested == latest and requested >= 0:
             return EpochEnd(requested, log_end_offset)
+        if requested < 0 or requested > latest:
+            return UNDEFINED
         following = bisect_right(self._entries, requested, key=attrgetter("leader_epoch"))
-        found = self._entries[following - 1].leader_epoch if following else requested
-        return EpochEnd(found, self._entries[following].start_offset)
+        if following:
+            return EpochEnd(self._entries[following - 1].leader_epoch, self._entries[following].start_offset)
+        return (
+            EpochEnd(requested, self._entries[0].start_offset) if self._below_first == "start_of_first" else UNDEFINED
+        )

@@ -1,38 +1,215 @@
-"""What a follower works out from its own log: what to fetch, where to cut, what it cannot append."""
+"""What a replica knows and decides while it follows: what to ask, where to cut, what it cannot append.
+
+Follows Kafka's ``AbstractFetcherThread`` and ``ReplicaFetcherThread`` where the knobs do not say otherwise. Methods
+return decisions; none of them touches storage.
+"""
 
 from __future__ import annotations
 
-from harness.model import NO_EPOCH, NodeId, Offset
+from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
+
+from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
-from harness.replication.messages import BatchSpan, EpochEnd, NextFetch
+from harness.replication.messages import (
+    BatchSpan,
+    EpochEnd,
+    EpochEndAnswered,
+    FetchAnswered,
+    NextEpochLookup,
+    NextFetch,
+)
 
 
-def next_fetch(leader: NodeId, leader_epoch: int, log: LogState, knobs: Knobs) -> NextFetch:
-    """The fetch that continues ``log``, with the epochs that the generation carries."""
-    return NextFetch(
-        leader=leader,
-        leader_epoch=leader_epoch if knobs.fetch_fencing else NO_EPOCH,
-        fetch_offset=log.log_end_offset,
-        last_fetched_epoch=log.epochs.latest if knobs.truncation == "diverging_fetch" else NO_EPOCH,
-    )
+class Phase(Enum):
+    """Where a follower stands with its leader."""
+
+    LOOKING_UP = auto()
+    """It asks where its epochs end in the leader's log, and fetches nothing before it knows (Kafka: Truncating)."""
+
+    AWAITING_FIRST_ANSWER = auto()
+    """It fetches, and the first answer says where to cut."""
+
+    FETCHING = auto()
 
 
-def truncation_target(diverging: EpochEnd, log: LogState) -> Offset:
-    """Where to cut, given where the leader says that its largest epoch not above ours ends.
+class Cut(NamedTuple):
+    """Cut the log to ``to_offset``, which may be beyond its end."""
+
+    to_offset: Offset
+    reason: str
+
+
+class StartOver(NamedTuple):
+    """Empty the log, and begin at ``offset``."""
+
+    offset: Offset
+    reason: str
+
+
+class Exit(NamedTuple):
+    """Shut the broker down."""
+
+    reason: str
+
+
+Decision: TypeAlias = Cut | StartOver | Exit
+
+
+class Following:
+    """One replica as a follower, of one leader after the other.
+
+    Args:
+        log: its log; shared with the replica.
+        knobs: the protocol generation.
+        unclean_leader_election_enable: ``unclean.leader.election.enable``.
+
+    Attributes:
+        phase: where it stands with its present leader.
+    """
+
+    def __init__(self, log: LogState, knobs: Knobs, *, unclean_leader_election_enable: bool) -> None:
+        self.phase = Phase.FETCHING
+        self._leader = NO_LEADER
+        self._leader_epoch = NO_EPOCH
+        self._log = log
+        self._knobs = knobs
+        self._unclean_leader_election_enable = unclean_leader_election_enable
+        self._looks_up = knobs.truncation in ("epoch_offset", "epoch_pair")
+        self._carries_last_epoch = knobs.truncation == "diverging_fetch"
+        self._carries_watermark = knobs.hw_advance == "after_followers"
+
+    # --------------------------------------------------------------------------------------------- whom to follow
+
+    def led(self, node: NodeId, leader_epoch: int) -> None:
+        """The replica leads itself."""
+        self._leader, self._leader_epoch = node, leader_epoch
+
+    def follow(self, leader: NodeId, leader_epoch: int) -> Decision | None:
+        """Follow ``leader``, as before or anew; returns what to cut at once."""
+        same_leader, epochs_passed = leader == self._leader, leader_epoch - self._leader_epoch
+        self._leader_epoch = leader_epoch
+        if leader == NO_LEADER:
+            return None
+        self._leader = leader
+        if same_leader and not self._looks_again_after(epochs_passed):
+            return None
+        return self._begin()
+
+    def _looks_again_after(self, epochs_passed: int) -> bool:
+        """Whether a leader that stayed the same must be asked again where the logs part."""
+        if self._knobs.truncate_when == "leader_id_changed":
+            return False
+        return epochs_passed >= (2 if self._knobs.truncate_when == "epoch_gap" else 1)
+
+    # ---------------------------------------------------------------------------------------------- what to ask
+
+    def next_request(self) -> NextFetch | NextEpochLookup:
+        """Where the latest epoch ends in the leader's log, or the fetch that continues our own."""
+        log, knobs = self._log, self._knobs
+        if self.phase is Phase.LOOKING_UP:
+            carried = self._leader_epoch if knobs.lookup_fencing else NO_EPOCH
+            return NextEpochLookup(self._leader, carried, log.epochs.latest)
+        return NextFetch(
+            self._leader,
+            self._leader_epoch if knobs.fetch_fencing else NO_EPOCH,
+            log.log_end_offset,
+            log.epochs.latest if self._carries_last_epoch else NO_EPOCH,
+            log.high_watermark if self._carries_watermark else NO_OFFSET,
+        )
+
+    def awaits_fetch(self, answer: FetchAnswered) -> bool:
+        """Whether ``answer`` is one to :meth:`next_request` (KAFKA-13207)."""
+        if self.phase is Phase.LOOKING_UP or answer.fetch_offset != self._log.log_end_offset:
+            return False
+        return answer.leader == self._leader and self._is_current(answer.leader_epoch, self._knobs.fetch_fencing)
+
+    def awaits_lookup(self, answer: EpochEndAnswered) -> bool:
+        """Whether ``answer`` is one to :meth:`next_request`."""
+        if self.phase is not Phase.LOOKING_UP or answer.requested_epoch != self._log.epochs.latest:
+            return False
+        return answer.leader == self._leader and self._is_current(answer.leader_epoch, self._knobs.lookup_fencing)
+
+    def _is_current(self, carried: int, fenced: bool) -> bool:
+        return carried == self._leader_epoch or (carried == NO_EPOCH and not fenced)
+
+    # --------------------------------------------------------------------------------------------- where to cut
+
+    def _begin(self) -> Decision | None:
+        """Forget what was agreed on with a leader; what its answers do not have to decide is cut at once."""
+        if self._knobs.truncation == "hw":
+            self.phase = Phase.FETCHING
+            return Cut(self._log.high_watermark, "high_watermark")
+        if self._knobs.truncation in ("leader_hw", "hw_after_first_fetch"):
+            self.phase = Phase.AWAITING_FIRST_ANSWER
+            return None
+        self.phase = Phase.LOOKING_UP if self._looks_up else Phase.FETCHING
+        return self.without_epochs()
+
+    def without_epochs(self) -> Decision | None:
+        """A log that knows no epochs (any more) cannot ask about them: it is cut to the watermark."""
+        compares = self._carries_last_epoch or self.phase is Phase.LOOKING_UP
+        if not compares or self._log.epochs.latest != NO_EPOCH:
+            return None
+        self.phase = Phase.FETCHING
+        watermark = self._log.high_watermark
+        return Cut(watermark, "high_watermark") if watermark < self._log.log_end_offset else None
+
+    def lookup_answered(self, answer: EpochEndAnswered) -> Decision:
+        """What to cut, now that the leader has said where our latest epoch ends."""
+        cut, agreed = _where_logs_part(answer.end, self._log)
+        if agreed:
+            self.phase = Phase.FETCHING
+        return Cut(cut, "high_watermark" if answer.end.end_offset < 0 else "epoch_end")
+
+    def diverging(self, end: EpochEnd) -> Decision:
+        """What to cut, when a fetch was answered with the end of an epoch. The next fetch shows whether it was all."""
+        return Cut(_where_logs_part(end, self._log)[0], "diverging_epoch")
+
+    def first_answered(self, answer: FetchAnswered) -> Decision | None:
+        """What the first answer of a new leader says to cut; None: nothing, it may be appended."""
+        self.phase = Phase.FETCHING
+        target = answer.high_watermark
+        if self._knobs.truncation == "hw_after_first_fetch":
+            target = max(target, self._log.high_watermark)
+        return Cut(max(target, 0), self._knobs.truncation) if target < self._log.log_end_offset else None
+
+    def out_of_range(self, leader_start: Offset, leader_end: Offset) -> Decision | None:
+        """What becomes of a log whose end is not within the leader's, from ``leader_start`` to ``leader_end``.
+
+        Either may be ``NO_OFFSET``: not known. None: nothing, ask again.
+        """
+        if leader_end == NO_OFFSET:
+            return None
+        self.phase = Phase.FETCHING
+        end = self._log.log_end_offset
+        if leader_end < end:
+            if self._knobs.out_of_range != "lenient" and not self._unclean_leader_election_enable:
+                return Exit(f"log truncation from {end} to the leader's {leader_end} is not allowed")
+            return Cut(leader_end, "out_of_range")
+        if leader_start > end or (self._knobs.out_of_range == "wipe" and leader_start != NO_OFFSET):
+            return StartOver(leader_start, "out_of_range")
+        return None
+
+
+def _where_logs_part(end: EpochEnd, log: LogState) -> tuple[Offset, bool]:
+    """Where to cut, given the largest epoch of the leader's not above ours and its end; and whether that was all.
 
     When we know that epoch too, the logs part at the earlier of its two ends. Otherwise the end of our largest
-    epoch below it is as far as we can tell: the next fetch asks about that one (KIP-279,
-    ``AbstractFetcherThread.getOffsetTruncationState``).
+    epoch below it is as far as we can tell, and that one has to be asked about next (KIP-279,
+    ``AbstractFetcherThread.getOffsetTruncationState``). An answer without an epoch (KIP-101) is taken at its word.
     """
-    if diverging.end_offset < 0:
-        return log.high_watermark
-    ours = log.epochs.end_offset_for(diverging.leader_epoch, log.log_end_offset)
+    if end.end_offset < 0:
+        return log.high_watermark, True
+    if end.leader_epoch == NO_EPOCH:
+        return end.end_offset, True
+    ours = log.epochs.end_offset_for(end.leader_epoch, log.log_end_offset)
     if ours.leader_epoch == NO_EPOCH:
-        return diverging.end_offset
-    if ours.leader_epoch != diverging.leader_epoch:
-        return ours.end_offset
-    return min(ours.end_offset, diverging.end_offset)
+        return end.end_offset, True
+    if ours.leader_epoch != end.leader_epoch:
+        return ours.end_offset, False
+    return min(ours.end_offset, end.end_offset), True
 
 
 def unappendable(spans: tuple[BatchSpan, ...], log_end_offset: Offset) -> bool:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 
 from harness.model import NO_OFFSET, NodeId, Offset
 
@@ -21,12 +22,16 @@ class FollowerProgress:
         leader_end_at_last_fetch: the leader's log end offset then.
         last_caught_up_ns: the latest time at which it is known to have had the whole log; None: not in this epoch.
             It never goes back, although the wall clock may: so does Kafka's ``lastCaughtUpTimeMs``.
+        broker_epoch: as it said; -1: it did not.
+        high_watermark: its own, as it said; ``NO_OFFSET``: it did not.
     """
 
     log_end_offset: Offset = NO_OFFSET
     last_fetch_ns: int = 0
     leader_end_at_last_fetch: Offset = NO_OFFSET
     last_caught_up_ns: int | None = None
+    broker_epoch: int = -1
+    high_watermark: Offset = NO_OFFSET
 
     def fetched(self, fetch_offset: Offset, leader_end: Offset, now_ns: int) -> None:
         """Take in a fetch. Reaching the leader's end of the *previous* fetch means: caught up at that time."""
@@ -52,27 +57,27 @@ class FollowerProgress:
 class InSyncReplicas:
     """The ISR the controller is known to have, and the one proposed to it, if any.
 
+    Args:
+        update: the knob ``isr_update``: ``naive`` forgets what is proposed.
+
     Attributes:
         members: the committed ISR.
+        maximal: everyone who may be in the controller's ISR: whom the high watermark must wait for.
         partition_epoch: the version of ``members``.
         proposed: an ISR that the controller may or may not have adopted; None: nothing is pending.
         in_flight: whether a proposal has not been answered yet. Survives a change of leadership, so that an
             answer is never taken for that of a later proposal.
     """
 
-    __slots__ = ("in_flight", "members", "partition_epoch", "proposed")
+    __slots__ = ("_naive", "in_flight", "maximal", "members", "partition_epoch", "proposed")
 
-    def __init__(self) -> None:
+    def __init__(self, update: Literal["synchronous", "maximal", "naive"] = "maximal") -> None:
+        self._naive = update == "naive"
         self.members: tuple[NodeId, ...] = ()
+        self.maximal: tuple[NodeId, ...] = ()
         self.partition_epoch = -1
         self.proposed: tuple[NodeId, ...] | None = None
         self.in_flight = False
-
-    @property
-    def maximal(self) -> tuple[NodeId, ...]:
-        """Everyone who may be in the controller's ISR: whom the high watermark must wait for."""
-        extra = self.proposed or ()
-        return self.members + tuple(node for node in extra if node not in self.members)
 
     @property
     def settled(self) -> bool:
@@ -83,10 +88,17 @@ class InSyncReplicas:
         """The controller's word: it replaces whatever was pending."""
         self.members = tuple(members)
         self.partition_epoch = partition_epoch
+        self.withdraw()
+
+    def withdraw(self) -> None:
+        """What was proposed came to nothing."""
         self.proposed = None
+        self.maximal = self.members
 
     def propose(self, members: tuple[NodeId, ...]) -> None:
         """A proposal leaves."""
         assert not self.in_flight
         self.proposed = members
         self.in_flight = True
+        if not self._naive:
+            self.maximal = self.members + tuple(node for node in members if node not in self.members)

@@ -22,10 +22,12 @@ from harness.replication.messages import (
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,
+    ProduceRequested,
     ProducerStamp,
     ProposeIsr,
     ReplicaEffect,
 )
+from harness.replication.producers import StoredBatch
 
 ACKS_ALL = -1
 
@@ -73,8 +75,16 @@ class Leadership:
         self._followers: dict[NodeId, FollowerProgress] = {}
         self._leader_epoch = NO_EPOCH
         self._epoch_start: Offset = 0
+        self._promised: Offset = 0
         self._waiting: deque[WaitingProduce] = deque()
         self._ineligible: tuple[NodeId, ...] = ()
+        self._end_unseen = False
+        self._waits_for_newcomers = knobs.hw_waits_for == "isr_and_caught_up"
+        self._synchronous = knobs.isr_update == "synchronous"
+        self._freezes = knobs.hw_below_min_isr == "freeze"
+        self._never_rises = knobs.hw_rule == "min_of_all"
+        self._follows_followers = knobs.hw_advance == "after_followers"
+        self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
 
     # ------------------------------------------------------------------------------------------------- the epoch
 
@@ -114,19 +124,30 @@ class Leadership:
     @property
     def effective_min_isr(self) -> int:
         """``min.insync.replicas``, which cannot exceed the replication factor from Kafka 3.7 on (KAFKA-15583)."""
-        if self._knobs.hw_below_min_isr == "advance":
-            return self._min_insync_replicas
-        return min(self._min_insync_replicas, len(self._replicas))
+        return min(self._min_insync_replicas, len(self._replicas)) if self._freezes else self._min_insync_replicas
 
     # --------------------------------------------------------------------------------------------------- produce
 
-    def gate(self, acks: int) -> ErrorCode:
-        """Why a produce with ``acks`` must not be appended; ``NONE`` when it may."""
-        if acks not in (ACKS_ALL, 0, 1):
+    def refusal(self, request: ProduceRequested) -> ErrorCode:
+        """Why the request must not be appended; ``NONE`` when it may, or need not be."""
+        counts, producer = request.record_counts, request.producer
+        if not counts or min(counts) < 1:
+            return ErrorCode.INVALID_REQUEST
+        if producer is not None and (len(counts) > 1 or min(producer) < 0):
+            return ErrorCode.INVALID_REQUEST
+        if request.acks not in (ACKS_ALL, 0, 1):
             return ErrorCode.INVALID_REQUIRED_ACKS
-        if acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
+        if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
+        if producer is not None and self.stored_before(request) is None:
+            return self._log.producers.error(producer)
         return ErrorCode.NONE
+
+    def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
+        """The batch that an idempotent producer sends again, having missed its acknowledgement."""
+        if request.producer is None:
+            return None
+        return self._log.producers.duplicate(request.producer, request.record_counts[0])
 
     def lay_out(self, record_counts: tuple[int, ...], producer: ProducerStamp | None) -> tuple[BatchSpan, ...]:
         """Where batches of so many records will lie when appended now."""
@@ -141,6 +162,7 @@ class Leadership:
         self, token: object, acks: int, base_offset: Offset, end_offset: Offset, now_ns: int
     ) -> list[ReplicaEffect]:
         """The log holds the request's records, perhaps for long: answer the producer, or let it wait."""
+        self._end_unseen = True
         if acks != ACKS_ALL:
             return [*self.advance(now_ns), AnswerProduce(token, ErrorCode.NONE, base_offset)]
         position = len(self._waiting)
@@ -170,23 +192,37 @@ class Leadership:
         effects: list[ReplicaEffect] = []
         if not self._frozen():
             target = self._candidate(now_ns)
+            if self._follows_followers:
+                self._promised = max(self._promised, target)
+                target = self._raised_by_followers(target)
             if target > self._log.high_watermark and self._log.move_high_watermark(target):
                 effects.append(HighWatermarkAdvanced(self._log.high_watermark))
-        return effects + self._acknowledge()
+        return effects + self._acknowledge() if self._waiting else effects
 
     def _frozen(self) -> bool:
-        return self._knobs.hw_below_min_isr == "freeze" and len(self._isr.members) < self.effective_min_isr
+        if self._never_rises or (self._synchronous and self._isr.proposed is not None):
+            return True
+        return self._freezes and len(self._isr.members) < self.effective_min_isr
 
     def _candidate(self, now_ns: int) -> Offset:
         """The least log end among the leader, the maximal ISR, and whoever is about to join it."""
         leader_end = self._log.log_end_offset
         maximal = self._isr.maximal
-        waited_for = [
-            progress.log_end_offset
-            for node, progress in self._followers.items()
-            if node in maximal or progress.is_caught_up(leader_end, now_ns, self._lag_ns)
-        ]
-        return min([leader_end, *waited_for])
+        least = leader_end
+        for node, progress in self._followers.items():
+            if progress.log_end_offset < least and (
+                node in maximal
+                or (self._waits_for_newcomers and progress.is_caught_up(leader_end, now_ns, self._lag_ns))
+            ):
+                least = progress.log_end_offset
+        return least
+
+    def _raised_by_followers(self, target: Offset) -> Offset:
+        """The least watermark that a member of the maximal ISR has said to have, if below ``target``."""
+        members = self._isr.maximal
+        return min(
+            [target, *(progress.high_watermark for node, progress in self._followers.items() if node in members)]
+        )
 
     def _acknowledge(self) -> list[ReplicaEffect]:
         enough = len(self._isr.maximal) >= self.effective_min_isr
@@ -224,7 +260,8 @@ class Leadership:
 
     def _answer(self, fetch: FetchReceived, error: ErrorCode, diverging: EpochEnd | None = None) -> AnswerFetch:
         log = self._log
-        return AnswerFetch(fetch.token, error, log.high_watermark, log.log_start_offset, log.log_end_offset, diverging)
+        watermark = max(self._promised, log.high_watermark) if self._follows_followers else log.high_watermark
+        return AnswerFetch(fetch.token, error, watermark, log.log_start_offset, log.log_end_offset, diverging)
 
     def fetched(self, fetch: FetchReceived) -> list[ReplicaEffect]:
         """Answer a fetch; if it was a good one, it is also the follower's acknowledgement of all before it.
@@ -232,10 +269,28 @@ class Leadership:
         A fetch that is answered with an error, or with where the logs diverge, is no progress (KAFKA-13141).
         """
         answer = self.judge(fetch)
-        if answer.error is not ErrorCode.NONE or answer.diverging is not None:
+        if self._is_spuriously_out_of_range(fetch):
+            answer = self._answer(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
+        diverges = answer.diverging is not None and not self._knobs.diverging_fetch_is_progress
+        if answer.error is not ErrorCode.NONE or diverges:
             return [answer]
-        self._followers[fetch.replica].fetched(fetch.fetch_offset, self._log.log_end_offset, fetch.now_ns)
-        return [answer, *self._expand_isr(fetch.replica), *self.advance(fetch.now_ns)]
+        effects = self._progressed(fetch)
+        if self._answers_afterwards:
+            answer = self._answer(fetch, ErrorCode.NONE, answer.diverging)
+        return [answer, *effects]
+
+    def _progressed(self, fetch: FetchReceived) -> list[ReplicaEffect]:
+        progress = self._followers[fetch.replica]
+        progress.fetched(fetch.fetch_offset, self._log.log_end_offset, fetch.now_ns)
+        progress.broker_epoch = fetch.broker_epoch
+        progress.high_watermark = fetch.high_watermark
+        return [*self._expand_isr(fetch.replica), *self.advance(fetch.now_ns)]
+
+    def _is_spuriously_out_of_range(self, fetch: FetchReceived) -> bool:
+        """Whether this is the fetch at the log end that overtakes the leader's own knowledge of it (KAFKA-2477)."""
+        overtakes = self._end_unseen and fetch.fetch_offset == self._log.log_end_offset
+        self._end_unseen = self._end_unseen and not overtakes
+        return overtakes and self._knobs.spurious_out_of_range
 
     # ------------------------------------------------------------------------------------------------------- ISR
 
@@ -243,7 +298,7 @@ class Leadership:
         """Propose again what could not be delivered, or to drop the members that lag behind."""
         self._ineligible = ()
         if self._isr.proposed is not None and not self._isr.in_flight:
-            return [self._propose(self._isr.proposed)]
+            return [self._propose(() if self._knobs.empty_isr_retry else self._isr.proposed)]
         return [*self._shrink_isr(now_ns), *self.advance(now_ns)]
 
     def _shrink_isr(self, now_ns: int) -> list[ReplicaEffect]:
@@ -269,7 +324,8 @@ class Leadership:
 
     def _propose(self, members: tuple[NodeId, ...]) -> ProposeIsr:
         self._isr.propose(members)
-        return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch)
+        epochs = tuple(self._followers[node].broker_epoch if node in self._followers else -1 for node in members)
+        return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch, epochs)
 
     def isr_answered(self, answer: IsrAnswered, now_ns: int) -> list[ReplicaEffect]:
         """Take in the controller's answer.
@@ -284,8 +340,10 @@ class Leadership:
                 self._isr.commit(answer.isr, answer.partition_epoch)
         elif answer.error is ErrorCode.INELIGIBLE_REPLICA:
             self._ineligible = self._isr.proposed or ()
-            self._isr.proposed = None
+            self._isr.withdraw()
         return self.advance(now_ns)
 
     def _plausible(self, isr: tuple[NodeId, ...]) -> bool:
+        if not isr:
+            return self._knobs.empty_isr_retry
         return self._node in isr and len(set(isr)) == len(isr) and set(isr) <= set(self._replicas)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Literal
 
 from harness.model import Offset
 from harness.replication.epochs import LeaderEpochCache
@@ -24,6 +25,7 @@ class LogState:
         high_watermark: as checkpointed; clipped, for a checkpoint may be older or newer than the log.
         epoch_entries: as checkpointed; those that start at or after the end are dropped, as Kafka does on load.
         producer_batches: the batches of idempotent producers, oldest first.
+        lookup_below_first: the knob of that name.
     """
 
     __slots__ = ("epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
@@ -35,12 +37,14 @@ class LogState:
         high_watermark: Offset,
         epoch_entries: Iterable[EpochEntry],
         producer_batches: Iterable[BatchSpan] = (),
+        *,
+        lookup_below_first: Literal["undefined", "start_of_first"] = "start_of_first",
     ) -> None:
         assert 0 <= log_start_offset <= log_end_offset
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
-        self.epochs = LeaderEpochCache(epoch_entries)
+        self.epochs = LeaderEpochCache(epoch_entries, lookup_below_first)
         self.epochs.truncate_from_end(log_end_offset)
         self.producers = ProducerStates(producer_batches)
         self.move_high_watermark(high_watermark)
@@ -68,6 +72,18 @@ class LogState:
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
         return self.epochs.truncate_from_end(log_end_offset)
+
+    def started_at(self, offset: Offset) -> bool:
+        """The log is empty and begins at ``offset``. Returns whether the epochs changed."""
+        self.log_start_offset = self.log_end_offset = self.high_watermark = offset
+        self.producers = ProducerStates()
+        return self.epochs.clear()
+
+    def raise_start(self, offset: Offset) -> bool:
+        """The log begins at ``offset``, which the watermark has passed. Returns whether the epochs changed."""
+        assert self.log_start_offset <= offset <= self.high_watermark
+        self.log_start_offset = offset
+        return self.epochs.truncate_from_start(offset)
 
     def move_high_watermark(self, target: Offset) -> bool:
         """Move the watermark to ``target``, up or down, within the log. Returns whether it went up."""

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal, assert_never
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.epochs import UNDEFINED
-from harness.replication.following import next_fetch, truncation_target, unappendable
+from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver, unappendable
 from harness.replication.isr import InSyncReplicas
 from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
+    AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
     Append,
@@ -21,50 +21,38 @@ from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     CheckpointEpochs,
+    DeleteRecordsRequested,
     EpochEnd,
+    EpochEndAnswered,
     EpochEntry,
     ErrorCode,
     FetchAnswered,
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,
+    LogStartedAt,
+    LogStartRaised,
     NextEpochLookup,
     NextFetch,
     PartitionStateChanged,
     ProduceExpired,
     ProduceRequested,
+    RaiseLogStart,
     ReplicaEffect,
     ReplicaEvent,
     ReplicaFailed,
+    RetentionReached,
+    StartLogAt,
     Tick,
     Truncate,
     Truncated,
 )
-from harness.replication.producers import StoredBatch
+from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Replicating, Request
 
 Role = Literal["leader", "follower", "offline"]
 
 
-@dataclass(frozen=True, slots=True)
-class _Producing:
-    """Storage is appending a produce request."""
-
-    token: object
-    acks: int
-    spans: tuple[BatchSpan, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class _Replicating:
-    """Storage is appending fetched batches; then the leader's watermark applies."""
-
-    spans: tuple[BatchSpan, ...]
-    high_watermark: Offset
-
-
-@dataclass(frozen=True, slots=True)
-class _Truncating:
-    """Storage is truncating."""
+_TIMELESS = frozenset({AppendFailed, IsrAnswered, LogStartRaised, LogStartedAt, ProduceExpired, Truncated})
 
 
 class Replica:
@@ -111,15 +99,22 @@ class Replica:
         self.replicas: tuple[NodeId, ...] = ()
         self._knobs = knobs
         self._min_insync_replicas = min_insync_replicas
-        self._unclean_leader_election_enable = unclean_leader_election_enable
         self._lag_ns = replica_lag_time_max_ms * 1_000_000
-        self._log = LogState(log_start_offset, log_end_offset, high_watermark, epoch_entries, producer_batches)
-        self._isr = InSyncReplicas()
+        self._log = LogState(
+            log_start_offset,
+            log_end_offset,
+            high_watermark,
+            epoch_entries,
+            producer_batches,
+            lookup_below_first=knobs.lookup_below_first,
+        )
+        self._isr = InSyncReplicas(knobs.isr_update)
         self._leadership: Leadership | None = None
-        self._storage: _Producing | _Replicating | _Truncating | None = None
-        self._last_followed: NodeId = NO_LEADER
+        self._following = Following(self._log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
+        self._storage: Request | None = None
         self._failed = False
         self._now_ns = 0
+        self._controller_epoch = NO_EPOCH
         self._led_watermark = (NO_EPOCH, NO_OFFSET)
 
     # ------------------------------------------------------------------------------------------- what it looks like
@@ -168,18 +163,15 @@ class Replica:
 
     def next_request(self) -> NextFetch | NextEpochLookup | None:
         """What the fetcher must ask for now; None: there is nobody to ask."""
-        return self.next_fetch()
-
-    def judge_lookup(self, current_leader_epoch: int, requested_epoch: int) -> tuple[ErrorCode, EpochEnd]:
-        """The answer to OffsetForLeaderEpoch: where ``requested_epoch`` ends in this leader's log."""
-        error = self.leader_error(current_leader_epoch)
-        return error, self.end_offset_for(requested_epoch) if error is ErrorCode.NONE else UNDEFINED
+        return self._following.next_request() if self._follows() else None
 
     def next_fetch(self) -> NextFetch | None:
-        """What the fetcher must ask for now; None: there is nobody to fetch from."""
-        if self._failed or self._leadership or self.leader == NO_LEADER:
-            return None
-        return next_fetch(self.leader, self.leader_epoch, self._log, self._knobs)
+        """What the fetcher must fetch now; None: nothing, or nothing yet."""
+        wanted = self.next_request()
+        return wanted if isinstance(wanted, NextFetch) else None
+
+    def _follows(self) -> bool:
+        return self._leadership is None and self.leader != NO_LEADER and not self._failed
 
     def read_bound(self, replica: NodeId | None) -> Offset:
         """Up to where (exclusive) a fetch may read: a consumer (None) to the watermark, a replica to the end."""
@@ -188,19 +180,28 @@ class Replica:
     def leader_error(self, current_leader_epoch: int) -> ErrorCode:
         """Why a request to the leader that carries ``current_leader_epoch`` (or ``NO_EPOCH``) is refused.
 
-        For everything that is not a follower's fetch: consumers' fetches, ListOffsets, OffsetForLeaderEpoch.
+        For everything that is neither a follower's fetch nor a lookup: consumers' fetches, ListOffsets.
         """
+        return self._refusal(current_leader_epoch, fenced=self._knobs.fetch_fencing)
+
+    def _refusal(self, current_leader_epoch: int, *, fenced: bool) -> ErrorCode:
         if self._failed:
             return ErrorCode.KAFKA_STORAGE_ERROR
         # A client told no epochs may send 0 to have its knowledge checked; a protocol without fencing checks nothing.
-        fenced = self._fence(current_leader_epoch if self._knobs.fetch_fencing else NO_EPOCH)
-        if fenced is not ErrorCode.NONE or self._leadership:
-            return fenced
-        return ErrorCode.NOT_LEADER_OR_FOLLOWER
+        if fenced and current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
+            older = current_leader_epoch < self.leader_epoch
+            return ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
+        return ErrorCode.NONE if self._leadership else ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    def judge_lookup(self, current_leader_epoch: int, requested_epoch: int) -> tuple[ErrorCode, EpochEnd]:
+        """The answer to OffsetForLeaderEpoch, a follower's or a client's: where ``requested_epoch`` ends here."""
+        error = self._refusal(current_leader_epoch, fenced=self._knobs.lookup_fencing)
+        return error, UNDEFINED if error is not ErrorCode.NONE else self.end_offset_for(requested_epoch)
 
     def end_offset_for(self, leader_epoch: int) -> EpochEnd:
-        """The answer to OffsetForLeaderEpoch; see :meth:`LeaderEpochCache.end_offset_for`."""
-        return self._log.epochs.end_offset_for(leader_epoch, self._log.log_end_offset)
+        """Where ``leader_epoch`` ends in this log: :meth:`LeaderEpochCache.end_offset_for`, as far as can be told."""
+        end = self._log.epochs.end_offset_for(leader_epoch, self._log.log_end_offset)
+        return EpochEnd(NO_EPOCH, end.end_offset) if self._knobs.truncation == "epoch_offset" else end
 
     def knows_latest(self) -> bool:
         """Whether the watermark has reached the start of this leader's epoch, so that consumers may be told it.
@@ -227,37 +228,47 @@ class Replica:
 
     def handle(self, event: ReplicaEvent) -> list[ReplicaEffect]:
         """Take in one event; the effects must be performed in order, before the next event."""
-        answers_storage = isinstance(event, Appended | AppendFailed | Truncated)
-        assert answers_storage or self._storage is None, f"{self.partition}: {event} before storage answered"
-        if not isinstance(event, AppendFailed | IsrAnswered | ProduceExpired | Truncated):
-            self._now_ns = event.now_ns
+        kind = type(event)
+        assert self._storage is None or kind in ANSWERS, f"{self.partition}: {event} before storage answered"
+        if kind not in _TIMELESS:
+            self._now_ns = event.now_ns  # type: ignore[union-attr]
         effects = self._dispatch(event)
         self._check_invariants()
         return effects
 
-    def _dispatch(self, event: ReplicaEvent) -> list[ReplicaEffect]:  # noqa: C901, PLR0911 (one case per event)
+    def _dispatch(self, event: ReplicaEvent) -> list[ReplicaEffect]:  # noqa: C901, PLR0911, PLR0912 (one case per event)
         match event:
-            case PartitionStateChanged():
-                return self._partition_state_changed(event)
-            case ProduceRequested():
-                return self._produce_requested(event)
-            case ProduceExpired(token):
-                return self._leadership.expire(token) if self._leadership else []
             case FetchReceived():
                 return self._fetch_received(event)
             case FetchAnswered():
                 return self._fetch_answered(event)
             case Appended():
                 return self._appended()
-            case AppendFailed(errno):
-                return self._append_failed(errno)
-            case Truncated():
-                return self._truncated(event)
+            case ProduceRequested():
+                return self._produce_requested(event)
+            case Tick(now_ns):
+                return self._leadership.tick(now_ns) if self._leadership else []
+            case PartitionStateChanged():
+                return self._partition_state_changed(event)
             case IsrAnswered():
                 self._isr.in_flight = False
                 return self._leadership.isr_answered(event, self._now_ns) if self._leadership else []
-            case Tick(now_ns):
-                return self._leadership.tick(now_ns) if self._leadership else []
+            case EpochEndAnswered():
+                return self._lookup_answered(event)
+            case ProduceExpired(token):
+                return self._leadership.expire(token) if self._leadership else []
+            case DeleteRecordsRequested():
+                return self._delete_records(event)
+            case RetentionReached(before_offset):
+                return self._raise_log_start(before_offset, "retention")
+            case Truncated():
+                return self._truncated(event)
+            case LogStartRaised(log_start_offset):
+                return self._log_start_raised(log_start_offset)
+            case LogStartedAt(offset):
+                return self._log_started_at(offset)
+            case AppendFailed(errno):
+                return self._storage_failed(errno)
             case _:
                 assert_never(event)
 
@@ -267,7 +278,8 @@ class Replica:
         if self._leadership is None:
             return
         assert self.leader == self.node, f"{self.partition}: leads, but the leader is {self.leader}"
-        assert self.node in self._isr.members, f"{self.partition}: leads outside its ISR {self._isr.members}"
+        may_lead = self.node in self._isr.members or (self._knobs.empty_isr_retry and not self._isr.members)
+        assert may_lead, f"{self.partition}: leads outside its ISR {self._isr.members}"
         epoch, watermark = self._led_watermark
         assert epoch != self.leader_epoch or watermark <= log.high_watermark, f"{self.partition}: watermark fell"
         self._led_watermark = (self.leader_epoch, log.high_watermark)
@@ -277,13 +289,16 @@ class Replica:
     def _partition_state_changed(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
         if self._failed or not self._acceptable(state):
             return []
+        self._controller_epoch = max(self._controller_epoch, state.controller_epoch)
         new_epoch = state.leader_epoch > self.leader_epoch
         self.leader, self.leader_epoch, self.replicas = state.leader, state.leader_epoch, state.replicas
         self._isr.commit(state.isr, state.partition_epoch)
-        return self._lead(state, new_epoch=new_epoch) if state.leader == self.node else self._follow(state.leader)
+        return self._lead(state, new_epoch=new_epoch) if state.leader == self.node else self._follow(state)
 
     def _acceptable(self, state: PartitionStateChanged) -> bool:
         """Whether ``state`` is news, and makes sense."""
+        if self._knobs.controller_epoch_fencing and NO_EPOCH < state.controller_epoch < self._controller_epoch:
+            return False
         if state.leader_epoch < max(self.leader_epoch, 0) or state.partition_epoch < max(self.partition_epoch, 0):
             return False
         if state.leader_epoch == self.leader_epoch and (
@@ -291,7 +306,7 @@ class Replica:
         ):
             return False
         distinct = len(set(state.isr)) == len(state.isr) and len(set(state.replicas)) == len(state.replicas)
-        may_lead = state.leader != self.node or self.node in state.isr
+        may_lead = state.leader != self.node or self.node in state.isr or self._knobs.empty_isr_retry
         return distinct and may_lead and set(state.isr) <= set(state.replicas)
 
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
@@ -305,21 +320,16 @@ class Replica:
                 min_insync_replicas=self._min_insync_replicas,
                 lag_ns=self._lag_ns,
             )
-        self._last_followed = self.node
+        self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
         if new_epoch and self._knobs.epoch_entry == "on_election":
             effects += self._checkpoint_if(self._log.epochs.assign(state.leader_epoch, self.log_end_offset))
         return effects + self._leadership.advance(self._now_ns)
 
-    def _follow(self, leader: NodeId) -> list[ReplicaEffect]:
+    def _follow(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
         effects = self._leadership.fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER) if self._leadership else []
         self._leadership = None
-        if leader in (NO_LEADER, self._last_followed):
-            return effects
-        self._last_followed = leader
-        if self._knobs.truncation == "hw":
-            effects += self._truncate(self.high_watermark, "high_watermark")
-        return effects
+        return effects + self._decided(self._following.follow(state.leader, state.leader_epoch))
 
     # ------------------------------------------------------------------------------------------------------- leading
 
@@ -327,41 +337,17 @@ class Replica:
         if self._leadership is None:
             error = ErrorCode.KAFKA_STORAGE_ERROR if self._failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
             return [AnswerProduce(request.token, error, NO_OFFSET)]
-        error = self._produce_error(request, self._leadership)
+        error = self._leadership.refusal(request)
         if error is not ErrorCode.NONE:
             return [AnswerProduce(request.token, error, NO_OFFSET)]
-        stored = self._stored_before(request)
+        stored = self._leadership.stored_before(request)
         if stored is not None:
             return self._leadership.stored(
                 request.token, request.acks, stored.base_offset, stored.end_offset, self._now_ns
             )
         spans = self._leadership.lay_out(request.record_counts, request.producer)
-        self._storage = _Producing(request.token, request.acks, spans)
+        self._storage = Producing(request.token, request.acks, spans)
         return [Append(request.payload, spans)]
-
-    def _stored_before(self, request: ProduceRequested) -> StoredBatch | None:
-        """The batch that an idempotent producer sends again, having missed its acknowledgement."""
-        if request.producer is None:
-            return None
-        return self._log.producers.duplicate(request.producer, request.record_counts[0])
-
-    def _produce_error(self, request: ProduceRequested, leadership: Leadership) -> ErrorCode:
-        counts, producer = request.record_counts, request.producer
-        if not counts or min(counts) < 1:
-            return ErrorCode.INVALID_REQUEST
-        if producer is not None and (len(counts) > 1 or min(producer) < 0):
-            return ErrorCode.INVALID_REQUEST
-        error = leadership.gate(request.acks)
-        if error is ErrorCode.NONE and producer is not None and self._stored_before(request) is None:
-            return self._log.producers.error(producer)
-        return error
-
-    def _fence(self, current_leader_epoch: int) -> ErrorCode:
-        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
-            return ErrorCode.NONE
-        if current_leader_epoch < self.leader_epoch:
-            return ErrorCode.FENCED_LEADER_EPOCH
-        return ErrorCode.UNKNOWN_LEADER_EPOCH
 
     def _fetch_received(self, fetch: FetchReceived) -> list[ReplicaEffect]:
         answer = self.judge_fetch(fetch)
@@ -369,64 +355,110 @@ class Replica:
             return self._leadership.fetched(fetch)
         return [answer]
 
+    def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
+        error = self.leader_error(NO_EPOCH)
+        before = self.high_watermark if request.before_offset == -1 else request.before_offset
+        if error is ErrorCode.NONE and not 0 <= before <= self.high_watermark:
+            error = ErrorCode.OFFSET_OUT_OF_RANGE
+        if error is not ErrorCode.NONE:
+            return [AnswerDeleteRecords(request.token, error, NO_OFFSET)]
+        if before <= self.log_start_offset:
+            return [AnswerDeleteRecords(request.token, ErrorCode.NONE, self.log_start_offset)]
+        return self._raise_log_start(before, "delete_records", request.token)
+
     # ----------------------------------------------------------------------------------------------------- following
 
     def _fetch_answered(self, answer: FetchAnswered) -> list[ReplicaEffect]:
-        if self._is_stale(answer):
-            return []
+        if not (self._follows() and self._following.awaits_fetch(answer)):
+            return self._obeyed_anyway(answer)
         if answer.error is not ErrorCode.NONE:
             out_of_range = answer.error is ErrorCode.OFFSET_OUT_OF_RANGE
-            return self._out_of_range(answer.log_end_offset) if out_of_range else []
+            return self._out_of_range(answer) if out_of_range else []
         if answer.diverging is not None and self._knobs.truncation == "diverging_fetch":
-            return self._truncate(truncation_target(answer.diverging, self._log), "diverging_epoch")
+            exposed = self._take_watermark(answer.high_watermark) if self._knobs.hw_from_diverging else []
+            return exposed + self._decided(self._following.diverging(answer.diverging))
+        if self._following.phase is Phase.AWAITING_FIRST_ANSWER:
+            decision = self._following.first_answered(answer)
+            if decision is not None:
+                return self._decided(decision)
         return self._replicate(answer)
 
     def _replicate(self, answer: FetchAnswered) -> list[ReplicaEffect]:
         if not answer.spans:
-            return self._take_watermark(answer.high_watermark)
+            return self._caught_up_with(answer.high_watermark, answer.log_start_offset)
         if unappendable(answer.spans, self.log_end_offset):
             return []
-        self._storage = _Replicating(answer.spans, answer.high_watermark)
+        self._storage = Replicating(answer.spans, answer.high_watermark, answer.log_start_offset)
         return [Append(answer.payload, answer.spans)]
 
-    def _is_stale(self, answer: FetchAnswered) -> bool:
-        """Whether ``answer`` is not the answer to :meth:`next_fetch` (KAFKA-13207)."""
-        expected = self.next_fetch()
-        if expected is None or answer.leader != expected.leader or answer.fetch_offset != expected.fetch_offset:
-            return True
-        carried = (expected.leader_epoch, self.leader_epoch) if not self._knobs.fetch_fencing else (self.leader_epoch,)
-        return answer.leader_epoch not in carried
-
-    def _out_of_range(self, leader_end: Offset) -> list[ReplicaEffect]:
-        """A log longer than the leader's is cut; a log that ends before the leader's start is left alone."""
-        if leader_end == NO_OFFSET or leader_end >= self.log_end_offset:
+    def _obeyed_anyway(self, answer: FetchAnswered) -> list[ReplicaEffect]:
+        """What the bug KAFKA-13207 makes of an answer that has outlived its question."""
+        obeys = self._knobs.stale_truncation_applied and not self._failed and answer.error is ErrorCode.NONE
+        if not obeys or answer.diverging is None:
             return []
-        if self._knobs.out_of_range == "exit":
-            reason = f"log truncation from {self.log_end_offset} to the leader's {leader_end} is not allowed"
-            return self._fail(0, reason)
-        return self._truncate(leader_end, "out_of_range")
+        return self._decided(self._following.diverging(answer.diverging))
+
+    def _lookup_answered(self, answer: EpochEndAnswered) -> list[ReplicaEffect]:
+        """The leader said where an epoch ends; on an error nothing is cut, and it is asked again (KIP-101)."""
+        expected = self._follows() and self._following.awaits_lookup(answer)
+        if not expected or answer.error is not ErrorCode.NONE:
+            return []
+        return self._decided(self._following.lookup_answered(answer))
+
+    def _out_of_range(self, answer: FetchAnswered) -> list[ReplicaEffect]:
+        return self._decided(self._following.out_of_range(answer.log_start_offset, answer.log_end_offset))
+
+    def _decided(self, decision: Decision | None) -> list[ReplicaEffect]:
+        match decision:
+            case None:
+                return []
+            case Cut(to_offset, reason):
+                return self._cut(to_offset, reason)
+            case StartOver(offset, reason):
+                self._storage = Cutting()
+                return [StartLogAt(max(offset, 0), reason)]
+            case Exit(reason):
+                return self._fail(0, reason)
+            case _:
+                assert_never(decision)
+
+    def _cut(self, to_offset: Offset, reason: str) -> list[ReplicaEffect]:
+        if to_offset < self.log_start_offset:
+            return self._decided(StartOver(to_offset, reason))
+        if to_offset < self.log_end_offset:
+            self._storage = Cutting()
+            return [Truncate(to_offset, reason)]
+        return self._checkpoint_if(self._log.epochs.truncate_from_end(to_offset)) + self._cut_further()
+
+    def _cut_further(self) -> list[ReplicaEffect]:
+        return self._decided(self._following.without_epochs()) if self._leadership is None else []
+
+    def _caught_up_with(self, leader_watermark: Offset, leader_start: Offset) -> list[ReplicaEffect]:
+        return self._take_watermark(leader_watermark) + self._raise_log_start(leader_start, "leader")
 
     def _take_watermark(self, leader_watermark: Offset) -> list[ReplicaEffect]:
         """The follower's rule: the lesser of the leader's watermark and its own end; it may fall."""
-        if self._log.move_high_watermark(leader_watermark):
+        target = self._log.high_watermark if self._knobs.follower_hw_rule == "own" else leader_watermark
+        if self._log.move_high_watermark(target):
             return [HighWatermarkAdvanced(self.high_watermark)]
         return []
 
-    def _truncate(self, target: Offset, reason: str) -> list[ReplicaEffect]:
-        to_offset = max(target, self.log_start_offset)
-        if to_offset >= self.log_end_offset:
-            return self._checkpoint_if(self._log.epochs.truncate_from_end(to_offset))
-        self._storage = _Truncating()
-        return [Truncate(to_offset, reason)]
+    def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
+        """Let the log begin at ``offset``, or where the watermark is if that is less; never what is not committed."""
+        to_offset = min(offset, self.high_watermark)
+        if to_offset <= self.log_start_offset or self._failed:
+            return []
+        self._storage = Raising(token)
+        return [RaiseLogStart(to_offset, reason)]
 
     # ------------------------------------------------------------------------------------------------ storage's word
 
     def _appended(self) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
-        assert isinstance(storage, _Producing | _Replicating), f"{self.partition}: Appended without Append"
+        assert isinstance(storage, Producing | Replicating), f"{self.partition}: Appended without Append"
         effects = self._checkpoint_if(self._log.appended(storage.spans))
-        if isinstance(storage, _Replicating):
-            return effects + self._take_watermark(storage.high_watermark)
+        if isinstance(storage, Replicating):
+            return effects + self._caught_up_with(storage.high_watermark, storage.log_start_offset)
         assert self._leadership is not None
         first, last = storage.spans[0], storage.spans[-1]
         return effects + self._leadership.stored(
@@ -434,17 +466,36 @@ class Replica:
         )
 
     def _truncated(self, truncated: Truncated) -> list[ReplicaEffect]:
-        assert isinstance(self._storage, _Truncating), f"{self.partition}: Truncated without Truncate"
-        self._storage = None
-        return self._checkpoint_if(self._log.truncated(truncated.log_end_offset, truncated.remaining))
+        self._cutting_is_done()
+        effects = self._checkpoint_if(self._log.truncated(truncated.log_end_offset, truncated.remaining))
+        return effects + self._cut_further()
 
-    def _append_failed(self, errno: int) -> list[ReplicaEffect]:
+    def _log_started_at(self, offset: Offset) -> list[ReplicaEffect]:
+        self._cutting_is_done()
+        return self._checkpoint_if(self._log.started_at(offset)) + self._cut_further()
+
+    def _cutting_is_done(self) -> None:
+        assert isinstance(self._storage, Cutting), f"{self.partition}: storage has cut unasked"
+        self._storage = None
+        self._led_watermark = (NO_EPOCH, NO_OFFSET)
+
+    def _log_start_raised(self, log_start_offset: Offset) -> list[ReplicaEffect]:
+        storage, self._storage = self._storage, None
+        assert isinstance(storage, Raising), f"{self.partition}: the log start was raised unasked"
+        effects = self._checkpoint_if(self._log.raise_start(log_start_offset))
+        if storage.token is None:
+            return effects
+        return [*effects, AnswerDeleteRecords(storage.token, ErrorCode.NONE, log_start_offset)]
+
+    def _storage_failed(self, errno: int) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
         if self._failed:
             return []
         effects: list[ReplicaEffect] = []
-        if isinstance(storage, _Producing):
+        if isinstance(storage, Producing):
             effects.append(AnswerProduce(storage.token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET))
+        if isinstance(storage, Raising) and storage.token is not None:
+            effects.append(AnswerDeleteRecords(storage.token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET))
         return effects + self._fail(errno, "")
 
     def _fail(self, errno: int, reason: str) -> list[ReplicaEffect]:

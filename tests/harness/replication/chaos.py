@@ -9,7 +9,6 @@ from typing import TypeVar
 
 from harness.model import NodeId
 from harness.replication.knobs import Knobs
-from harness.replication.replica import Replica
 from tests.harness.replication.world import World
 
 Choose = Callable[[int], int]
@@ -23,8 +22,8 @@ Option = TypeVar("Option")
 class Chaos:
     """A world of three replicas, and what may happen to it next."""
 
-    def __init__(self, knobs: Knobs, choose: Choose, *, min_isr: int = 2, replica: type[Replica] = Replica) -> None:
-        self.world = World(knobs, 3, min_isr, replica=replica)
+    def __init__(self, knobs: Knobs, choose: Choose, *, min_isr: int = 2) -> None:
+        self.world = World(knobs, 3, min_isr)
         self.world.settle()
         self.world.fetch_batches = 2
         self._choose = choose
@@ -69,9 +68,9 @@ class Chaos:
         return actions
 
 
-def run(seed: int, knobs: Knobs, steps: int, replica: type[Replica] = Replica) -> World:
+def run(seed: int, knobs: Knobs, steps: int) -> World:
     """The world of ``seed`` after so many steps, not healed."""
-    chaos = Chaos(knobs, random.Random(seed).randrange, replica=replica)
+    chaos = Chaos(knobs, random.Random(seed).randrange)
     for _ in range(steps):
         chaos.step()
     return chaos.world

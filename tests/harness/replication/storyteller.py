@@ -5,14 +5,14 @@ A story is a sequence of blocks: command lines, ``----``, the expected output, a
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model import NodeId, TopicPartition
+from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
+    AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
     AnswerProducerIds,
@@ -22,6 +22,7 @@ from harness.replication.controller_messages import (
     ControllerEvent,
     ControllerStarted,
     Elected,
+    ElectionRequested,
     HeartbeatReceived,
     IsrChanged,
     IsrChangeRequested,
@@ -34,23 +35,30 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
-from harness.replication.knobs import generation
+from harness.replication.knobs import GENERATIONS
+from harness.replication.knobs import generation as knobs_of
 from harness.replication.messages import (
+    AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
     Append,
     CheckpointEpochs,
+    DeleteRecordsRequested,
     HighWatermarkAdvanced,
+    NextEpochLookup,
+    NextFetch,
     ProduceExpired,
     ProposeIsr,
+    RaiseLogStart,
     ReplicaEffect,
     ReplicaFailed,
+    RetentionReached,
+    StartLogAt,
     Tick,
     Truncate,
 )
-from tests.harness.replication.world import Message, Produced, World
-
-Effect = ReplicaEffect | ControllerEffect
+from tests.harness.replication.nodes import Message, Produced
+from tests.harness.replication.world import Told, World
 
 
 def tell_story(path: Path, teller: Callable[[], Any]) -> str:
@@ -100,11 +108,11 @@ class WorldTeller:
     # ------------------------------------------------------------------------------------------------- commands
 
     def _do_cluster(self, **options: str) -> None:
-        knobs = generation(options.pop("generation"))
+        name = options.pop("generation")
         nodes, min_isr = int(options.pop("nodes")), int(options.pop("min_isr"))
         lag_ms = int(options.pop("lag_ms", "2000"))
-        knobs = replace(knobs, **options)  # type: ignore[arg-type]
-        self._world = World(knobs, nodes, min_isr, lag_ms=lag_ms)
+        unclean = options.pop("unclean", "false") == "true"
+        self._world = World(knobs_of(name, options), nodes, min_isr, lag_ms=lag_ms, unclean=unclean)
         self.world.settle()
         self.world._tell = self._tell
         self._do_state()
@@ -119,8 +127,7 @@ class WorldTeller:
 
     def _do_fetch(self, *nodes: str) -> None:
         for node in nodes:
-            wanted = self.world.replica(NodeId(int(node))).next_fetch()
-            self._lines.append(f"{node}: fetch {wanted.fetch_offset}" if wanted else f"{node}: nothing to fetch")
+            self._lines.append(f"{node}: {_print_request(self.world.replica(NodeId(int(node))).next_request())}")
             self.world.fetch(NodeId(int(node)))
             self.world.settle(self._is_held)
 
@@ -151,6 +158,29 @@ class WorldTeller:
         for node in nodes:
             self.world.kill(NodeId(int(node)))
 
+    def _do_stop(self, node: str) -> None:
+        self.world.stop(NodeId(int(node)))
+
+    def _do_lose_power(self, node: str, *, batches: str) -> None:
+        """A kill, after which the last batches are missing."""
+        self.world.kill(NodeId(int(node)))
+        self.world.brokers[NodeId(int(node))].lose(int(batches))
+
+    def _do_wipe(self, node: str) -> None:
+        self.world.brokers[NodeId(int(node))].wipe()
+
+    def _do_elect(self, *, leader: str = "", unclean: str = "false") -> None:
+        self.world.elect(NodeId(int(leader)) if leader else None, unclean=unclean == "true")
+
+    def _do_delete_records(self, node: str, before: str) -> None:
+        self.world.handle(NodeId(int(node)), DeleteRecordsRequested("client", int(before), 0))
+
+    def _do_retention(self, node: str, before: str) -> None:
+        self.world.handle(NodeId(int(node)), RetentionReached(int(before), 0))
+
+    def _do_spoof(self, leader: str, *, follower: str, offset: str) -> None:
+        self.world.spoof(NodeId(int(leader)), NodeId(int(follower)), int(offset))
+
     def _do_start(self, node: str) -> None:
         self.world.start(NodeId(int(node)))
 
@@ -167,9 +197,9 @@ class WorldTeller:
     def _do_heartbeat(self, node: str) -> None:
         self.world.heartbeat(NodeId(int(node)))
 
-    def _do_impose(self, *, leader: str, epoch: str, isr: str) -> None:
-        nodes = tuple(NodeId(int(node)) for node in isr.split(","))
-        self.world.impose(NodeId(int(leader)), int(epoch), nodes)
+    def _do_impose(self, *, leader: str, epoch: str, isr: str, to: str = "", controller: str = "-1") -> None:
+        some = tuple(NodeId(int(node)) for node in to.split(",") if node)
+        self.world.impose(NodeId(int(leader)), int(epoch), _parse(isr), to=some, controller_epoch=int(controller))
 
     def _do_fetch_at_most(self, batches: str) -> None:
         self.world.fetch_batches = int(batches)
@@ -191,11 +221,12 @@ class WorldTeller:
         for node, broker in self.world.brokers.items():
             replica = broker.replica
             if replica is None:
-                self._lines.append(f"{node} dead leo={len(broker.records)}")
+                self._lines.append(f"{node} dead leo={broker.log_end}")
                 continue
             remote = "".join(f" remote{n}={end}" for n, end in replica.remote_log_end_offsets.items())
+            start = f" start={replica.log_start_offset}" if replica.log_start_offset else ""
             self._lines.append(
-                f"{node} {replica.role} epoch={replica.leader_epoch} leo={replica.log_end_offset} "
+                f"{node} {replica.role} epoch={replica.leader_epoch}{start} leo={replica.log_end_offset} "
                 f"hw={replica.high_watermark} isr={_nodes(replica.isr)}{remote}"
             )
 
@@ -211,8 +242,12 @@ class WorldTeller:
 
     # -------------------------------------------------------------------------------------------------- printing
 
-    def _tell(self, who: str, effect: Effect) -> None:
-        line = _print_replica_effect(effect) if who != "controller" else _print_decision(effect)
+    def _tell(self, who: str, effect: Told) -> None:
+        if isinstance(effect, tuple):
+            (_, _, requested), error, end = effect
+            line = f"answer lookup of epoch {requested}: {error.name} ({end.leader_epoch},{end.end_offset})"
+        else:
+            line = _print_replica_effect(effect) if who != "controller" else _print_decision(effect)
         if line:
             self._lines.append(f"{who}: {line}")
 
@@ -221,7 +256,21 @@ def _nodes(nodes: tuple[NodeId, ...]) -> str:
     return ",".join(map(str, nodes))
 
 
-def _print_replica_effect(effect: Effect) -> str:  # noqa: PLR0911
+def _parse(nodes: str) -> tuple[NodeId, ...]:
+    return tuple(NodeId(int(node)) for node in nodes.split(",") if node)
+
+
+def _print_request(wanted: NextFetch | NextEpochLookup | None) -> str:
+    match wanted:
+        case None:
+            return "nothing to fetch"
+        case NextEpochLookup(_, _, requested_epoch):
+            return f"look up epoch {requested_epoch}"
+        case NextFetch(_, _, fetch_offset):
+            return f"fetch {fetch_offset}"
+
+
+def _print_replica_effect(effect: ReplicaEffect | ControllerEffect) -> str:  # noqa: C901, PLR0911
     match effect:
         case Append(payload, spans):
             batches = zip(spans, payload, strict=True)  # type: ignore[call-overload]
@@ -235,6 +284,12 @@ def _print_replica_effect(effect: Effect) -> str:  # noqa: PLR0911
             return f"answer fetch of {token[0]}: {error.name} hw={high_watermark}{parts}"  # type: ignore[index]
         case Truncate(to_offset, reason):
             return f"truncate to {to_offset} ({reason})"
+        case RaiseLogStart(to_offset, reason):
+            return f"log starts at {to_offset} ({reason})"
+        case StartLogAt(offset, reason):
+            return f"empty the log, start at {offset} ({reason})"
+        case AnswerDeleteRecords(_, error, low_watermark):
+            return f"answer delete records: {error.name} {low_watermark}"
         case CheckpointEpochs(entries):
             return f"epochs {' '.join(f'{e.leader_epoch}:{e.start_offset}' for e in entries)}"
         case HighWatermarkAdvanced(high_watermark):
@@ -248,21 +303,24 @@ def _print_replica_effect(effect: Effect) -> str:  # noqa: PLR0911
 
 
 def _print_state(state: PartitionState) -> str:
+    elr = f" elr={_nodes(state.elr)}" if state.elr else ""
+    known = f" last_known_elr={_nodes(state.last_known_elr)}" if state.last_known_elr else ""
+    last = f" last_known_leader={state.last_known_leader}" if state.last_known_leader != NO_LEADER else ""
     return (
         f"{state.topic_partition} leader={state.leader} epoch={state.leader_epoch} "
-        f"version={state.partition_epoch} isr={_nodes(state.isr)} replicas={_nodes(state.replicas)}"
+        f"version={state.partition_epoch} isr={_nodes(state.isr)} replicas={_nodes(state.replicas)}{elr}{known}{last}"
     )
 
 
-def _print_decision(effect: Effect) -> str:
+def _print_decision(effect: ReplicaEffect | ControllerEffect) -> str:
     match effect:
-        case Elected(state):
-            return f"elected {_print_state(state)}"
+        case Elected(state, clean):
+            return f"elected{'' if clean else ' uncleanly'} {_print_state(state)}"
         case IsrChanged(state):
             return f"isr {_print_state(state)}"
         case SessionChanged(broker, change):
             return f"broker {broker} {change}"
-        case AnswerIsrChange(_, error) if error.name != "NONE":
+        case AnswerIsrChange(_, error) | AnswerElection(_, error) if error.name != "NONE":
             return f"refused: {error.name}"
         case _:
             return ""
@@ -273,7 +331,18 @@ class ControllerTeller:
 
     def __init__(self) -> None:
         self._now_ms = 0
-        self._controller = Controller(1_500)
+        self._knobs = GENERATIONS["3.7"]
+        self._min_isr, self._unclean = 1, False
+        self._controller = self._born(None)
+
+    def _born(self, state: Mapping[str, Any] | None) -> Controller:
+        return Controller(
+            1_500,
+            state,
+            knobs=self._knobs,
+            min_insync_replicas=self._min_isr,
+            unclean_leader_election_enable=self._unclean,
+        )
 
     def command(self, line: str) -> list[str]:
         name, *words = line.split()
@@ -285,13 +354,23 @@ class ControllerTeller:
     def _now_ns(self) -> int:
         return self._now_ms * 1_000_000
 
-    def _do_start(self) -> ControllerEvent:
+    def _do_start(
+        self, *, generation: str = "3.7", min_isr: str = "1", unclean: str = "false", **overrides: str
+    ) -> ControllerEvent:
         """Also a restart, from what was persisted."""
-        self._controller = Controller(1_500, self._controller.to_state())
+        self._knobs = knobs_of(generation, overrides)
+        self._min_isr, self._unclean = int(min_isr), unclean == "true"
+        self._controller = self._born(self._controller.to_state())
         return ControllerStarted(self._now_ns)
 
-    def _do_register(self, broker: str, incarnation: str) -> ControllerEvent:
-        return RegistrationRequested("token", NodeId(int(broker)), incarnation, f"host{broker}", 9092, self._now_ns)
+    def _do_register(self, broker: str, incarnation: str, *, previous: str = "-1") -> ControllerEvent:
+        """``previous`` is the broker epoch of its last clean shutdown."""
+        node = NodeId(int(broker))
+        return RegistrationRequested("token", node, incarnation, f"host{broker}", 9092, self._now_ns, int(previous))
+
+    def _do_elect(self, partition: str, *, leader: str = "", unclean: str = "false") -> ControllerEvent:
+        wanted = NodeId(int(leader)) if leader else None
+        return ElectionRequested("token", _partition(partition), wanted, unclean == "true", self._now_ns)
 
     def _do_heartbeat(self, broker: str, epoch: str) -> ControllerEvent:
         return HeartbeatReceived("token", NodeId(int(broker)), int(epoch), self._now_ns)
@@ -307,17 +386,29 @@ class ControllerTeller:
         return TopicCreationRequested("token", topic, int(partitions), int(factor), tuple(rows) if assign else None)
 
     def _do_propose(
-        self, broker: str, partition: str, isr: str, *, epoch: str, version: str, broker_epoch: str
+        self, broker: str, partition: str, isr: str, *, epoch: str, version: str, broker_epoch: str, members: str = ""
     ) -> ControllerEvent:
-        topic, number = partition.rsplit("-", 1)
+        """``members`` are the broker epochs of the ISR's members, as the leader knows them."""
         nodes = tuple(NodeId(int(node)) for node in isr.split(",") if node != "none")
-        name = TopicPartition(topic, int(number))
+        known = tuple(int(one) for one in members.split(",") if one)
         return IsrChangeRequested(
-            "token", NodeId(int(broker)), int(broker_epoch), name, int(epoch), int(version), nodes
+            "token",
+            NodeId(int(broker)),
+            int(broker_epoch),
+            _partition(partition),
+            int(epoch),
+            int(version),
+            nodes,
+            known,
         )
 
     def _do_producer_ids(self, broker: str, epoch: str) -> ControllerEvent:
         return ProducerIdsRequested("token", NodeId(int(broker)), int(epoch))
+
+
+def _partition(name: str) -> TopicPartition:
+    topic, number = name.rsplit("-", 1)
+    return TopicPartition(topic, int(number))
 
 
 def _print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PLR0911
@@ -338,6 +429,8 @@ def _print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PL
             return f"answer creation: {error.name} partitions={partitions} factor={factor} {message}".rstrip()
         case AnswerIsrChange(_, error, state):
             return f"answer isr: {error.name} {_print_state(state) if state else ''}".rstrip()
+        case AnswerElection(_, error, state):
+            return f"answer election: {error.name} {_print_state(state) if state else ''}".rstrip()
         case AnswerProducerIds(_, error, first, count):
             return f"answer producer ids: {error.name} {first}+{count}"
         case Elected(state, clean, from_isr, previous, _, cause):

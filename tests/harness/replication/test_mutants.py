@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from harness.model import NodeId
-from harness.replication.knobs import GENERATIONS
-from harness.replication.messages import ErrorCode
-from harness.replication.replica import Replica
-from tests.harness.replication.mutants import CountsDivergingFetches, ForgetsItsProposal, HearsStaleAnswers
-from tests.harness.replication.world import Message, World
+from dataclasses import replace
 
+from harness.model import NodeId
+from harness.replication.knobs import GENERATIONS, Knobs
+from harness.replication.messages import ErrorCode
+from tests.harness.replication.nodes import Message
+from tests.harness.replication.world import World
+
+CURRENT = GENERATIONS["3.7"]
 ZERO, ONE, TWO = NodeId(0), NodeId(1), NodeId(2)
 
 
-def diverged_follower(replica: type[Replica], min_isr: int) -> World:
+def diverged_follower(knobs: Knobs, min_isr: int) -> World:
     """Replica 2 leads; replica 1 has u1 where the leader has n1."""
-    world = World(GENERATIONS["3.7"], 3, min_isr, replica=replica)
+    world = World(knobs, 3, min_isr)
     world.settle()
     world.produce(ZERO, "m0")
     for _ in range(3):
@@ -32,20 +34,20 @@ def diverged_follower(replica: type[Replica], min_isr: int) -> World:
     return world
 
 
-def answer_of_last_produce(replica: type[Replica]) -> ErrorCode | None:
-    world = diverged_follower(replica, 2)
+def answer_of_last_produce(knobs: Knobs) -> ErrorCode | None:
+    world = diverged_follower(knobs, 2)
     world.settle()
     answer = world.produced[-1].answer
     return answer.error if answer else None
 
 
 def test_a_fetch_answered_as_diverging_does_not_acknowledge_anything() -> None:
-    assert answer_of_last_produce(Replica) is None
-    assert answer_of_last_produce(CountsDivergingFetches) is ErrorCode.NONE
+    assert answer_of_last_produce(CURRENT) is None
+    assert answer_of_last_produce(replace(CURRENT, diverging_fetch_is_progress=True)) is ErrorCode.NONE
 
 
-def log_after_stale_answer(replica: type[Replica]) -> list[str]:
-    world = diverged_follower(replica, 1)
+def log_after_stale_answer(knobs: Knobs) -> list[str]:
+    world = diverged_follower(knobs, 1)
     world.settle(held_back)
     world.impose(ONE, 2, (ONE, TWO))
     world.settle(held_back)
@@ -59,13 +61,13 @@ def held_back(message: Message) -> bool:
 
 
 def test_a_leader_does_not_cut_its_log_on_an_answer_from_before_its_election() -> None:
-    assert log_after_stale_answer(Replica) == ["m0", "u1"]
-    assert log_after_stale_answer(HearsStaleAnswers) == ["m0"]
+    assert log_after_stale_answer(CURRENT) == ["m0", "u1"]
+    assert log_after_stale_answer(replace(CURRENT, stale_truncation_applied=True)) == ["m0"]
 
 
-def lost_after_unheard_expansion(replica: type[Replica]) -> list[str]:
+def lost_after_unheard_expansion(knobs: Knobs) -> list[str]:
     """The controller has taken replica 2 into the ISR; the leader has not heard of it, and 2 has fallen silent."""
-    world = World(GENERATIONS["3.7"], 3, 2, replica=replica)
+    world = World(knobs, 3, 2)
     world.settle()
     world.kill(TWO)
     world.expire(TWO)
@@ -91,5 +93,5 @@ def on_its_way_to_the_leader(message: Message) -> bool:
 
 
 def test_the_watermark_waits_for_a_member_that_the_controller_may_have_added_already() -> None:
-    assert lost_after_unheard_expansion(Replica) == []
-    assert lost_after_unheard_expansion(ForgetsItsProposal) == ["m0"]
+    assert lost_after_unheard_expansion(CURRENT) == []
+    assert lost_after_unheard_expansion(replace(CURRENT, isr_update="naive")) == ["m0"]

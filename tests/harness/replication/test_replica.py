@@ -188,14 +188,14 @@ def test_the_watermark_of_a_diverging_answer_is_not_taken() -> None:
     ],
 )
 def test_an_answer_to_another_fetch_or_one_that_does_not_continue_the_log_is_ignored(answer: FetchAnswered) -> None:
-    replica = a_replica(end=10, watermark=3)
+    replica = a_replica(end=10, watermark=3, epochs=[EpochEntry(0, 0)])
     replica.handle(FOLLOWING)
     assert replica.handle(answer) == []
     assert (replica.log_end_offset, replica.high_watermark) == (10, 3)
 
 
 def test_a_followers_watermark_never_passes_its_own_end() -> None:
-    replica = a_replica(end=10, watermark=3)
+    replica = a_replica(end=10, watermark=3, epochs=[EpochEntry(0, 0)])
     replica.handle(FOLLOWING)
     assert replica.handle(answered(10, BatchSpan(10, 12, 5))) == [Append("bytes", (BatchSpan(10, 12, 5),))]
     replica.handle(Appended(2))
@@ -237,11 +237,21 @@ def test_an_answered_produce_does_not_expire() -> None:
     assert leader.handle(ProduceExpired("p")) == []
 
 
-@pytest.mark.parametrize(("generation", "cut"), [("0.10", True), ("2.8", False), ("3.7", False)])
-def test_only_the_oldest_generation_cuts_to_its_watermark_on_start(generation: str, cut: bool) -> None:
-    replica = a_replica(generation, end=10, watermark=3)
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_only_the_oldest_generation_cuts_to_its_watermark_on_start(generation: str) -> None:
+    replica = a_replica(generation, end=10, watermark=3, epochs=[EpochEntry(0, 0)])
     effects = replica.handle(FOLLOWING)
-    assert (Truncate(3, "high_watermark") in effects) == cut
+    assert (Truncate(3, "high_watermark") in effects) == (generation == "0.10")
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_log_without_epochs_is_cut_to_its_watermark_in_every_generation(generation: str) -> None:
+    replica = a_replica(generation, end=10, watermark=3)
+    assert replica.handle(FOLLOWING) == [Truncate(3, "high_watermark")]
+    replica.handle(Truncated(3))
+    wanted = replica.next_request()
+    assert isinstance(wanted, NextFetch)
+    assert wanted.fetch_offset == 3
 
 
 def test_a_leader_of_the_oldest_generation_that_leads_again_after_none_keeps_its_log() -> None:

@@ -4,10 +4,9 @@ whose messages wait in a list until somebody delivers or drops them."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from typing import NamedTuple, cast
+from typing import TypeAlias, cast
 
-from harness.model import NO_LEADER, NodeId, Offset, TopicPartition
+from harness.model import NO_EPOCH, NO_LEADER, NodeId, Offset, TopicPartition
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
     AnswerIsrChange,
@@ -15,6 +14,7 @@ from harness.replication.controller_messages import (
     ControllerEffect,
     ControllerEvent,
     ControllerStarted,
+    ElectionRequested,
     HeartbeatReceived,
     IsrChangeRequested,
     PartitionState,
@@ -27,110 +27,36 @@ from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
     Append,
-    Appended,
-    AppendFailed,
-    BatchSpan,
     CheckpointEpochs,
-    EpochEntry,
+    EpochEnd,
+    EpochEndAnswered,
     ErrorCode,
     FetchAnswered,
     FetchReceived,
     IsrAnswered,
+    NextEpochLookup,
     NextFetch,
     PartitionStateChanged,
     ProduceRequested,
     ProducerStamp,
     ProposeIsr,
+    RaiseLogStart,
     ReplicaEffect,
     ReplicaEvent,
     ReplicaFailed,
+    StartLogAt,
     Tick,
     Truncate,
-    Truncated,
 )
 from harness.replication.replica import Replica
+from tests.harness.replication.nodes import Batch, Broker, FetchToken, IsrToken, Message, Produced
 
 PARTITION = TopicPartition("ledger", 0)
 SESSION_MS = 1_500
-ENOSPC = 28
+STORAGE = (Append, Truncate, RaiseLogStart, StartLogAt)
 
-
-class Batch(NamedTuple):
-    span: BatchSpan
-    values: tuple[str, ...]
-
-
-class Record(NamedTuple):
-    """One record as it lies in a log."""
-
-    offset: Offset
-    value: str
-    leader_epoch: int
-
-
-@dataclass
-class Broker:
-    """What survives a kill, and the process if it lives."""
-
-    node: NodeId
-    replica: Replica | None = None
-    log: list[Batch] = field(default_factory=list)
-    epochs: tuple[EpochEntry, ...] = ()
-    checkpointed_watermark: Offset = 0
-    incarnation: int = 0
-    broker_epoch: int = -1
-    fetching: bool = False
-    disk_full: bool = False
-    clock_ns: int = 0
-
-    @property
-    def records(self) -> list[Record]:
-        return [
-            Record(batch.span.base_offset + position, value, batch.span.leader_epoch)
-            for batch in self.log
-            for position, value in enumerate(batch.values)
-        ]
-
-
-@dataclass(eq=False)
-class Message:
-    """Something on its way to ``destination``; a connection's messages die with either process."""
-
-    kind: str
-    destination: NodeId
-    incarnation: int
-    arrive: Callable[[], None]
-    lost: Callable[[], None] = lambda: None
-
-
-@dataclass(eq=False)
-class Produced:
-    """A client's produce request: its values, and what came of it."""
-
-    values: tuple[str, ...]
-    acks: int
-    answer: AnswerProduce | None = None
-
-    @property
-    def acknowledged(self) -> bool:
-        return self.answer is not None and self.answer.error is ErrorCode.NONE
-
-
-class FetchToken(NamedTuple):
-    """Whose fetch it is, and what frees that replica to send the next one."""
-
-    node: NodeId
-    incarnation: int
-    wanted: NextFetch
-    finish: Callable[[], None]
-
-
-class IsrToken(NamedTuple):
-    """Whose proposal it is, and what happens when its answer is lost."""
-
-    node: NodeId
-    incarnation: int
-    lost: Callable[[], None]
+Told: TypeAlias = ReplicaEffect | ControllerEffect | tuple[NextEpochLookup, ErrorCode, EpochEnd]
+"""What a node did: an effect, or the answer to a lookup."""
 
 
 class World:
@@ -143,20 +69,22 @@ class World:
         min_isr: int,
         *,
         lag_ms: int = 2_000,
-        replica: type[Replica] = Replica,
-        tell: Callable[[str, ReplicaEffect | ControllerEffect], None] = lambda _who, _effect: None,
+        unclean: bool = False,
+        tell: Callable[[str, Told], None] = lambda _who, _effect: None,
     ) -> None:
         self.knobs = knobs
         self.min_isr = min_isr
         self.lag_ms = lag_ms
+        self.unclean = unclean
         self.now_ns = 0
         self.in_flight: list[Message] = []
         self.produced: list[Produced] = []
         self.fetch_batches = 1_000
-        self._replica = replica
         self._tell = tell
         self.brokers = {NodeId(node): Broker(NodeId(node)) for node in range(nodes)}
-        self.controller = Controller(SESSION_MS)
+        self.controller = Controller(
+            SESSION_MS, knobs=knobs, min_insync_replicas=min_isr, unclean_leader_election_enable=unclean
+        )
         self._controller_ns = 0
         self._command(ControllerStarted(0))
         for node in self.brokers:
@@ -180,7 +108,9 @@ class World:
         broker = self.brokers[node]
         for _ in range(2):
             self._command(
-                RegistrationRequested(node, node, f"{node}.{broker.incarnation}", "h", 1, self._controller_ns)
+                RegistrationRequested(
+                    node, node, f"{node}.{broker.incarnation}", "h", 1, self._controller_ns, broker.clean_epoch
+                )
             )
             if broker.broker_epoch >= 0:
                 return
@@ -189,17 +119,18 @@ class World:
     def boot(self, node: NodeId) -> None:
         """A process on the log as it lies on disk, not registered yet."""
         broker = self.brokers[node]
-        broker.replica = self._replica(
+        broker.replica = Replica(
             node,
             PARTITION,
             self.knobs,
             min_insync_replicas=self.min_isr,
             replica_lag_time_max_ms=self.lag_ms,
-            log_start_offset=0,
-            log_end_offset=broker.log[-1].span.end_offset if broker.log else 0,
+            log_start_offset=broker.log_start,
+            log_end_offset=broker.log_end,
             epoch_entries=broker.epochs,
             high_watermark=broker.checkpointed_watermark,
-            producer_batches=[batch.span for batch in broker.log],
+            producer_batches=broker.spans,
+            unclean_leader_election_enable=self.unclean,
         )
         broker.incarnation += 1
         broker.fetching = False
@@ -215,6 +146,15 @@ class World:
 
     def kill(self, node: NodeId) -> None:
         self.brokers[node].replica = None
+        self.brokers[node].clean_epoch = -1
+
+    def stop(self, node: NodeId) -> None:
+        """A clean shutdown: the controller hears of it, and everything is on disk."""
+        self.checkpoint(node)
+        epoch = self.brokers[node].broker_epoch
+        self.kill(node)
+        self.brokers[node].clean_epoch = epoch
+        self.expire(node)
 
     def checkpoint(self, node: NodeId) -> None:
         self.brokers[node].checkpointed_watermark = self.replica(node).high_watermark
@@ -233,6 +173,10 @@ class World:
         epoch = next(record.epoch for record in self.controller.brokers if record.broker == node)
         self._command(HeartbeatReceived(node, node, epoch, self._controller_ns))
 
+    def elect(self, leader: NodeId | None, *, unclean: bool = False) -> None:
+        """An operator's election."""
+        self._command(ElectionRequested("elect", PARTITION, leader, unclean, self._controller_ns))
+
     def _command(self, event: ControllerEvent) -> None:
         for effect in self.controller.handle(event):
             self._tell("controller", effect)
@@ -246,21 +190,31 @@ class World:
                 case _:
                     pass
 
-    def _push(self, node: NodeId, states: Iterable[PartitionState]) -> None:
+    def _push(self, node: NodeId, states: Iterable[PartitionState], controller_epoch: int = NO_EPOCH) -> None:
         for state in states:
 
             def arrive(state: PartitionState = state) -> None:
                 _, leader, leader_epoch, partition_epoch, isr, replicas = state[:6]
-                changed = PartitionStateChanged(leader, leader_epoch, isr, replicas, partition_epoch, self.now(node))
+                changed = PartitionStateChanged(
+                    leader, leader_epoch, isr, replicas, partition_epoch, self.now(node), controller_epoch
+                )
                 self.handle(node, changed)
 
             self._post("states", node, arrive)
 
-    def impose(self, leader: NodeId, leader_epoch: int, isr: tuple[NodeId, ...]) -> None:
-        """The word of another controller, which elects whom it likes."""
+    def impose(
+        self,
+        leader: NodeId,
+        leader_epoch: int,
+        isr: tuple[NodeId, ...],
+        *,
+        to: tuple[NodeId, ...] = (),
+        controller_epoch: int = NO_EPOCH,
+    ) -> None:
+        """The word of another controller, which elects whom it likes, to everybody or to some."""
         state = PartitionState(PARTITION, leader, leader_epoch, 100 + leader_epoch, isr, tuple(self.brokers))
-        for node in self.alive:
-            self._push(node, [state])
+        for node in to or self.alive:
+            self._push(node, [state], controller_epoch)
 
     # ---------------------------------------------------------------------------------------------------- messages
 
@@ -290,9 +244,9 @@ class World:
     # ------------------------------------------------------------------------------------------------------- fetch
 
     def fetch(self, node: NodeId) -> None:
-        """``node`` sends its next fetch, unless it has none or one is under way."""
+        """``node`` asks its leader what it wants to know next, unless that is nothing or an answer is under way."""
         broker = self.brokers[node]
-        wanted = self.replica(node).next_fetch()
+        wanted = self.replica(node).next_request()
         if wanted is None or broker.fetching:
             return
         broker.fetching = True
@@ -302,23 +256,45 @@ class World:
             if broker.incarnation == incarnation:
                 broker.fetching = False
 
-        def arrive() -> None:
-            token = FetchToken(node, incarnation, wanted, finish)
-            event = FetchReceived(
-                token,
-                node,
-                wanted.fetch_offset,
-                wanted.leader_epoch,
-                wanted.last_fetched_epoch,
-                self.now(wanted.leader),
-            )
-            self.handle(wanted.leader, event)
+        token = FetchToken(node, incarnation, wanted, finish)
+        if isinstance(wanted, NextFetch):
+            self._post("fetch-request", wanted.leader, lambda: self._fetch_arrives(token, wanted), finish)
+        else:
+            self._post("lookup-request", wanted.leader, lambda: self._lookup_arrives(token, wanted), finish)
 
-        self._post("fetch-request", wanted.leader, arrive, finish)
+    def spoof(self, leader: NodeId, follower: NodeId, offset: Offset) -> None:
+        """A stranger fetches in the name of ``follower``."""
+        wanted = NextFetch(leader, NO_EPOCH, offset, NO_EPOCH)
+        token = FetchToken(follower, -1, wanted, lambda: None)
+        self._post("fetch-request", leader, lambda: self._fetch_arrives(token, wanted))
+
+    def _fetch_arrives(self, token: FetchToken, wanted: NextFetch) -> None:
+        event = FetchReceived(
+            token,
+            token.node,
+            wanted.fetch_offset,
+            wanted.leader_epoch,
+            wanted.last_fetched_epoch,
+            self.now(wanted.leader),
+            self.brokers[token.node].broker_epoch,
+            wanted.high_watermark,
+        )
+        self.handle(wanted.leader, event)
+
+    def _lookup_arrives(self, token: FetchToken, wanted: NextEpochLookup) -> None:
+        error, end = self.replica(wanted.leader).judge_lookup(wanted.leader_epoch, wanted.requested_epoch)
+        self._tell(str(wanted.leader), (wanted, error, end))
+
+        def arrive() -> None:
+            token.finish()
+            self.handle(token.node, EpochEndAnswered(*wanted, error, end, self.now(token.node)))
+
+        self.in_flight.append(Message("lookup-response", token.node, token.incarnation, arrive, token.finish))
 
     def _answer_fetch(self, leader: NodeId, answer: AnswerFetch) -> None:
         assert isinstance(answer.token, FetchToken)
         node, incarnation, wanted, finish = answer.token
+        assert isinstance(wanted, NextFetch)
         good = answer.error is ErrorCode.NONE and answer.diverging is None
         batches = self._read(leader, wanted) if good else ()
 
@@ -365,6 +341,7 @@ class World:
                     proposal.leader_epoch,
                     proposal.partition_epoch,
                     proposal.isr,
+                    proposal.broker_epochs,
                 )
             )
 
@@ -410,7 +387,7 @@ class World:
         if replica is None:
             return
         effects = replica.handle(event)
-        assert not any(isinstance(effect, Append | Truncate) for effect in effects[:-1]), "storage is asked last"
+        assert not any(isinstance(effect, STORAGE) for effect in effects[:-1]), "storage is asked last"
         for effect in effects:
             self._tell(str(node), effect)
             self._perform(node, effect)
@@ -418,12 +395,8 @@ class World:
     def _perform(self, node: NodeId, effect: ReplicaEffect) -> None:
         broker = self.brokers[node]
         match effect:
-            case Append(payload, spans):
-                self._append(broker, spans, payload)  # type: ignore[arg-type]
-            case Truncate(to_offset, _):
-                broker.log = [batch for batch in broker.log if batch.span.end_offset <= to_offset]
-                end = broker.log[-1].span.end_offset if broker.log else 0
-                self.handle(node, Truncated(end, tuple(batch.span for batch in broker.log)))
+            case Append() | Truncate() | RaiseLogStart() | StartLogAt():
+                self.handle(node, broker.store(effect, self.now(node)))
             case CheckpointEpochs(entries):
                 broker.epochs = entries
             case AnswerProduce(Produced() as produced):
@@ -436,13 +409,6 @@ class World:
                 self.kill(node)
             case _:
                 pass
-
-    def _append(self, broker: Broker, spans: tuple[BatchSpan, ...], payload: tuple[tuple[str, ...], ...]) -> None:
-        if broker.disk_full:
-            self.handle(broker.node, AppendFailed(ENOSPC))
-            return
-        broker.log += [Batch(span, values) for span, values in zip(spans, payload, strict=True)]
-        self.handle(broker.node, Appended(self.now(broker.node)))
 
     # ------------------------------------------------------------------------------------------------- what is true
 
@@ -468,8 +434,9 @@ class World:
         for one in self.alive:
             for other in self.alive:
                 bound = min(self.replica(one).high_watermark, self.replica(other).high_watermark)
-                pairs = zip(self.brokers[one].records, self.brokers[other].records, strict=False)
-                found |= {mine.offset for mine, theirs in pairs if mine != theirs and mine.offset < bound}
+                theirs = {record.offset: record for record in self.brokers[other].records}
+                mine = [record for record in self.brokers[one].records if record.offset < bound]
+                found |= {record.offset for record in mine if theirs.get(record.offset, record) != record}
         return sorted(found)
 
     def heal(self, rounds: int = 40) -> bool:
