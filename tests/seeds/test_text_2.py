@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.broker.settings import Settings
 from harness.errors import UsageError
-from harness.model import NO_EPOCH, NO_LEADER
+from harness.model import NO_EPOCH, NO_LEADER, NodeId
 from harness.replication.messages import (
     AnswerFetch,
     EpochEnd,
