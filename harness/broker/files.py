@@ -94,6 +94,19 @@ class Disk:
             directories=[name for name, entry in entries if entry.is_dir()],
         )
 
+    def sync(self) -> None:
+        """Let everything that was written survive a power loss, as the kernel does when it finds the time."""
+        paths = [self._root, *sorted(self._root.rglob("*"))]
+        for path in paths:
+            if path.is_dir():
+                self.flush_directory("" if path == self._root else path.relative_to(self._root).as_posix())
+        for path in paths:
+            name = path.relative_to(self._root).as_posix()
+            if name in self._opened:
+                self.ledger.flushed(name, path.stat().st_size)
+            elif path.is_file():
+                self.ledger.replaced(name, None, flushed=True)
+
     def read_text(self, path: str) -> str | None:
         """See :class:`harness.broker.ports.FileSystem`. Undecodable bytes become U+FFFD: garbled, not fatal."""
         try:

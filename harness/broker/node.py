@@ -127,6 +127,7 @@ class NodeProcess:
             "ping": self._ping,
             "nudge": self._nudge,
             "probe_disk": self._probe_disk,
+            "sync": self._sync,
         }
 
     def _status(self) -> dict[str, Any]:
@@ -169,6 +170,10 @@ class NodeProcess:
     def _probe_disk(self, _: dict[str, Any], answer: Answer) -> None:
         refusal, written = self.disk.probe(_PROBE_BYTES)
         answer({"errno": refusal, "written": written})
+
+    def _sync(self, _: dict[str, Any], answer: Answer) -> None:
+        self.disk.sync()
+        answer({})
 
     def _announce_faults(self, faults: NodeFaults) -> None:
         if faults != NodeFaults():

@@ -156,3 +156,17 @@ def test_a_second_power_loss_finds_nothing_left_to_cut(root: Path) -> None:
     assert lose_power(root) == []
     Disk(root)
     assert lose_power(root) == []
+
+
+def test_after_a_sync_a_power_loss_takes_nothing_but_what_is_written_later(root: Path) -> None:
+    disk = Disk(root)
+    file = disk.open("t-0/log")
+    file.append(b"cached")
+    disk.replace_text("t-0/checkpoint", "text", flush=False)
+    disk.sync()
+    assert lose_power(root) == []
+    file.append(b" more")
+    disk.replace_text("t-0/checkpoint", "newer", flush=False)
+    assert lose_power(root) == [Cut("t-0/checkpoint", 5, 4), Cut("t-0/log", 11, 6)]
+    assert (root / "t-0" / "log").read_bytes() == b"cached"
+    assert (root / "t-0" / "checkpoint").read_text() == "text"
