@@ -1,0 +1,196 @@
+"""What one seed draws before anything happens: the cluster, its settings, its network and its load.
+
+Swarm testing: every seed has a configuration of its own, most of them lopsided, because a mix of everything in which
+nothing is rare finds less than many mixes in which something is missing.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from types import MappingProxyType
+from typing import Any
+
+from harness.errors import UsageError
+from harness.model import TopicPartition
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
+
+PARTITION = TopicPartition("ledger", 0)
+"""The one partition of a simulated world; every broker holds a replica of it."""
+
+MS = 1_000_000
+"""Nanoseconds of a millisecond."""
+
+FAULTS = (
+    "kill", "stop", "power_loss", "pause", "isolate", "cut", "slow", "clock", "disk_full", "controller_kill",
+    "controller_pause", "elect",
+)  # fmt: skip
+"""Every kind of trouble there is; see :mod:`harness.simulation.core.trouble`."""
+
+NETWORKS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.02), (0.02, 0.0, 0.01), (0.01, 0.02, 0.03))
+"""Probabilities that a message is lost, arrives twice, or arrives very late."""
+
+
+@dataclass(frozen=True, slots=True)
+class Configuration:
+    """Everything about a simulated cluster but its seed. Times in virtual milliseconds, delays in microseconds.
+
+    Attributes:
+        faults: how often each kind of trouble comes up, relative to the others; kinds that are missing never do.
+        trouble: how many troubles are drawn.
+        loss: of each message, that it never arrives; ``duplicate``: that it arrives twice; ``late``: that it takes
+            ``late_factor`` times as long.
+        fetch_batches: how many batches one fetch answer carries at most.
+        flush_messages: after how many records a log is flushed; 0: never. ``flush_ms`` likewise, by time.
+        checkpoints_flushed: whether checkpoint files are flushed when they are written.
+        lossy_budget: how many brokers may at one time have lost power, or anything else in such a time, without
+            having caught up again; what goes beyond is not done.
+        acks: what the producers ask for, one each, in turn.
+    """
+
+    nodes: int = 3
+    min_insync_replicas: int = 2
+    unclean_leader_election_enable: bool = False
+    replica_lag_time_max_ms: int = 200
+    replica_fetch_wait_max_ms: int = 50
+    replica_fetch_backoff_ms: int = 10
+    request_timeout_ms: int = 100
+    session_timeout_ms: int = 150
+    heartbeat_ms: int = 50
+    checkpoint_ms: int = 100
+    checkpoints_flushed: bool = True
+    flush_messages: int = 0
+    flush_ms: int = 0
+    fetch_batches: int = 1_000
+    delay_us: int = 200
+    spread_us: int = 400
+    loss: float = 0.0
+    duplicate: float = 0.0
+    late: float = 0.0
+    late_factor: int = 30
+    producers: int = 2
+    acks: tuple[int, ...] = (-1,)
+    send_every_ms: int = 10
+    records_per_send: int = 2
+    send_timeout_ms: int = 100
+    poll_every_ms: int = 40
+    horizon_ms: int = 400
+    trouble: int = 6
+    lossy_budget: int = 1
+    faults: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a person decides about all seeds of an exploration: the protocol, and settings that are not drawn."""
+
+    generation: str = CURRENT_GENERATION
+    knobs: Knobs = GENERATIONS[CURRENT_GENERATION]
+    pinned: Mapping[str, Any] = field(default_factory=dict)
+
+
+def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configuration:
+    """The configuration of ``seed``, with the fields ``pinned`` given."""
+    chance = random.Random(f"{seed}:configuration")
+    nodes = pinned.get("nodes", chance.choice((2, 3, 3, 3, 3, 4)))
+    min_isr = pinned.get("min_insync_replicas", chance.choice((1, 2, 2, 2, nodes)))
+    wait_ms = chance.choice((5, 20, 50, 100, 200))
+    session_ms = chance.choice((30, 60, 120, 250))
+    loss, duplicate, late = chance.choice(NETWORKS)
+    drawn = Configuration(
+        nodes=nodes,
+        min_insync_replicas=min(min_isr, nodes),
+        unclean_leader_election_enable=chance.random() < 0.15,
+        replica_lag_time_max_ms=chance.choice((40, 100, 300, 1_000)),
+        replica_fetch_wait_max_ms=wait_ms,
+        replica_fetch_backoff_ms=chance.choice((2, 10, 30)),
+        request_timeout_ms=wait_ms + chance.choice((20, 60, 200)),
+        session_timeout_ms=session_ms,
+        heartbeat_ms=session_ms // 3,
+        checkpoint_ms=chance.choice((10, 60, 400, 5_000)),
+        checkpoints_flushed=chance.random() < 0.7,
+        flush_messages=chance.choice((0, 0, 0, 1, 5)),
+        flush_ms=chance.choice((0, 0, 20, 100)),
+        fetch_batches=chance.choice((1, 2, 1_000)),
+        delay_us=chance.choice((50, 200, 1_000)),
+        spread_us=chance.choice((50, 400, 3_000)),
+        loss=loss,
+        duplicate=duplicate,
+        late=late,
+        producers=chance.choice((1, 2, 3)),
+        acks=chance.choice(((-1,), (-1,), (-1,), (-1, 1), (1, -1, 0))),
+        send_every_ms=chance.choice((4, 10, 25)),
+        records_per_send=chance.choice((1, 1, 3)),
+        send_timeout_ms=chance.choice((40, 150)),
+        poll_every_ms=chance.choice((30, 100)),
+        horizon_ms=chance.choice((200, 400, 800)),
+        trouble=chance.choice((2, 4, 6, 10, 16)),
+        lossy_budget=min(min_isr, nodes) - 1,
+        faults=_mix(chance),
+    )
+    return replace(drawn, **pinned) if pinned else drawn
+
+
+def _mix(chance: random.Random) -> dict[str, int]:
+    """Some kinds of trouble, with weights; never none."""
+    some = {kind: chance.choice((1, 1, 3)) for kind in FAULTS if chance.random() < 0.4}
+    return some or {"kill": 1}
+
+
+SETTINGS: Mapping[str, str] = MappingProxyType(
+    {"replication.factor": "nodes"} | {f.name.replace("_", "."): f.name for f in fields(Configuration)}
+)
+"""Which field each setting pins; Kafka's own names where Kafka has the setting."""
+
+
+def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
+    """What ``--generation`` and ``--set`` say.
+
+    Keys are ``replication.<knob>``, Kafka's settings (``min.insync.replicas``), or other fields of
+    :class:`Configuration` with dots for underscores.
+
+    Raises:
+        UsageError: a key or a value that makes no sense.
+    """
+    from harness.replication.knobs import generation as knobs_of  # noqa: PLC0415 - the name is the parameter's, too
+
+    knobs = {key.removeprefix("replication."): value for key, value in overrides.items() if _is_knob(key)}
+    pinned = {SETTINGS[key]: _value(key, text) for key, text in overrides.items() if not _is_knob(key)}
+    chosen = Setup(generation, knobs_of(generation, knobs), pinned)
+    if pinned.get("nodes", 1) not in range(1, 10):
+        raise UsageError("--set nodes: there can be 1 to 9 brokers.")
+    return chosen
+
+
+def _is_knob(key: str) -> bool:
+    return key.startswith("replication.") and key not in SETTINGS
+
+
+def _value(key: str, text: str) -> Any:
+    if key not in SETTINGS:
+        raise UsageError(f"--set {key!r} is not known.", f"Settings: replication.<knob>, {', '.join(SETTINGS)}.")
+    default = getattr(Configuration(), SETTINGS[key])
+    try:
+        match default:
+            case bool():
+                return {"true": True, "false": False}[text.lower()]
+            case int():
+                return int(text)
+            case float():
+                return float(text)
+            case tuple():
+                return tuple(-1 if acks == "all" else int(acks) for acks in text.split(","))
+            case _:
+                return _weights(text)
+    except (KeyError, ValueError):
+        raise UsageError(f"--set {key}: {text!r} is not a value for it.") from None
+
+
+def _weights(text: str) -> dict[str, int]:
+    """``kill:3,pause`` as weights."""
+    parts = (part.partition(":") for part in text.split(",") if part)
+    weights = {name: int(weight or 1) for name, _, weight in parts}
+    if not set(weights) <= set(FAULTS):
+        raise UsageError(f"--set faults: {text!r} names an unknown fault.", f"Faults: {', '.join(FAULTS)}.")
+    return weights

@@ -1,0 +1,239 @@
+"""The simulated controller's process: the controller core, what it has persisted, and its pushes to the brokers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.model import NodeId
+from harness.replication.controller import Controller
+from harness.replication.controller_messages import (
+    AnswerElection,
+    AnswerHeartbeat,
+    AnswerIsrChange,
+    AnswerProducerIds,
+    AnswerRegistration,
+    AnswerTopicCreation,
+    ControllerEvent,
+    ControllerStarted,
+    Elected,
+    ElectionRequested,
+    HeartbeatReceived,
+    IsrChanged,
+    IsrChangeRequested,
+    PartitionState,
+    Persist,
+    RegistrationRequested,
+    SendMetadata,
+    SendPartitionStates,
+    SessionChanged,
+    TopicCreationRequested,
+)
+from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr, Tick
+from harness.simulation.core.broker import Broker, StateUpdate
+from harness.simulation.core.configuration import MS, PARTITION
+from harness.simulation.core.process import Process
+
+if TYPE_CHECKING:
+    from harness.simulation.core.world import World
+
+
+class _Push(NamedTuple):
+    """A state that a broker has not confirmed; ``controller_epoch``: whose word it is."""
+
+    number: int
+    controller_epoch: int
+    state: PartitionState
+
+
+class Controlling(Process):
+    """See the module.
+
+    Attributes:
+        core: None while the process is dead.
+    """
+
+    __slots__ = ("_performers", "_persisted", "_pushes", "_sent", "_world", "core")
+
+    def __init__(self, world: World, index: int) -> None:
+        super().__init__(index, "ctl")
+        self._world = world
+        self._persisted: Mapping[str, Any] | None = None
+        self._pushes: dict[NodeId, _Push] = {}
+        self._sent = 0
+        self.core: Controller | None = None
+        self._performers: dict[type, Callable[[Any], None]] = {
+            Persist: self._persist,
+            SendPartitionStates: self._push,
+            AnswerRegistration: self._answer_registration,
+            AnswerHeartbeat: self._answer_heartbeat,
+            AnswerIsrChange: self._answer_proposal,
+            Elected: world.elected,
+            IsrChanged: world.isr_changed,
+            SessionChanged: world.session_changed,
+            SendMetadata: _ignore,
+            AnswerTopicCreation: _ignore,
+            AnswerElection: _ignore,
+            AnswerProducerIds: _ignore,
+        }
+
+    @property
+    def partition(self) -> PartitionState | None:
+        """The state of the partition as this process has it; None while it is dead."""
+        return self.core.partitions[0] if self.core is not None and self.core.partitions else None
+
+    # ------------------------------------------------------------------------------------------------- life and death
+
+    def start(self) -> None:
+        """A new controller goes on where the last one persisted."""
+        configuration = self._world.configuration
+        self.life += 1
+        self.alive = True
+        self._pushes.clear()
+        self.core = Controller(
+            configuration.session_timeout_ms,
+            self._persisted,
+            knobs=self._world.knobs,
+            min_insync_replicas=configuration.min_insync_replicas,
+            unclean_leader_election_enable=configuration.unclean_leader_election_enable,
+        )
+        self._world.started(self)
+        self._handle(ControllerStarted(self._world.now_ns))
+        self._tick(None)
+
+    def die(self) -> None:
+        """The process is gone; what it persisted is not."""
+        self.life += 1
+        self.alive = self.paused = False
+        self.core = None
+        self.waiting.clear()
+        self._pushes.clear()
+
+    def found(self) -> None:
+        """At the very beginning: every broker is registered and the partition exists, without any message."""
+        for broker in self._world.brokers:
+            self.registration_arrived((broker, broker.life))
+        replicas = (tuple(broker.node for broker in self._world.brokers),)
+        self._handle(TopicCreationRequested(None, PARTITION.topic, -1, -1, replicas))
+
+    # ----------------------------------------------------------------------------------------------- the core's events
+
+    def _handle(self, event: ControllerEvent) -> None:
+        if self.core is None:
+            return
+        effects = self.core.handle(event)
+        world = self._world
+        if world.trace is not None:
+            world.trace.controller(self, event, effects)
+        performers = self._performers
+        for effect in effects:
+            performers[type(effect)](effect)
+
+    def _tick(self, _: None) -> None:
+        self._handle(Tick(self._world.now_ns))
+        self._world.after(self, self._world.configuration.session_timeout_ms * MS // 4, self._tick, None)
+
+    def _persist(self, effect: Persist) -> None:
+        self._persisted = effect.snapshot
+
+    # --------------------------------------------------------------------------------------------------- what arrives
+
+    def registration_arrived(self, sender: tuple[Broker, int]) -> None:
+        """A broker announces a process."""
+        broker, life = sender
+        self._handle(
+            RegistrationRequested(
+                sender, broker.node, f"{broker.node}.{life}", "h", 1, self._world.now_ns, broker.clean_epoch
+            )
+        )
+
+    def heartbeat_arrived(self, beat: tuple[Broker, int, int]) -> None:
+        """A broker is alive."""
+        broker, _, broker_epoch = beat
+        self._handle(HeartbeatReceived(beat, broker.node, broker_epoch, self._world.now_ns))
+
+    def proposal_arrived(self, sent: tuple[Broker, int, int, int, ProposeIsr]) -> None:
+        """A leader proposes an in-sync set."""
+        broker, _, _, broker_epoch, proposal = sent
+        self._handle(
+            IsrChangeRequested(
+                sent,
+                broker.node,
+                broker_epoch,
+                PARTITION,
+                proposal.leader_epoch,
+                proposal.partition_epoch,
+                proposal.isr,
+                proposal.broker_epochs,
+            )
+        )
+
+    def elect(self, leader: NodeId | None) -> None:
+        """An operator wants another leader, cleanly."""
+        self._handle(ElectionRequested(None, PARTITION, leader, unclean=False, now_ns=self._world.now_ns))
+
+    # ---------------------------------------------------------------------------------------------------- what leaves
+
+    def _answer_registration(self, answer: AnswerRegistration) -> None:
+        sender: Any = answer.token
+        broker, life = sender
+        if answer.error is ErrorCode.NONE:
+            self._world.send(self.index, broker, life, broker.registered, answer.broker_epoch)
+
+    def _answer_heartbeat(self, answer: AnswerHeartbeat) -> None:
+        beat: Any = answer.token
+        broker, life, _ = beat
+        if answer.error is not ErrorCode.NONE:
+            self._world.send(self.index, broker, life, broker.session_refused, answer.error)
+
+    def _answer_proposal(self, answer: AnswerIsrChange) -> None:
+        sent: Any = answer.token
+        broker, life, number, *_ = sent
+        state = answer.partition
+        told = (
+            IsrAnswered(answer.error, (), -1, -1)
+            if state is None
+            else IsrAnswered(answer.error, state.isr, state.leader_epoch, state.partition_epoch)
+        )
+        self._world.send(self.index, broker, life, broker.proposal_answered, (number, told))
+
+    # ---------------------------------------------------------------------------------------------------- LeaderAndIsr
+
+    def _push(self, effect: SendPartitionStates) -> None:
+        """Send a state until the broker confirms it; a newer one replaces it."""
+        self._sent += 1
+        push = _Push(self._sent, effect.controller_epoch, effect.partitions[0])
+        idle = effect.broker not in self._pushes
+        self._pushes[effect.broker] = push
+        if idle:
+            self._send_push(effect.broker)
+        else:
+            self._transmit(effect.broker, push)
+
+    def _send_push(self, node: NodeId) -> None:
+        push = self._pushes.get(node)
+        if push is None or self.core is None:
+            return
+        if node not in self.core.live_brokers:
+            del self._pushes[node]
+            return
+        self._transmit(node, push)
+        self._world.after(self, self._world.configuration.request_timeout_ms * MS, self._send_push, node)
+
+    def _transmit(self, node: NodeId, push: _Push) -> None:
+        assert self.core is not None
+        broker = self._world.brokers[node]
+        epoch = next(record.epoch for record in self.core.brokers if record.broker == node)
+        update = StateUpdate(push.number, push.controller_epoch, epoch, push.state)
+        self._world.send(self.index, broker, broker.life, broker.state_arrived, update)
+
+    def state_confirmed(self, confirmation: tuple[Broker, int]) -> None:
+        """A broker has heard the controller's word."""
+        broker, number = confirmation
+        push = self._pushes.get(broker.node)
+        if push is not None and push.number == number:
+            del self._pushes[broker.node]
+
+
+def _ignore(_: object) -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,359 @@
+"""A simulated world: a heap of virtual time, in which one seed decides what happens when.
+
+One event is one thing taken off the heap: a message that arrives, a timer, a fault. Between two events nothing
+happens. First comes the safety phase, with load and faults; then everything is mended, and a healthy core must
+converge (the liveness phase): every replica in sync, all logs equal, and a last write acknowledged.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from harness.model import NO_LEADER, NodeId, Offset
+from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
+from harness.replication.messages import ErrorCode, ReplicaFailed
+from harness.simulation.core.broker import Broker
+from harness.simulation.core.clients import Consumer, Produce, Producer
+from harness.simulation.core.configuration import MS, Configuration, Setup, draw
+from harness.simulation.core.controlling import Controlling
+from harness.simulation.core.network import Held, Link, Network
+from harness.simulation.core.process import Process
+from harness.simulation.core.recording import Recording
+from harness.simulation.core.trouble import Trouble, Troublemaker, draw_troubles
+from harness.simulation.violations import Violation
+from harness.simulation.witness import Witness
+
+if TYPE_CHECKING:
+    from harness.simulation.trace import Trace
+
+SETTLE_MS = 20_000
+"""Virtual time in which a healthy core must converge; beyond every timeout and back-off that can be drawn."""
+
+_LOOK_EVERY_MS = 10
+
+
+class Finished(NamedTuple):
+    """What came of a run.
+
+    Attributes:
+        events: how many things happened.
+        happened: the faults that had an effect, each aimed at whom it hit.
+        violations: what the witness saw, in the order in which it happened.
+    """
+
+    seed: int
+    events: int
+    virtual_ns: int
+    happened: tuple[Trouble, ...]
+    violations: tuple[Violation, ...]
+    converged: bool
+
+
+class World:
+    """One run; see the module.
+
+    Args:
+        seed: decides everything.
+        setup: the protocol, and settings that are not drawn.
+        troubles: the faults; None: as drawn.
+        configuration: None: as drawn.
+        trace: told of every transition; None: nobody listens, which is faster.
+        recorded: whether to keep what a real run would leave behind, in ``recording``.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        setup: Setup,
+        *,
+        troubles: Sequence[Trouble] | None = None,
+        configuration: Configuration | None = None,
+        trace: Trace | None = None,
+        recorded: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.knobs = setup.knobs
+        self.configuration = configuration or draw(seed, setup.pinned)
+        self.troubles = draw_troubles(seed, self.configuration) if troubles is None else tuple(troubles)
+        self.trace = trace
+        if trace is not None:
+            trace.now_ns = lambda: self.now_ns
+        self.recording = Recording(self) if recorded else None
+        self.now_ns = 0
+        self.events = 0
+        self.producing = True
+        self.mended = False
+        self._random = random.Random(f"{seed}:world")
+        self.random = self._random.random
+        self._heap: list[tuple[int, int, Process | None, int, Callable[[Any], object], Any]] = []
+        self._pushed = 0
+        self._values = 0
+        self.witness = Witness(self)
+        self._people()
+
+    def _people(self) -> None:
+        configuration = self.configuration
+        nodes = configuration.nodes
+        self.brokers = [Broker(self, NodeId(node)) for node in range(nodes)]
+        self.controller = Controlling(self, nodes)
+        first = nodes + 1
+        acks = configuration.acks
+        self.producers = [
+            Producer(self, first + number, number, acks[number % len(acks)])
+            for number in range(configuration.producers)
+        ]
+        self.consumer = Consumer(self, first + configuration.producers, "con")
+        self.network = Network(first + configuration.producers + 1, configuration)
+        self.troublemaker = Troublemaker(self)
+
+    # ----------------------------------------------------------------------------------------------------------- time
+
+    def at(self, time_ns: int, act: Callable[[Any], object], argument: Any) -> None:
+        """Do something at a time, whoever is alive."""
+        self._pushed += 1
+        heappush(self._heap, (time_ns, self._pushed, None, 0, act, argument))
+
+    def after(self, process: Process, delay_ns: int, act: Callable[[Any], object], argument: Any) -> None:
+        """A timer of ``process``: it dies with it, and waits while it is paused."""
+        self._pushed += 1
+        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, process, process.life, act, argument))
+
+    def send(
+        self, source: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
+    ) -> None:
+        """Send a message; it arrives, if at all, in the given life of ``destination``."""
+        link = self.network.links[source][destination.index]
+        if link.cuts:
+            if link.holds:
+                link.held.append((destination, life, arrive, argument))
+            return
+        delay_ns = link.delay_ns + int(link.spread_ns * self.random())
+        if link.late:
+            chance = self.random()
+            if chance < link.lost:
+                return
+            if chance < link.doubled:
+                self._push(delay_ns * 3, destination, life, arrive, argument)
+            elif chance < link.late:
+                delay_ns *= link.late_factor
+        if link.slow > 1:
+            delay_ns *= link.slow
+        self._push(delay_ns, destination, life, arrive, argument)
+
+    def _push(
+        self, delay_ns: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
+    ) -> None:
+        self._pushed += 1
+        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, destination, life, arrive, argument))
+
+    def release(self, link: Link, held: Held) -> None:
+        """A mended link lets go of what it had kept."""
+        self._push(link.delay_ns + int(link.spread_ns * self.random()), *held)
+
+    def resume(self, process: Process) -> None:
+        """A paused process goes on with what has come together."""
+        process.paused = False
+        waiting, process.waiting = process.waiting, []
+        for act, argument in waiting:
+            self._push(0, process, process.life, act, argument)
+
+    def run_until(self, end_ns: int) -> None:
+        """Let happen what happens before ``end_ns``."""
+        heap = self._heap
+        while heap and heap[0][0] < end_ns:
+            now_ns, _, process, life, act, argument = heappop(heap)
+            if process is not None:
+                if process.life != life:
+                    continue
+                if process.paused:
+                    process.waiting.append((act, argument))
+                    continue
+            self.now_ns = now_ns
+            self.events += 1
+            act(argument)
+        self.now_ns = end_ns
+
+    # ------------------------------------------------------------------------------------------------------------ run
+
+    def run(self) -> Finished:
+        """Both phases, and the verdict."""
+        self._begin()
+        self.run_until(self.configuration.horizon_ms * MS)
+        self._mend()
+        converged = self._settle()
+        self.witness.finish(converged=converged)
+        if self.recording is not None:
+            self.recording.finish()
+        return Finished(
+            self.seed,
+            self.events,
+            self.now_ns,
+            tuple(self.troublemaker.happened),
+            tuple(self.witness.violations),
+            converged,
+        )
+
+    def _begin(self) -> None:
+        self.controller.start()
+        for broker in self.brokers:
+            broker.start()
+        self.controller.found()
+        for trouble in self.troubles:
+            self.at(trouble.at_ns, self.troublemaker.strike, trouble)
+        first_ns = 3 * self.configuration.delay_us * 1_000
+        for producer in self.producers:
+            self.after(producer, first_ns + int(self.random() * MS), producer.go_on, None)
+        self.after(self.consumer, self.configuration.poll_every_ms * MS, self.consumer.poll, 0)
+
+    def _mend(self) -> None:
+        """End every fault, for good."""
+        self.mended = True
+        self.producing = False
+        self.troublemaker.heal_all()
+        for link in self.network.all():
+            link.lost = link.doubled = link.late = 0.0
+        for broker in self.brokers:
+            if not broker.alive:
+                broker.start()
+
+    def _settle(self) -> bool:
+        """Wait for convergence; then write once more, and wait again."""
+        if not self._wait_for(self._at_rest):
+            return False
+        self.producing = True
+        last = self._values
+        for producer in self.producers[:1]:
+            producer.acks = -1
+            producer.go_on()
+        self._wait_for(lambda: self.witness.heard_of(last))
+        self.producing = False
+        return self.witness.heard_of(last) and self._wait_for(self._at_rest)
+
+    def _wait_for(self, condition: Callable[[], bool]) -> bool:
+        deadline_ns = self.now_ns + SETTLE_MS * MS
+        while not condition():
+            if self.now_ns >= deadline_ns:
+                return False
+            self.run_until(self.now_ns + _LOOK_EVERY_MS * MS)
+        return True
+
+    def _at_rest(self) -> bool:
+        """Whether one leads and everybody follows, in sync, up to the end."""
+        partition = self.controller.partition
+        if partition is None or partition.leader == NO_LEADER or len(partition.isr) < len(self.brokers):
+            return False
+        end = self.brokers[partition.leader].disk.end
+        for broker in self.brokers:
+            replica = broker.replica
+            if replica is None or replica.role == "offline" or replica.leader_epoch != partition.leader_epoch:
+                return False
+            if not broker.disk.end == replica.high_watermark == end or len(replica.isr) != len(self.brokers):
+                return False
+        return True
+
+    # ---------------------------------------------------------------------------------------------- faults, and budget
+
+    def affordable(self, broker: Broker, *, lossy: bool) -> bool:
+        """Whether this broker may crash now without more being promised than the protocol keeps.
+
+        Crashes alone are always affordable. Once power is lost, everybody who stopped uncleanly and has not caught up
+        since counts, and no more than ``lossy_budget`` may.
+        """
+        dirty = {other.node for other in self.brokers if other.dirty} | {broker.node}
+        if not lossy and not any(other.lossy for other in self.brokers):
+            return True
+        return len(dirty) <= self.configuration.lossy_budget
+
+    def lose_power(self, broker: Broker) -> None:
+        """Cut a dead broker's disk back to what was durable."""
+        lost = broker.disk.lose_power(self.random)
+        broker.lossy = True
+        self.witness.power_lost(broker, lost)
+
+    def free_disk(self, broker: Broker) -> None:
+        """There is room on a disk again."""
+        broker.disk.full = False
+
+    def replica_failed(self, broker: Broker, effect: ReplicaFailed) -> None:
+        """A replica has failed: its broker, which has only this one, exits, and is started again in a while."""
+        self.witness.failed(broker, effect)
+        broker.die()
+        broker.dirty = True
+        life = broker.life
+        if self.recording is not None:
+            self.recording.failed(broker, effect)
+        retry_ns = 2 * self.configuration.session_timeout_ms * MS
+        self.at(self.now_ns + retry_ns, lambda _: broker.start() if broker.life == life else None, None)
+
+    def struck(self, trouble: Trouble) -> None:
+        """A fault has happened."""
+        if self.trace is not None:
+            self.trace.trouble("strikes", trouble)
+        if self.recording is not None:
+            self.recording.struck(trouble)
+
+    def healed(self, trouble: Trouble) -> None:
+        """A fault is over."""
+        if self.trace is not None:
+            self.trace.trouble("is over", trouble)
+        if self.recording is not None:
+            self.recording.healed(trouble)
+
+    # ------------------------------------------------------------------------------------------- what others are told
+
+    def started(self, process: Process) -> None:
+        """A broker or the controller has a new process."""
+        if self.trace is not None:
+            self.trace.started(process)
+        if self.recording is not None:
+            self.recording.started(process)
+
+    def elected(self, effect: Elected) -> None:
+        """The controller has changed the leader."""
+        self.witness.elected(effect)
+        if self.recording is not None:
+            self.recording.elected(effect)
+
+    def isr_changed(self, effect: IsrChanged) -> None:
+        """The controller has changed the ISR."""
+        self.witness.isr_changed(effect)
+        if self.recording is not None:
+            self.recording.isr_changed(effect)
+
+    def session_changed(self, effect: SessionChanged) -> None:
+        """A broker's session has begun or ended."""
+        if self.recording is not None:
+            self.recording.session_changed(effect)
+
+    def next_values(self) -> tuple[int, ...]:
+        """Values that nobody has sent yet."""
+        first = self._values
+        most = self.configuration.records_per_send
+        self._values += 1 if most == 1 else 1 + int(self.random() * most)
+        return tuple(range(first, self._values))
+
+    def sending(self, produce: Produce) -> None:
+        """A producer sends."""
+        if self.trace is not None:
+            self.trace.sending(produce)
+        if self.recording is not None:
+            self.recording.sending(produce)
+
+    def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
+        """A producer knows what came of a request, or that it will never know."""
+        self.witness.sent(produce, error, base_offset)
+        if self.trace is not None:
+            self.trace.sent(produce, error, base_offset)
+        if self.recording is not None:
+            self.recording.sent(produce, error, base_offset)
+
+    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
+        """The consumer got records: offset, value, leader epoch."""
+        self.witness.polled(found)
+        if self.trace is not None:
+            self.trace.polled(found)
+        if self.recording is not None:
+            self.recording.polled(found)

@@ -1,0 +1,92 @@
+"""The witness's last look: what is lost, what differs, now that the run is over."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.checker import Verdict
+from harness.model import NO_LEADER
+from harness.replication.epochs import LeaderEpochCache
+from harness.simulation.violations import DANGER, DIVERGED, LOST, VANISHED
+
+if TYPE_CHECKING:
+    from harness.simulation.core.broker import Broker
+    from harness.simulation.core.world import World
+    from harness.simulation.witness import Acknowledged, Witness
+
+
+def examine(world: World, witness: Witness) -> None:
+    """Accuse of everything that can be seen in the end: C1 and C8 by the final leader's log, R1, R2 and R7 by all."""
+    partition = world.controller.partition
+    if partition is None or partition.leader == NO_LEADER:
+        return
+    leader = world.brokers[partition.leader]
+    _lost(world, witness, leader)
+    _vanished(witness, leader)
+    for broker in world.brokers:
+        if broker is not leader:
+            _diverged(witness, leader, broker)
+        _epochs(witness, broker)
+
+
+def _value_at(broker: Broker, offset: int) -> int | None:
+    at = offset - broker.disk.start
+    return broker.disk.records[at].value if 0 <= at < len(broker.disk.records) else None
+
+
+def _lost(world: World, witness: Witness, leader: Broker) -> None:
+    for one in witness.acknowledged_records:
+        if _value_at(leader, one.offset) != one.value:
+            holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
+            found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
+            witness.accuse(
+                "C1", LOST, f"value {one.value} was acknowledged (acks={one.acks}), and {found}",
+                offset=one.offset, value=one.value, nodes=(leader.node,), verdict=_excuse(witness, one), once=False,
+            )  # fmt: skip
+
+
+def _excuse(witness: Witness, one: Acknowledged) -> Verdict:
+    known = (one.offset, one.value)
+    if one.acks != -1 and known not in witness.ever_committed and known not in witness.delivered:
+        return Verdict.WEAK
+    return Verdict.DOCUMENTED if witness.unclean_since(one.sent_ns) else Verdict.VIOLATION
+
+
+def _vanished(witness: Witness, leader: Broker) -> None:
+    for (offset, value), when_ns in witness.delivered.items():
+        if _value_at(leader, offset) != value:
+            excused = witness.unclean_since(when_ns)
+            witness.accuse(
+                "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
+                offset=offset, value=value, nodes=(leader.node,),
+                verdict=Verdict.DOCUMENTED if excused else Verdict.VIOLATION, once=False,
+            )  # fmt: skip
+
+
+def _diverged(witness: Witness, leader: Broker, broker: Broker) -> None:
+    """R1, in the end: below both watermarks the logs are equal, whatever happened before."""
+    if broker.replica is None or leader.replica is None:
+        return
+    first = max(leader.disk.start, broker.disk.start)
+    bound = min(leader.replica.high_watermark, broker.replica.high_watermark)
+    for offset in range(first, bound):
+        ours, theirs = leader.disk.records[offset - leader.disk.start], broker.disk.records[offset - broker.disk.start]
+        if ours != theirs:
+            witness.accuse(
+                "R1", DIVERGED, f"broker {leader.node} holds {ours}, broker {broker.node} {theirs}",
+                offset=offset, value=ours.value, nodes=(leader.node, broker.node), once=False,
+            )  # fmt: skip
+
+
+def _epochs(witness: Witness, broker: Broker) -> None:
+    """R7, in the end: the epoch cache says what the log says, but for epochs without records."""
+    if broker.replica is None:
+        return
+    cache = LeaderEpochCache()
+    for batch in broker.disk.batches:
+        cache.assign(batch.span.leader_epoch, batch.span.base_offset)
+    said = {entry.leader_epoch: entry.start_offset for entry in broker.replica.epoch_entries}
+    wrong = [entry for entry in cache.entries if said.get(entry.leader_epoch) != entry.start_offset]
+    if wrong:
+        why = f"the log has {cache.entries}, the cache {broker.replica.epoch_entries}"
+        witness.accuse("R7", DANGER, why, offset=wrong[0].start_offset, nodes=(broker.node,))

@@ -1,0 +1,434 @@
+"""The omniscient witness: it sees every log, and asserts what replication promises as things happen.
+
+It keeps the *truth*: for every offset below the true high watermark, the record that some leader committed there. Each
+event changes little, so each check looks only at what has just changed; in the end everything is looked at once more.
+What a protocol generation does not promise is not held against it: see :class:`Promises`.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from harness.checker import Verdict
+from harness.model import NO_LEADER, NodeId, Offset
+from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
+from harness.replication.knobs import Knobs
+from harness.replication.messages import (
+    BatchSpan,
+    EpochEntry,
+    ErrorCode,
+    NextFetch,
+    ProposeIsr,
+    ReplicaFailed,
+    StartLogAt,
+    Truncate,
+)
+from harness.simulation.verdict import examine
+from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
+
+if TYPE_CHECKING:
+    from harness.simulation.core.broker import Broker
+    from harness.simulation.core.clients import Produce
+    from harness.simulation.core.disk import Batch
+    from harness.simulation.core.world import World
+
+ACKS_ALL = -1
+
+
+class Promises(NamedTuple):
+    """What a set of knobs promises beyond what every generation does.
+
+    Attributes:
+        no_committed_cut: a replica never cuts a committed record (R10), so that everybody who may be elected holds
+            every one (R4). Only epochs that are looked up to the end keep it: from Kafka 2.0.1 on.
+        fenced: a leader serves followers of its own epoch only (T11).
+        frozen: the watermark waits for ``min.insync.replicas`` (T8).
+    """
+
+    no_committed_cut: bool
+    fenced: bool
+    frozen: bool
+
+
+def promises(knobs: Knobs) -> Promises:
+    """What ``knobs`` promise."""
+    by_epoch = knobs.truncation in ("epoch_pair", "diverging_fetch")
+    mended = knobs.lookup_below_first == "start_of_first" and knobs.epoch_entry == "on_election"
+    return Promises(by_epoch and mended, knobs.fetch_fencing, knobs.hw_below_min_isr == "freeze")
+
+
+class Committed(NamedTuple):
+    """The truth about one offset. ``committed_in``: the epoch of the leader whose watermark passed it."""
+
+    leader_epoch: int
+    value: int
+    committed_in: int
+
+
+class Acknowledged(NamedTuple):
+    """A record whose producer was told that it is in the log. ``sent_ns``: when it had sent it."""
+
+    value: int
+    offset: Offset
+    acks: int
+    sent_ns: int
+
+
+class Witness:
+    """See the module.
+
+    Attributes:
+        violations: what it has seen, in the order in which it happened.
+        truth: by offset, below the true high watermark.
+        dangers: how often a promise was broken that this generation does not make.
+        acknowledged_records: what producers were told, in their order.
+        delivered: what the consumer was given: (offset, value), and when first.
+        ever_committed: (offset, value) of everything that was ever below a leader's high watermark.
+        unclean_ns: when unclean elections were held.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._knobs = world.knobs
+        self._promised = promises(world.knobs)
+        self.violations: list[Violation] = []
+        self.truth: list[Committed] = []
+        self.dangers = 0
+        self.acknowledged_records: list[Acknowledged] = []
+        self.delivered: dict[tuple[Offset, int], int] = {}
+        self.ever_committed: set[tuple[Offset, int]] = set()
+        self.unclean_ns: list[int] = []
+        self._unclean_epochs: set[int] = set()
+        self._leaders: dict[int, NodeId] = {}
+        self._lineage: dict[tuple[int, Offset], tuple[tuple[int, ...], tuple[int, Offset] | None]] = {}
+        self._seen: dict[NodeId, Offset] = {}
+        self._proposed: dict[NodeId, tuple[NodeId, ...]] = {}
+        self._known: set[tuple[str, str, tuple[int, ...]]] = set()
+        self._elected = (-1, -1)
+        self._newest_acknowledged = -1
+
+    # -------------------------------------------------------------------------------------------------- what it says
+
+    def accuse(
+        self,
+        invariant: str,
+        kind: str,
+        why: str,
+        *,
+        offset: Offset | None = None,
+        value: int | None = None,
+        nodes: tuple[int, ...] = (),
+        verdict: Verdict = Verdict.VIOLATION,
+        once: bool = True,
+    ) -> None:
+        """Note a breach; ``once``: that the same replicas break the same invariant again is no news."""
+        key = (invariant, kind, nodes)
+        if once and key in self._known:
+            return
+        self._known.add(key)
+        world = self._world
+        self.violations.append(
+            Violation(invariant, kind, offset, value, nodes, world.now_ns, world.events, verdict, why)
+        )
+        if world.trace is not None:
+            world.trace.violation(self.violations[-1])
+
+    def unclean_since(self, time_ns: int) -> bool:
+        """Whether an unclean election was held at or after ``time_ns``."""
+        return bool(self.unclean_ns) and self.unclean_ns[-1] >= time_ns
+
+    def heard_of(self, value: int) -> bool:
+        """Whether ``value``, or one sent later, has been acknowledged by all."""
+        return self._newest_acknowledged >= value
+
+    def finish(self, *, converged: bool) -> None:
+        """Look at everything once more, now that the run is over."""
+        if not converged:
+            kind = EXITED if any(one.kind == EXITED for one in self.violations) else STUCK
+            self.accuse("T13", kind, "all faults are over, and the cluster does not come to rest")
+        examine(self._world, self)
+
+    # --------------------------------------------------------------------------------------------------------- logs
+
+    def appended(self, broker: Broker, spans: tuple[BatchSpan, ...], values: tuple[tuple[int, ...], ...]) -> None:
+        """R5, R6 and R1b: batches continue a log, and come after what they came after where they were written."""
+        batches = broker.disk.batches
+        leads = broker.replica is not None and broker.replica.role == "leader"
+        at = len(batches) - len(spans)
+        before = batches[at - 1].span if at else None
+        for span, some in zip(spans, values, strict=True):
+            end, epoch = (before.end_offset, before.leader_epoch) if before is not None else (span.base_offset, -1)
+            if span.base_offset != end or span.end_offset != span.base_offset + len(some):
+                self.accuse("R5", DANGER, f"a batch {span} follows offset {end}", offset=end, nodes=(broker.node,))
+            if span.leader_epoch < epoch:
+                self.accuse(
+                    "R6", DANGER, f"epoch {span.leader_epoch} follows {epoch}", offset=end, nodes=(broker.node,)
+                )
+            self._check_lineage(broker, span, some, before, leads=leads)
+            before = span
+
+    def _check_lineage(
+        self, broker: Broker, span: BatchSpan, values: tuple[int, ...], before: BatchSpan | None, *, leads: bool
+    ) -> None:
+        key = (span.leader_epoch, span.base_offset)
+        parent = None if before is None else (before.leader_epoch, before.base_offset)
+        known = self._lineage.get(key)
+        if known is None:
+            self._lineage[key] = (values, parent)
+        elif leads:
+            self.accuse(
+                "R1b", DANGER, f"epoch {span.leader_epoch} is used again for offset {span.base_offset}",
+                offset=span.base_offset, nodes=(broker.node,),
+            )  # fmt: skip
+        elif known != (values, parent):
+            self.accuse(
+                "R1b", DANGER,
+                f"the batch of epoch {span.leader_epoch} is put after {parent}, which its leader had after {known[1]}",
+                offset=span.base_offset, nodes=(broker.node,),
+            )  # fmt: skip
+
+    def truncated(self, broker: Broker, effect: Truncate, cut: list[Batch]) -> None:
+        """R10: only what was not committed is cut."""
+        end = broker.disk.end
+        self._seen[broker.node] = min(self._seen.get(broker.node, 0), end)
+        if end < len(self.truth) and cut:
+            self._cut(broker, cut, effect.reason)
+
+    def wiped(self, broker: Broker, effect: StartLogAt) -> None:
+        """R10 for a whole log."""
+        self._seen[broker.node] = effect.offset
+        self._cut(broker, [batch for batch in broker.disk.batches if batch.span.end_offset > effect.offset], "wiped")
+
+    def _cut(self, broker: Broker, cut: list[Batch], reason: str) -> None:
+        offset = next((o for o in self._committed_in(cut)), None)
+        if offset is None:
+            return
+        if not self._promised.no_committed_cut:
+            self.dangers += 1
+            return
+        self.accuse(
+            "R10", DANGER, f"a committed record is cut ({reason})", offset=offset, nodes=(broker.node,),
+            verdict=self._excused(self.unclean_ns != []),
+        )  # fmt: skip
+
+    def _committed_in(self, batches: list[Batch]) -> list[Offset]:
+        truth = self.truth
+        return [
+            offset
+            for span, values in batches
+            for offset, value in enumerate(values, span.base_offset)
+            if offset < len(truth) and truth[offset][:2] == (span.leader_epoch, value)
+        ]
+
+    def power_lost(self, broker: Broker, lost: list[Batch]) -> None:
+        """What was not flushed is gone, as it must be expected to be."""
+        if lost:
+            self._seen[broker.node] = min(self._seen.get(broker.node, 0), broker.disk.end)
+
+    def epochs_changed(self, broker: Broker, entries: tuple[EpochEntry, ...]) -> None:
+        """R7: leader epochs rise, with their offsets, within the log."""
+        ordered = all(a.leader_epoch < b.leader_epoch and a.start_offset < b.start_offset
+                      for a, b in pairwise(entries))  # fmt: skip
+        if not ordered or (entries and entries[-1].start_offset > broker.disk.end):
+            self.accuse("R7", DANGER, f"epochs {entries}, log end {broker.disk.end}", nodes=(broker.node,))
+
+    def missing(self, broker: Broker, before_epoch: int | None = None) -> Offset | None:
+        """The first committed offset at which a replica's log does not hold the truth; None: it is complete.
+
+        Args:
+            broker: whose log.
+            before_epoch: look only at what leaders of earlier epochs committed; None: at everything.
+        """
+        records, start = broker.disk.records, broker.disk.start
+        for offset in range(start, len(self.truth)):
+            epoch, value, committed_in = self.truth[offset]
+            if before_epoch is not None and committed_in >= before_epoch:
+                continue
+            at = offset - start
+            if at >= len(records) or records[at] != (epoch, value):
+                return offset
+        return None
+
+    # -------------------------------------------------------------------------------------------------- watermarks
+
+    def watermark_advanced(self, broker: Broker, high_watermark: Offset) -> None:
+        """T8, R1, R4 and T7: what is committed, by whom, and who else has it."""
+        replica = broker.replica
+        assert replica is not None
+        seen = self._seen.get(broker.node, 0)
+        self._seen[broker.node] = max(seen, high_watermark)
+        self._compare(broker, seen, min(high_watermark, len(self.truth)))
+        if replica.role != "leader":
+            return
+        if self._promised.frozen and len(replica.isr) < self._least_isr:
+            self.accuse("T8", DANGER, f"the watermark rises with an ISR of {replica.isr}", nodes=(broker.node,))
+        if high_watermark > len(self.truth):
+            self._commit(broker, replica.leader_epoch, high_watermark)
+
+    def _compare(self, broker: Broker, first: Offset, end: Offset) -> None:
+        records, start, truth = broker.disk.records, broker.disk.start, self.truth
+        for offset in range(max(first, start), end):
+            if records[offset - start] != truth[offset][:2]:
+                self.accuse(
+                    "R1", DANGER, f"holds {records[offset - start]} below its watermark where {truth[offset][:2]} was "
+                    "committed", offset=offset, nodes=(broker.node,), verdict=self._excused(self.unclean_ns != []),
+                )  # fmt: skip
+                return
+
+    def _commit(self, broker: Broker, epoch: int, high_watermark: Offset) -> None:
+        truth, disk = self.truth, broker.disk
+        first = max(len(truth), disk.start)
+        for record in disk.records[first - disk.start : high_watermark - disk.start]:
+            self.ever_committed.add((len(truth), record.value))
+            truth.append(Committed(record.leader_epoch, record.value, epoch))
+        partition = self._world.controller.partition
+        if self._promised.no_committed_cut and partition is not None and partition.leader_epoch == epoch:
+            for node in (*partition.isr, *partition.elr):
+                self._check_holder(node, first, "T7")
+
+    def _check_holder(self, node: NodeId, first: Offset, invariant: str) -> None:
+        """Whether one who may be elected has everything from ``first`` on; one that lost power may not."""
+        broker, truth = self._world.brokers[node], self.truth
+        records, start = broker.disk.records, broker.disk.start
+        if broker.lossy or self.unclean_ns:
+            return
+        for offset in range(max(first, start), len(truth)):
+            at = offset - start
+            if at >= len(records) or records[at] != truth[offset][:2]:
+                self.accuse(
+                    invariant, DANGER, "may be elected, and lacks a committed record", offset=offset, nodes=(node,)
+                )
+                return
+
+    def acknowledged(self, broker: Broker, produce: Produce, base_offset: Offset) -> None:
+        """T9: what is acknowledged by all is below the watermark, and enough brokers have it."""
+        if produce.acks != ACKS_ALL:
+            return
+        assert broker.replica is not None
+        end = base_offset + len(produce.values)
+        held = broker.disk.records[base_offset - broker.disk.start : end - broker.disk.start]
+        if broker.replica.high_watermark < end or [record.value for record in held] != list(produce.values):
+            self.accuse("T9", UNJUSTIFIED, "acknowledged above the watermark", offset=base_offset, nodes=(broker.node,))
+        if not self._promised.no_committed_cut or self.unclean_ns:
+            return
+        copies = sum(
+            other.lossy or other.disk.records[base_offset - other.disk.start : end - other.disk.start] == held
+            for other in self._world.brokers
+        )
+        if copies < self._least_isr:
+            self.accuse("T9", DANGER, f"acknowledged with {copies} copies", offset=base_offset, nodes=(broker.node,))
+
+    def fetch_served(self, broker: Broker, wanted: NextFetch) -> None:
+        """T11: whoever is fenced serves nobody of another epoch."""
+        replica = broker.replica
+        if self._promised.fenced and replica is not None and wanted.leader_epoch != replica.leader_epoch:
+            self.accuse(
+                "T11", DANGER, f"epoch {replica.leader_epoch} serves a follower of {wanted.leader_epoch}",
+                nodes=(broker.node,),
+            )  # fmt: skip
+
+    @property
+    def _least_isr(self) -> int:
+        configuration = self._world.configuration
+        return min(configuration.min_insync_replicas, configuration.nodes)
+
+    # ------------------------------------------------------------------------------------------- leaders and the ISR
+
+    def state_applied(self, broker: Broker, before: tuple[int, int]) -> None:
+        """T3, T4 and R3: one leader per epoch, epochs rise, and whoever leads has everything."""
+        replica = broker.replica
+        assert replica is not None
+        epoch = replica.leader_epoch
+        if epoch < before[0] or (epoch == before[0] and replica.partition_epoch < before[1]):
+            self.accuse("T4", DANGER, f"epochs fall from {before}", nodes=(broker.node,))
+        self._proposed.pop(broker.node, None)
+        if replica.role != "leader" or epoch == before[0]:
+            return
+        known = self._leaders.setdefault(epoch, broker.node)
+        if known != broker.node:
+            self.accuse("T3", DANGER, f"both lead in epoch {epoch}", nodes=(known, broker.node))
+        self._check_leader(broker, epoch)
+
+    def _check_leader(self, broker: Broker, epoch: int) -> None:
+        offset = self.missing(broker, epoch)
+        if offset is None:
+            return
+        self.accuse(
+            "R3", REGRESSED, f"leads in epoch {epoch} without value {self.truth[offset].value}, which was committed",
+            offset=offset, nodes=(broker.node,), verdict=self._excused(epoch in self._unclean_epochs),
+        )  # fmt: skip
+        if epoch >= self._elected[0]:
+            del self.truth[offset:]
+            for node, seen in self._seen.items():
+                self._seen[node] = min(seen, offset)
+
+    def elected(self, effect: Elected) -> None:
+        """T4, T5, T12: what the controller decides."""
+        state = effect.partition
+        if state.leader_epoch < self._elected[0] or state.partition_epoch < self._elected[1]:
+            self.accuse("T4", DANGER, f"the controller falls back from {self._elected} to {state}")
+        self._elected = (state.leader_epoch, state.partition_epoch)
+        if not effect.clean and state.leader != NO_LEADER:
+            self.unclean_ns.append(self._world.now_ns)
+            self._unclean_epochs.add(state.leader_epoch)
+        self._check_isr(state)
+
+    def isr_changed(self, effect: IsrChanged) -> None:
+        """T5, T6, T10: who is in sync, as the controller has it."""
+        state = effect.partition
+        self._elected = (state.leader_epoch, state.partition_epoch)
+        self._check_isr(state)
+        if self._promised.no_committed_cut:
+            for node in state.isr:
+                if node not in effect.previous_isr:
+                    self._check_holder(node, 0, "T10")
+        self._check_superset(state)
+
+    def _check_isr(self, state: PartitionState) -> None:
+        outside = (state.leader != NO_LEADER and state.leader not in state.isr) or not state.isr
+        allowed_empty = self._knobs.elections == "elr" and state.leader == NO_LEADER
+        both = set(state.isr) & set(state.elr)
+        if (outside and not (not state.isr and allowed_empty)) or both or not set(state.isr) <= set(state.replicas):
+            self.accuse("T5", DANGER, f"the controller has {state}")
+        if state.elr and len(state.isr) >= self._least_isr:
+            self.accuse("T5", DANGER, f"eligible leader replicas beside a full ISR: {state}")
+
+    def _check_superset(self, state: PartitionState) -> None:
+        """T6: whom the leader waits for includes whoever may be elected."""
+        if state.leader == NO_LEADER or self._knobs.isr_update == "naive":
+            return
+        replica = self._world.brokers[state.leader].replica
+        if replica is None or replica.leader_epoch != state.leader_epoch or replica.role != "leader":
+            return
+        if not set(state.isr) <= {*replica.isr, *self._proposed.get(state.leader, ())}:
+            self.accuse("T6", DANGER, f"waits for {replica.isr}, the controller has {state.isr}", nodes=(state.leader,))
+
+    def proposed(self, broker: Broker, proposal: ProposeIsr) -> None:
+        """A leader proposes an ISR, and must wait for everybody in it from now on."""
+        self._proposed[broker.node] = proposal.isr
+
+    def failed(self, broker: Broker, effect: ReplicaFailed) -> None:
+        """The protocol makes a broker exit, or its disk does."""
+        if not effect.errno:
+            self.accuse("T13", EXITED, effect.reason, nodes=(broker.node,))
+
+    # ------------------------------------------------------------------------------------------------------- clients
+
+    def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
+        """A producer was told that its records are in the log."""
+        if error is not ErrorCode.NONE or base_offset < 0:
+            return
+        for offset, value in enumerate(produce.values, base_offset):
+            self.acknowledged_records.append(Acknowledged(value, offset, produce.acks, produce.sent_ns))
+            if produce.acks == ACKS_ALL:
+                self._newest_acknowledged = max(self._newest_acknowledged, value)
+
+    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
+        """The consumer was given records."""
+        for offset, value, _ in found:
+            self.delivered.setdefault((offset, value), self._world.now_ns)
+
+    @staticmethod
+    def _excused(excused: bool) -> Verdict:
+        return Verdict.DOCUMENTED if excused else Verdict.VIOLATION
