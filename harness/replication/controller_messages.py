@@ -9,10 +9,10 @@ monotonic nanoseconds.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal, NamedTuple, TypeAlias
 
 from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.replication.message import message
 from harness.replication.messages import ErrorCode, Tick
 
 
@@ -50,14 +50,14 @@ class BrokerEndpoint(NamedTuple):
 # ------------------------------------------------------------------------------------------------------- events
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ControllerStarted:
     """The first event: a new controller epoch begins. Brokers known from before get a fresh session."""
 
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RegistrationRequested:
     """A broker process announces itself (``BrokerRegistrationRequest``). ``incarnation_id`` is unique to it.
 
@@ -74,7 +74,7 @@ class RegistrationRequested:
     previous_broker_epoch: int = -1
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class HeartbeatReceived:
     """A broker keeps its session alive (``BrokerHeartbeatRequest``)."""
 
@@ -84,7 +84,7 @@ class HeartbeatReceived:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class TopicCreationRequested:
     """One topic of a ``CreateTopicsRequest``.
 
@@ -99,7 +99,7 @@ class TopicCreationRequested:
     assignments: tuple[tuple[NodeId, ...], ...] | None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class IsrChangeRequested:
     """One partition of an ``AlterPartitionRequest``: a leader proposes an in-sync set.
 
@@ -116,7 +116,7 @@ class IsrChangeRequested:
     broker_epochs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ElectionRequested:
     """An operator wants another leader (``ElectLeadersRequest``, with a ``leader`` of his choice).
 
@@ -131,7 +131,7 @@ class ElectionRequested:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ProducerIdsRequested:
     """A broker wants a block of producer ids (``AllocateProducerIdsRequest``)."""
 
@@ -149,14 +149,14 @@ ControllerEvent: TypeAlias = (
 # ------------------------------------------------------------------------------------------------------ effects
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Persist:
     """Make ``snapshot`` (plain JSON data, the controller's whole state) durable, then go on."""
 
     snapshot: Mapping[str, object]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class SendPartitionStates:
     """Send ``LeaderAndIsr`` to ``broker``.
 
@@ -169,7 +169,7 @@ class SendPartitionStates:
     partitions: tuple[PartitionState, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class SendMetadata:
     """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one."""
 
@@ -179,7 +179,7 @@ class SendMetadata:
     partitions: tuple[PartitionState, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerRegistration:
     """``broker_epoch`` is -1 on error."""
 
@@ -188,7 +188,7 @@ class AnswerRegistration:
     broker_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerHeartbeat:
     """Answer a heartbeat; after an error the broker must register again."""
 
@@ -196,7 +196,7 @@ class AnswerHeartbeat:
     error: ErrorCode
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerTopicCreation:
     """``message`` says what is wrong; empty on success. ``partitions`` and ``replication_factor``: as created."""
 
@@ -207,7 +207,7 @@ class AnswerTopicCreation:
     replication_factor: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerIsrChange:
     """``partition`` is the state after the change, or on error as it is; None: no such partition."""
 
@@ -216,7 +216,7 @@ class AnswerIsrChange:
     partition: PartitionState | None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerElection:
     """``partition`` is the state after the election, or on error as it is; None: no such partition."""
 
@@ -225,7 +225,7 @@ class AnswerElection:
     partition: PartitionState | None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerProducerIds:
     """Producer ids ``first .. first + count - 1`` belong to the asking broker; -1 and 0 on error."""
 
@@ -235,7 +235,7 @@ class AnswerProducerIds:
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Elected:
     """For the timeline: the leader changed. ``clean``: no leader, or one that was eligible (ISR or ELR) as it was.
 
@@ -250,7 +250,7 @@ class Elected:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class IsrChanged:
     """For the timeline: the ISR changed, the leader did not; or a new controller found the partition like this."""
 
@@ -260,7 +260,7 @@ class IsrChanged:
     cause: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class SessionChanged:
     """For the timeline: a broker's session began, ended, or began again without a new registration.
 

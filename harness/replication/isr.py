@@ -102,3 +102,9 @@ class InSyncReplicas:
         self.in_flight = True
         if not self._naive:
             self.maximal = self.members + tuple(node for node in members if node not in self.members)
+
+
+def are_distinct(isr: tuple[NodeId, ...], replicas: tuple[NodeId, ...]) -> bool:
+    """Whether ``isr`` names some of the ``replicas``, none of them twice, nor does ``replicas``."""
+    members, all_replicas = set(isr), set(replicas)
+    return len(members) == len(isr) and len(all_replicas) == len(replicas) and members <= all_replicas

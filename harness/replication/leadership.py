@@ -10,7 +10,7 @@ from collections import deque
 from typing import NamedTuple
 
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
-from harness.replication.isr import FollowerProgress, InSyncReplicas
+from harness.replication.isr import FollowerProgress, InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
@@ -346,4 +346,4 @@ class Leadership:
     def _plausible(self, isr: tuple[NodeId, ...]) -> bool:
         if not isr:
             return self._knobs.empty_isr_retry
-        return self._node in isr and len(set(isr)) == len(isr) and set(isr) <= set(self._replicas)
+        return self._node in isr and are_distinct(isr, self._replicas)

@@ -17,11 +17,11 @@ hands it back.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 from typing import NamedTuple, TypeAlias
 
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
+from harness.replication.message import message
 
 
 class ErrorCode(IntEnum):
@@ -123,7 +123,7 @@ class NextEpochLookup(NamedTuple):
 # ---------------------------------------------------------------------------------------------- replica: events
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class PartitionStateChanged:
     """The controller's ``LeaderAndIsr`` for this partition (stale leader or partition epochs are ignored).
 
@@ -140,7 +140,7 @@ class PartitionStateChanged:
     controller_epoch: int = NO_EPOCH
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ProduceRequested:
     """A client wants ``record_counts`` records appended: one count per batch, in order.
 
@@ -156,14 +156,14 @@ class ProduceRequested:
     producer: ProducerStamp | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ProduceExpired:
     """The waiting produce request ``token`` reached its timeout."""
 
     token: object
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class FetchReceived:
     """A follower's fetch of this partition, before anything is read for it.
 
@@ -182,7 +182,7 @@ class FetchReceived:
     high_watermark: Offset = NO_OFFSET
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class FetchAnswered:
     """The leader's answer to this replica's own fetch.
 
@@ -206,7 +206,7 @@ class FetchAnswered:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class EpochEndAnswered:
     """The leader's answer to this replica's :class:`NextEpochLookup`, of which the first three are a copy.
 
@@ -222,7 +222,7 @@ class EpochEndAnswered:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class DeleteRecordsRequested:
     """A client wants the records below ``before_offset`` deleted; -1: all below the high watermark."""
 
@@ -231,7 +231,7 @@ class DeleteRecordsRequested:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RetentionReached:
     """The log's retention demands that the records below ``before_offset`` go; on any replica.
 
@@ -242,14 +242,14 @@ class RetentionReached:
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Appended:
     """The last :class:`Append` is in the log (written, not necessarily flushed)."""
 
     now_ns: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AppendFailed:
     """What storage was asked last failed with ``errno``; of an append the driver has cut the torn bytes off again.
 
@@ -259,7 +259,7 @@ class AppendFailed:
     errno: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Truncated:
     """The last :class:`Truncate` was performed. Truncation is batch-granular: the end may be lower than asked.
 
@@ -271,21 +271,21 @@ class Truncated:
     remaining: tuple[BatchSpan, ...] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LogStartRaised:
     """The last :class:`RaiseLogStart` was performed."""
 
     log_start_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class LogStartedAt:
     """The last :class:`StartLogAt` was performed: the log is empty and begins at ``offset``."""
 
     offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class IsrAnswered:
     """The controller's answer to the last :class:`ProposeIsr`; on success the ISR and its partition epoch.
 
@@ -299,7 +299,7 @@ class IsrAnswered:
     partition_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Tick:
     """Time passes: the leader looks for ISR members that lag behind."""
 
@@ -316,7 +316,7 @@ ReplicaEvent: TypeAlias = (
 # --------------------------------------------------------------------------------------------- replica: effects
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Append:
     """Write ``payload`` at the end of the log; ``spans`` are the batches' final offsets and epochs.
 
@@ -327,7 +327,7 @@ class Append:
     spans: tuple[BatchSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Truncate:
     """Cut every batch that holds an offset ``>= to_offset``; ``reason`` is for the timeline."""
 
@@ -335,7 +335,7 @@ class Truncate:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class RaiseLogStart:
     """The log starts at ``to_offset`` from now on, remember that; segments wholly below it may be deleted.
 
@@ -346,7 +346,7 @@ class RaiseLogStart:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class StartLogAt:
     """Delete the whole log and start an empty one whose first offset is ``offset``; ``reason`` is for the timeline."""
 
@@ -354,7 +354,7 @@ class StartLogAt:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerDeleteRecords:
     """Answer the request ``token``; ``low_watermark`` is where the leader's log starts now, ``NO_OFFSET`` on error."""
 
@@ -363,14 +363,14 @@ class AnswerDeleteRecords:
     low_watermark: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class CheckpointEpochs:
     """The leader epoch cache changed: write ``leader-epoch-checkpoint``."""
 
     entries: tuple[EpochEntry, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerProduce:
     """Answer the produce request ``token``; ``base_offset`` is ``NO_OFFSET`` on error.
 
@@ -382,7 +382,7 @@ class AnswerProduce:
     base_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class AnswerFetch:
     """Answer the follower's fetch ``token``.
 
@@ -399,7 +399,7 @@ class AnswerFetch:
     diverging: EpochEnd | None
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ProposeIsr:
     """Send ``AlterPartition`` to the controller.
 
@@ -412,14 +412,14 @@ class ProposeIsr:
     broker_epochs: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class HighWatermarkAdvanced:
     """The high watermark is now ``high_watermark``: consumers' parked fetches may complete."""
 
     high_watermark: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class ReplicaFailed:
     """This replica is offline until the broker restarts.
 

@@ -8,7 +8,7 @@ from typing import Literal, assert_never
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.epochs import UNDEFINED
 from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver, unappendable
-from harness.replication.isr import InSyncReplicas
+from harness.replication.isr import InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
 from harness.replication.log_state import LogState
@@ -47,7 +47,7 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
-from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Replicating, Request
+from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Replicating, Request, answers_to_failure
 
 Role = Literal["leader", "follower", "offline"]
 
@@ -165,11 +165,6 @@ class Replica:
         """What the fetcher must ask for now; None: there is nobody to ask."""
         return self._following.next_request() if self._follows() else None
 
-    def next_fetch(self) -> NextFetch | None:
-        """What the fetcher must fetch now; None: nothing, or nothing yet."""
-        wanted = self.next_request()
-        return wanted if isinstance(wanted, NextFetch) else None
-
     def _follows(self) -> bool:
         return self._leadership is None and self.leader != NO_LEADER and not self._failed
 
@@ -221,8 +216,7 @@ class Replica:
         error = self.leader_error(fetch.current_leader_epoch)
         if error is ErrorCode.NONE and self._leadership:
             return self._leadership.judge(fetch)
-        log = self._log
-        return AnswerFetch(fetch.token, error, log.high_watermark, log.log_start_offset, log.log_end_offset, None)
+        return self._refuse_fetch(fetch, error)
 
     # ---------------------------------------------------------------------------------------------------- handling
 
@@ -305,9 +299,8 @@ class Replica:
             state.leader != self.leader or state.partition_epoch == self.partition_epoch
         ):
             return False
-        distinct = len(set(state.isr)) == len(state.isr) and len(set(state.replicas)) == len(state.replicas)
         may_lead = state.leader != self.node or self.node in state.isr or self._knobs.empty_isr_retry
-        return distinct and may_lead and set(state.isr) <= set(state.replicas)
+        return may_lead and are_distinct(state.isr, state.replicas)
 
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
         effects: list[ReplicaEffect] = []
@@ -350,10 +343,14 @@ class Replica:
         return [Append(request.payload, spans)]
 
     def _fetch_received(self, fetch: FetchReceived) -> list[ReplicaEffect]:
-        answer = self.judge_fetch(fetch)
-        if answer.error is ErrorCode.NONE and self._leadership:
+        error = self.leader_error(fetch.current_leader_epoch)
+        if error is ErrorCode.NONE and self._leadership:
             return self._leadership.fetched(fetch)
-        return [answer]
+        return [self._refuse_fetch(fetch, error)]
+
+    def _refuse_fetch(self, fetch: FetchReceived, error: ErrorCode) -> AnswerFetch:
+        log = self._log
+        return AnswerFetch(fetch.token, error, log.high_watermark, log.log_start_offset, log.log_end_offset, None)
 
     def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
         error = self.leader_error(NO_EPOCH)
@@ -372,8 +369,9 @@ class Replica:
         if not (self._follows() and self._following.awaits_fetch(answer)):
             return self._obeyed_anyway(answer)
         if answer.error is not ErrorCode.NONE:
-            out_of_range = answer.error is ErrorCode.OFFSET_OUT_OF_RANGE
-            return self._out_of_range(answer) if out_of_range else []
+            if answer.error is not ErrorCode.OFFSET_OUT_OF_RANGE:
+                return []
+            return self._decided(self._following.out_of_range(answer.log_start_offset, answer.log_end_offset))
         if answer.diverging is not None and self._knobs.truncation == "diverging_fetch":
             exposed = self._take_watermark(answer.high_watermark) if self._knobs.hw_from_diverging else []
             return exposed + self._decided(self._following.diverging(answer.diverging))
@@ -404,9 +402,6 @@ class Replica:
         if not expected or answer.error is not ErrorCode.NONE:
             return []
         return self._decided(self._following.lookup_answered(answer))
-
-    def _out_of_range(self, answer: FetchAnswered) -> list[ReplicaEffect]:
-        return self._decided(self._following.out_of_range(answer.log_start_offset, answer.log_end_offset))
 
     def _decided(self, decision: Decision | None) -> list[ReplicaEffect]:
         match decision:
@@ -491,12 +486,7 @@ class Replica:
         storage, self._storage = self._storage, None
         if self._failed:
             return []
-        effects: list[ReplicaEffect] = []
-        if isinstance(storage, Producing):
-            effects.append(AnswerProduce(storage.token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET))
-        if isinstance(storage, Raising) and storage.token is not None:
-            effects.append(AnswerDeleteRecords(storage.token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET))
-        return effects + self._fail(errno, "")
+        return answers_to_failure(storage) + self._fail(errno, "")
 
     def _fail(self, errno: int, reason: str) -> list[ReplicaEffect]:
         effects = self._leadership.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR) if self._leadership else []

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeAlias
 
-from harness.model import Offset
+from harness.model import NO_OFFSET, Offset
+from harness.replication.message import message
 from harness.replication.messages import (
+    AnswerDeleteRecords,
+    AnswerProduce,
     Appended,
     AppendFailed,
     BatchSpan,
+    ErrorCode,
     LogStartedAt,
     LogStartRaised,
+    ReplicaEffect,
     Truncated,
 )
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Producing:
     """A produce request is being appended; then its client is answered, or waits."""
 
@@ -25,7 +29,7 @@ class Producing:
     spans: tuple[BatchSpan, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Replicating:
     """Fetched batches are being appended; then the leader's watermark and log start apply."""
 
@@ -34,12 +38,12 @@ class Replicating:
     log_start_offset: Offset
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Cutting:
     """The log is being truncated, or emptied."""
 
 
-@dataclass(frozen=True, slots=True)
+@message
 class Raising:
     """The log start is being raised; then the client ``token`` is answered, if one (not None) asked for it."""
 
@@ -50,3 +54,14 @@ Request: TypeAlias = Producing | Replicating | Cutting | Raising
 
 ANSWERS = frozenset({Appended, AppendFailed, Truncated, LogStartRaised, LogStartedAt})
 """The events by which storage answers."""
+
+
+def answers_to_failure(request: Request | None) -> list[ReplicaEffect]:
+    """What a client is told that waits for a request which storage could not perform."""
+    match request:
+        case Producing(token):
+            return [AnswerProduce(token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET)]
+        case Raising(token) if token is not None:
+            return [AnswerDeleteRecords(token, ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET)]
+        case _:
+            return []

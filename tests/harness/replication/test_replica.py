@@ -68,7 +68,7 @@ def test_a_checkpointed_watermark_is_clipped_to_the_log(checkpointed: int, clipp
 
 def test_before_the_controllers_first_word_nothing_is_served_and_nobody_followed() -> None:
     replica = a_replica()
-    assert replica.next_fetch() is None
+    assert replica.next_request() is None
     assert replica.handle(ProduceRequested("p", 1, (1,), b"", 0)) == [
         AnswerProduce("p", ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     ]
@@ -83,7 +83,7 @@ def test_before_the_controllers_first_word_nothing_is_served_and_nobody_followed
 def test_a_fetch_carries_the_epochs_its_generation_knows(generation: str, carried: NextFetch) -> None:
     replica = a_replica(generation, end=4, watermark=4, epochs=[EpochEntry(3, 0)])
     replica.handle(FOLLOWING)
-    assert replica.next_fetch() == carried
+    assert replica.next_request() == carried
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_truncation_of_a_whole_batch_takes_the_watermark_along() -> None:
     assert replica.handle(answered(10, diverging=EpochEnd(3, 8))) == [Truncate(8, "diverging_epoch")]
     assert replica.handle(Truncated(6)) == [CheckpointEpochs((EpochEntry(0, 0),))]
     assert (replica.log_end_offset, replica.high_watermark) == (6, 6)
-    assert replica.next_fetch() == NextFetch(ONE, 5, 6, 0)
+    assert replica.next_request() == NextFetch(ONE, 5, 6, 0)
 
 
 def test_the_watermark_of_a_diverging_answer_is_not_taken() -> None:
@@ -258,6 +258,6 @@ def test_a_leader_of_the_oldest_generation_that_leads_again_after_none_keeps_its
     replica = a_replica("0.10", end=10, watermark=3)
     replica.handle(LEADING)
     replica.handle(PartitionStateChanged(NodeId(-1), 6, (ZERO,), (ZERO, ONE), 8, 0))
-    assert replica.next_fetch() is None
+    assert replica.next_request() is None
     assert replica.handle(PartitionStateChanged(ZERO, 7, (ZERO, ONE), (ZERO, ONE), 9, 0)) == []
     assert (replica.role, replica.log_end_offset) == ("leader", 10)
