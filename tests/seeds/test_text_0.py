@@ -52,6 +52,7 @@ from tests.seeds.clusters import (
     watermark_behind,
     write,
 )
+from tests.seeds.witnessed import seeds_until
 
 # ------------------------------------------------------------------------------------- what the high watermark is
 
@@ -382,6 +383,10 @@ def test_s0_9_a_watermark_that_is_the_least_of_itself_and_all_ends_never_leaves_
         replicate(world)
         acknowledged[rule] = (produced.acknowledged, ends(world, ZERO).high_watermark)
     assert acknowledged == {"max_of_min": (True, 1), "min_of_all": (False, 0)}
+
+
+def test_s0_9_the_witness_sees_that_a_cluster_with_it_does_not_come_to_rest() -> None:
+    assert seeds_until("T13", hw_rule="min_of_all") == 1
 
 
 def a_leader() -> Replica:

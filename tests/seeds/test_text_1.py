@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from itertools import takewhile
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from harness.broker.files import Disk
+from harness.broker.ledger import lose_power
+from harness.broker.segments import Batches, LogPolicy, SegmentLog
 from harness.broker.settings import NEVER, Settings
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NO_EPOCH, Offset
@@ -50,6 +54,7 @@ from tests.seeds.clusters import (
     stamped,
     values,
 )
+from tests.seeds.witnessed import seeds_until
 
 LOOKUP_GENERATIONS = ("0.11", "2.0.0", "2.0.1", "2.1")
 """Those whose followers ask with OffsetForLeaderEpoch before they fetch."""
@@ -89,6 +94,10 @@ def test_s1_4_a_follower_bounded_by_its_own_watermark_never_leaves_0() -> None:
     assert [ends(world, node).high_watermark for node in (ZERO, ONE)] == [1, 0]
     crash(world, ZERO)
     assert world.leader == ONE
+
+
+def test_s1_4_the_witness_sees_that_such_followers_never_agree_with_their_leader() -> None:
+    assert seeds_until("T13", follower_hw_rule="own") == 1
 
 
 def test_s1_5_the_walk_through_with_its_numbers_event_by_event() -> None:
@@ -159,6 +168,36 @@ def test_s1_2_nothing_is_flushed_by_number_or_by_time_unless_asked_for() -> None
     assert (asked.log_flush_interval_messages, asked.log_flush_interval_ms) == (10_000, 1_000)
 
 
+@pytest.mark.parametrize(("every", "flushed"), [(NEVER, 0), (2, 2), (1, 3)])
+def test_s1_2_a_log_is_flushed_when_so_many_records_are_not(tmp_path: Path, every: int, flushed: int) -> None:
+    assert log_with_three_records(tmp_path, every).recovery_point == flushed
+
+
+@pytest.mark.parametrize(("every", "kept"), [(NEVER, 0), (2, 2), (1, 3)])
+def test_s1_3_killing_a_process_loses_nothing_and_losing_power_what_was_not_flushed(
+    tmp_path: Path, every: int, kept: int
+) -> None:
+    log_with_three_records(tmp_path, every)
+    assert reopened(tmp_path).log_end_offset == 3
+    again = tmp_path / "again"
+    log_with_three_records(again, every)
+    lose_power(again)
+    assert reopened(again).log_end_offset == kept
+
+
+def log_with_three_records(root: Path, flush_every: int) -> SegmentLog:
+    """One batch each, written by a process that is never heard of again."""
+    log = SegmentLog(Disk(root), "t-0", LogPolicy(1 << 20, 1 << 40, flush_every))
+    for offset in range(3):
+        batch = memoryview(bytearray(wire.build([b"v"])))
+        log.append(Batches(batch, wire.headers(batch)), [BatchSpan(offset, offset + 1, 0)])
+    return log
+
+
+def reopened(root: Path) -> SegmentLog:
+    return SegmentLog(Disk(root), "t-0", LogPolicy(1 << 20, 1 << 40, NEVER))
+
+
 # ------------------------------------------------------------------------------------------------- the two failures
 
 
@@ -175,6 +214,10 @@ def test_s1_9_cutting_to_the_leader_s_watermark_mends_the_first_failure_and_not_
     world = power_loss_of_both("0.10", truncation="leader_hw")
     assert [values(world, node) for node in (ZERO, ONE)] == [["m1", "m2"], ["m1", "m3"]]
     assert world.diverged() == [1]
+
+
+def test_s1_9_the_witness_finds_logs_that_differ_by_it() -> None:
+    assert seeds_until("R1", truncation="leader_hw") is not None
 
 
 @pytest.mark.parametrize("generation", ALL_GENERATIONS[1:])

@@ -44,6 +44,7 @@ from tests.seeds.clusters import (
     values,
     watermark_behind,
 )
+from tests.seeds.witnessed import seeds_until
 
 # -------------------------------------------------------------------------------------------- leader epochs, defined
 
@@ -139,6 +140,10 @@ def test_s3_6_waiting_for_the_first_answer_mends_scenario_1_and_not_scenario_2()
     replicate(world)
     assert (world.lost(), world.diverged()) == ([], [])
     assert power_loss_of_both("0.10", truncation="hw_after_first_fetch").diverged() == [1]
+
+
+def test_s3_6_the_witness_finds_logs_that_differ_by_it() -> None:
+    assert seeds_until("R1", truncation="hw_after_first_fetch") is not None
 
 
 # ------------------------------------------------------------------------------- scenario 2: both die, tails differ

@@ -1,0 +1,22 @@
+"""What the simulator's witness accuses a set of knobs of, in schedules that nobody wrote."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.checker import Verdict
+from harness.replication.knobs import CURRENT_GENERATION
+from harness.simulation.core.configuration import Setup
+from harness.simulation.core.world import World
+from tests.seeds.clusters import knobs_of
+
+
+def accusations(seed: int, generation: str = CURRENT_GENERATION, **knobs: Any) -> set[str]:
+    """The invariants that the run of ``seed`` breaks and should not."""
+    finished = World(seed, Setup(generation, knobs_of(generation, **knobs))).run()
+    return {violation.invariant for violation in finished.violations if violation.verdict is Verdict.VIOLATION}
+
+
+def seeds_until(invariant: str, limit: int = 500, **knobs: Any) -> int | None:
+    """How many seeds it takes until ``invariant`` is broken; None: more than ``limit``."""
+    return next((seed + 1 for seed in range(limit) if invariant in accusations(seed, **knobs)), None)
