@@ -1,0 +1,91 @@
+"""A simulated cluster: a world, its switchboard, and the nodes, with the addresses by which they know each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from harness.broker.caller import Caller
+from harness.broker.settings import NodeConfig, Settings
+from harness.model import CLIENTS, CONTROLLER_ID, NodeId, node_id, node_name
+from harness.replication.knobs import Knobs
+from harness.simulation.stack.network import Address, SimulatedNetwork, Switchboard
+from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.world import World
+from harness.wire.declaration import Message
+from harness.wire.keys import ApiKey
+
+_PORT = 9092
+_ANSWER_TIMEOUT_S = 30.0
+
+
+class SimulatedCluster:
+    """Brokers 0, 1, 2 ... and a controller. Nothing is started yet.
+
+    Attributes:
+        world: time and chance.
+        nodes: by name, the controller first.
+    """
+
+    def __init__(self, world: World, brokers: int, knobs: Knobs, settings: Settings) -> None:
+        ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
+        names = {listener(node)[0]: node_name(node) for node in ids}
+        self.world = world
+        self._switchboard = Switchboard()
+        self.nodes: dict[str, SimulatedNode] = {}
+        for node in ids:
+            config = NodeConfig(
+                node_id=node,
+                cluster_id="seawall-simulated",
+                listener=listener(node),
+                control=("", 0),
+                controller=listener(CONTROLLER_ID),
+                names=names,
+                data_dir="",
+                timeline="",
+                incarnation=0,
+                parent_pid=0,
+                knobs=knobs,
+                settings=settings,
+            )
+            self.nodes[node_name(node)] = SimulatedNode(config, world, self._switchboard)
+
+    def start(self) -> None:
+        """Start every node."""
+        for node in self.nodes.values():
+            node.start()
+
+    def brokers(self) -> list[SimulatedNode]:
+        """The brokers, in order."""
+        return [node for node in self.nodes.values() if node.node != CONTROLLER_ID]
+
+    def network(self, name: str = CLIENTS) -> SimulatedNetwork:
+        """A network for a client, or for somebody who claims to be ``name``."""
+        return SimulatedNetwork(self.world, self._switchboard, name)
+
+    def ask(self, node: str, key: ApiKey, version: int, body: Message, timeout_s: float = _ANSWER_TIMEOUT_S) -> Any:
+        """Let time pass until ``node`` has answered a client's request; None when it does not."""
+        answers: list[Message | None] = []
+        caller = self.calling(node, answers.append, key, version, body, timeout_s)
+        self.world.sleep_until(lambda: bool(answers), timeout_s + 1)
+        caller.close()
+        return answers[0] if answers else None
+
+    def calling(
+        self,
+        node: str,
+        answered: Callable[[Message | None], None],
+        key: ApiKey,
+        version: int,
+        body: Message,
+        timeout_s: float = _ANSWER_TIMEOUT_S,
+    ) -> Caller:
+        """Send a client's request to ``node``; close what is returned in the end."""
+        caller = Caller(self.network(), listener(node_id(node)), node, "seawall")
+        caller.call(key, version, body, timeout_s, answered)
+        return caller
+
+
+def listener(node: NodeId) -> Address:
+    """Where ``node`` speaks Kafka: 10.0.0.10 is broker 0, 10.0.0.100 the controller."""
+    return f"10.0.0.{node if node == CONTROLLER_ID else 10 + node}", _PORT

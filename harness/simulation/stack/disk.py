@@ -1,0 +1,249 @@
+"""A file system of memory with a page cache, which a power loss takes away, and with faults of its own.
+
+What survives is what :mod:`harness.broker.ports` promises; the byte budget behaves as in :mod:`harness.broker.files`.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple
+
+from harness.broker.ports import Buffer
+
+_PROBE_PATH = ".probe"
+
+
+class Dropped(NamedTuple):
+    """What a power loss did to one file; ``after_bytes`` is None when its name was lost, and the file with it."""
+
+    path: str
+    before_bytes: int
+    after_bytes: int | None
+
+
+class _Content:
+    """The bytes of one file, and how many of them are on the platter."""
+
+    __slots__ = ("data", "flushed")
+
+    def __init__(self) -> None:
+        self.data = bytearray()
+        self.flushed = 0
+
+
+class MemoryDisk:
+    """:class:`harness.broker.ports.FileSystem` in memory. It outlives the node, as disks do.
+
+    Attributes:
+        free_bytes: how much may still be written before ENOSPC; None: any number.
+        refusal: an ``errno`` that every write, flush and cut is refused with; None: they work.
+    """
+
+    def __init__(self, free_bytes: int | None = None) -> None:
+        self.free_bytes = free_bytes
+        self.refusal: int | None = None
+        self._files: dict[str, _Content] = {}
+        self._texts: dict[str, str] = {}
+        self._directories: dict[str, None] = {}
+        self._safe_names: dict[str, None] = {}
+        self._safe_texts: dict[str, str] = {}
+
+    # ------------------------------------------------------------------------------------ ports.FileSystem
+
+    def open(self, path: str) -> MemoryFile:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        content = self._files.get(path)
+        if content is None:
+            content = self._files[path] = _Content()
+            if path in self._texts:
+                content.data += self._texts.pop(path).encode()
+            self._make_parents(path)
+        return MemoryFile(self, content)
+
+    def list(self, path: str) -> list[str]:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        within = path or "."
+        entries = [*self._files, *self._texts, *self._directories]
+        return sorted(PurePosixPath(entry).name for entry in entries if str(PurePosixPath(entry).parent) == within)
+
+    def remove(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self.take(-self._size(path))
+        self._files.pop(path, None)
+        self._texts.pop(path, None)
+        self._safe_names.pop(path, None)
+        self._safe_texts.pop(path, None)
+
+    def replace_text(self, path: str, text: str, *, flush: bool) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self.check()
+        size = len(text.encode())
+        if self.free_bytes is not None and size > max(0, self.free_bytes):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.take(size - (self._size(path) if path in self._texts or path in self._files else 0))
+        self._files.pop(path, None)
+        self._make_parents(path)
+        self._texts[path] = text
+        if flush:
+            self._safe_texts[path] = text
+
+    def read_text(self, path: str) -> str | None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        if path in self._files:
+            return self._files[path].data.decode(errors="replace")
+        return self._texts.get(path)
+
+    def flush_directory(self, path: str) -> None:
+        """See :class:`harness.broker.ports.FileSystem`."""
+        self.check()
+        within = path or "."
+        if path and path not in self._directories:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+        for entry in [*self._files, *self._directories]:
+            if str(PurePosixPath(entry).parent) == within:
+                self._safe_names[entry] = None
+
+    # ------------------------------------------------------------------------------------ faults
+
+    def probe(self, size: int) -> tuple[int | None, int]:
+        """Try to append ``size`` bytes to a scratch file; see :meth:`harness.broker.files.Disk.probe`."""
+        file = self.open(_PROBE_PATH)
+        written, refusal = 0, None
+        try:
+            while written < size:
+                written += file.append(bytes(size - written))
+        except OSError as error:
+            refusal = error.errno
+        finally:
+            self.remove(_PROBE_PATH)
+        return refusal, written
+
+    def lose_power(self) -> list[Dropped]:
+        """Drop what had not reached the platter; returns every file that lost something, by path."""
+        before = {path: self._size(path) for path in sorted([*self._files, *self._texts])}
+        texts = {path: text for path, text in self._safe_texts.items() if self._survives(path, is_text=True)}
+        self._files = {path: content for path, content in self._files.items() if self._survives(path)}
+        self._directories = {path: None for path in self._directories if self._survives(path)}
+        self._texts = texts
+        for content in self._files.values():
+            del content.data[content.flushed :]
+        after = {path: self._size(path) if path in self._files or path in texts else None for path in before}
+        return [Dropped(path, size, after[path]) for path, size in before.items() if after[path] != size]
+
+    def wipe(self) -> None:
+        """Replace the disk by an empty one."""
+        for kept in (self._files, self._texts, self._directories, self._safe_names, self._safe_texts):
+            kept.clear()
+
+    def is_empty(self) -> bool:
+        """Whether there is no file on it."""
+        return not (self._files or self._texts)
+
+    def sync(self) -> None:
+        """Let everything reach the platter."""
+        for content in self._files.values():
+            content.flushed = len(content.data)
+        self._safe_names = dict.fromkeys([*self._files, *self._directories])
+        self._safe_texts = dict(self._texts)
+
+    def read_bytes(self, path: str) -> bytes:
+        """What the file holds."""
+        return bytes(self._files[path].data) if path in self._files else self._texts[path].encode()
+
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Let the file hold ``data``, on the platter too: harm done to a disk while nobody uses it."""
+        self.open(path)
+        content = self._files[path]
+        content.data[:] = data
+        content.flushed = len(data)
+        self._safe_names[path] = None
+
+    def flip_bit(self, path: str, position: int) -> None:
+        """Invert the lowest bit of the byte at ``position``, counted from the end when negative."""
+        self._files[path].data[position] ^= 1
+
+    def paths(self) -> list[str]:
+        """Every file, sorted."""
+        return sorted([*self._files, *self._texts])
+
+    def copy_to(self, root: Path) -> None:
+        """Write what is here below the real directory ``root``."""
+        root.mkdir(parents=True, exist_ok=True)
+        for directory in self._directories:
+            (root / directory).mkdir(parents=True, exist_ok=True)
+        for path in self.paths():
+            (root / path).write_bytes(self.read_bytes(path))
+
+    # ------------------------------------------------------------------------------------ for its files
+
+    def check(self) -> None:
+        """Refuse, if that is what this disk does now."""
+        if self.refusal is not None:
+            raise OSError(self.refusal, os.strerror(self.refusal))
+
+    def take(self, size: int) -> None:
+        """Count ``size`` more bytes (fewer, when negative) against the budget."""
+        if self.free_bytes is not None:
+            self.free_bytes -= size
+
+    def _size(self, path: str) -> int:
+        if path in self._files:
+            return len(self._files[path].data)
+        if path in self._texts:
+            return len(self._texts[path].encode())
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+
+    def _make_parents(self, path: str) -> None:
+        for parent in list(PurePosixPath(path).parents)[-2::-1]:
+            self._directories.setdefault(str(parent))
+
+    def _survives(self, path: str, *, is_text: bool = False) -> bool:
+        parents = [str(parent) for parent in PurePosixPath(path).parents][:-1]
+        return (is_text or path in self._safe_names) and all(parent in self._safe_names for parent in parents)
+
+
+class MemoryFile:
+    """:class:`harness.broker.ports.File` in memory."""
+
+    def __init__(self, disk: MemoryDisk, content: _Content) -> None:
+        self._disk = disk
+        self._content = content
+
+    def append(self, data: Buffer) -> int:
+        """See :class:`harness.broker.ports.File`."""
+        self._disk.check()
+        free = self._disk.free_bytes
+        if free is None:
+            self._content.data += data
+            return len(data)
+        if free <= 0 and len(data):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        taken = memoryview(data)[:free]
+        self._content.data += taken
+        self._disk.take(len(taken))
+        return len(taken)
+
+    def read(self, position: int, size: int) -> bytes:
+        """See :class:`harness.broker.ports.File`."""
+        return bytes(self._content.data[position : position + size])
+
+    def size(self) -> int:
+        """See :class:`harness.broker.ports.File`."""
+        return len(self._content.data)
+
+    def truncate(self, size: int) -> None:
+        """See :class:`harness.broker.ports.File`."""
+        freed = len(self._content.data) - size
+        del self._content.data[size:]
+        self._content.flushed = min(self._content.flushed, size)
+        self._disk.take(-freed)
+
+    def flush(self) -> None:
+        """See :class:`harness.broker.ports.File`."""
+        self._disk.check()
+        self._content.flushed = len(self._content.data)
+
+    def close(self) -> None:
+        """See :class:`harness.broker.ports.File`. There is no descriptor to give back."""

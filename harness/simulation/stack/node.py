@@ -1,0 +1,186 @@
+"""A node of the simulated cluster: an unmodified broker or controller, its clocks, its disk, and its deaths."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import partial
+from typing import Any, NamedTuple
+
+from harness.broker.broker import Broker
+from harness.broker.controller_node import ControllerNode
+from harness.broker.node import Node
+from harness.broker.settings import NodeConfig
+from harness.broker.surroundings import Surroundings
+from harness.broker.timeline import Timeline
+from harness.model import CONTROLLER_ID, Link, NodeId, node_name
+from harness.simulation.stack.clock import NodeClock
+from harness.simulation.stack.disk import Dropped, MemoryDisk
+from harness.simulation.stack.network import SimulatedNetwork, Switchboard
+from harness.simulation.stack.world import World
+
+_LAST_WORDS_S = 0.05
+
+
+class Ending(NamedTuple):
+    """How a life ended.
+
+    Attributes:
+        exit_code: of a node that ended by itself or was asked to; None: it was killed.
+        asked: whether it was asked to.
+    """
+
+    exit_code: int | None = None
+    asked: bool = False
+
+
+class SimulatedNode:
+    """One node through all its lives.
+
+    Args:
+        config: of its first life; later ones differ in the number of the incarnation alone.
+        world: where it lives.
+        switchboard: of its cluster.
+
+    Attributes:
+        disk: outlives it.
+        clock: its wall clock may be off, in its next lives too.
+        rows: the lines of its timeline.
+        said: the lines of its log.
+        incarnation: how often it had been started before; -1 before the first start.
+        ending: how its last life ended; None while it lives.
+        dropped: what its last power loss took; None when it has been started since, or never lost power.
+    """
+
+    def __init__(self, config: NodeConfig, world: World, switchboard: Switchboard) -> None:
+        self.node: NodeId = config.node_id
+        self.name = node_name(config.node_id)
+        self.disk = MemoryDisk()
+        self.clock = NodeClock(world)
+        self.rows: list[bytes] = []
+        self.said: list[str] = []
+        self.incarnation = -1
+        self.ending: Ending | None = None
+        self.dropped: list[Dropped] | None = None
+        self._config = config
+        self._world = world
+        self._switchboard = switchboard
+        self._cut: tuple[Link, ...] = ()
+        self._program: Node | None = None
+        self._network: SimulatedNetwork | None = None
+
+    # ------------------------------------------------------------------------------------ what it is
+
+    @property
+    def lives(self) -> bool:
+        """Whether its process exists."""
+        return self._network is not None and self._network.alive
+
+    @property
+    def runs(self) -> bool:
+        """Whether its process exists and is not stopped by a signal."""
+        return self._network is not None and self._network.runs
+
+    @property
+    def network(self) -> SimulatedNetwork:
+        """Its network, of this life or the last one."""
+        assert self._network is not None, f"node {self.name} was never started"
+        return self._network
+
+    @property
+    def program(self) -> Node:
+        """The broker or controller of this life or the last one."""
+        assert self._program is not None, f"node {self.name} was never started"
+        return self._program
+
+    def status(self) -> dict[str, Any]:
+        """What the control channel of a node process says; see :mod:`harness.broker.node`."""
+        return {
+            "node": self.node,
+            "incarnation": self.incarnation,
+            "monotonic_ns": self.clock.monotonic_ns(),
+            "wall_ms": self.clock.wall_ms(),
+            **self.program.status(),
+        }
+
+    # ------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Begin a life on what is on the disk."""
+        assert not self.lives, f"node {self.name} lives"
+        self.incarnation += 1
+        self.ending = self.dropped = None
+        self._network = network = SimulatedNetwork(self._world, self._switchboard, self.name)
+        network.cut(self._cut)
+        timeline = Timeline(self.node, self.incarnation, self.clock, self.rows.append)
+        halt = partial(self._halt, network)
+        surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt)
+        build: Callable[[NodeConfig, Surroundings], Node] = ControllerNode if self.node == CONTROLLER_ID else Broker
+        config = replace(self._config, incarnation=self.incarnation)
+        self._program = build(config, surroundings)
+        timeline.about_node("started")
+        self._program.start()
+
+    def kill(self) -> None:
+        """SIGKILL; harmless when it is dead."""
+        self._end(self.network, Ending())
+
+    def shut_down(self) -> None:
+        """SIGTERM: it writes down what a clean stop writes down, says good-bye and ends."""
+        network = self.network
+        if network.alive:
+            self.program.stop()
+            network.close()
+            self._end(network, Ending(0, asked=True))
+
+    def freeze(self) -> None:
+        """SIGSTOP."""
+        self.network.freeze()
+
+    def thaw(self) -> None:
+        """SIGCONT."""
+        self.network.thaw()
+
+    def lose_power(self) -> list[Dropped]:
+        """Kill it, unless it is dead already, and drop what had not reached the platter."""
+        self.kill()
+        self.dropped = self.disk.lose_power()
+        return self.dropped
+
+    def cut(self, links: tuple[Link, ...]) -> None:
+        """Let no frame pass on exactly these links of this node, in its next lives too."""
+        self._cut = links
+        if self.lives:
+            self.network.cut(links)
+
+    def timeline_rows(self, kind: str) -> list[dict[str, Any]]:
+        """The rows of ``kind`` that its last life has written."""
+        rows = map(json.loads, self.rows)
+        return [row for row in rows if row["kind"] == kind and row["incarnation"] == self.incarnation]
+
+    # ------------------------------------------------------------------------------------ internals
+
+    def _say(self, sentence: str) -> None:
+        seconds, milliseconds = divmod(self.clock.wall_ms(), 1000)
+        minutes, second = divmod(seconds, 60)
+        stamp = f"{minutes // 60 % 24:02d}:{minutes % 60:02d}:{second:02d}.{milliseconds:03d}"
+        self.said.append(f"{stamp} [{self.name}] {sentence}")
+
+    def _halt(self, network: SimulatedNetwork, exit_code: int) -> None:
+        """The node ends itself: what was already sent still leaves, but it serves nobody any more."""
+
+        def end() -> None:
+            if exit_code == 0:
+                self.program.stop()
+            network.close()
+            self._end(network, Ending(exit_code))
+
+        network.call_later(0, end)
+
+    def _end(self, network: SimulatedNetwork, ending: Ending) -> None:
+        if network.alive:
+            network.die()
+            self.ending = ending
+            how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
+            self._say(f"The node {how}.")
