@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from harness.model import NodeId, Offset, TopicPartition
+from harness.model import NO_LEADER, NodeId, Offset, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import (
     Append,
@@ -368,6 +368,29 @@ def join_at_a_stale_watermark(generation: str) -> World:
     fetch_unheard(world, TWO)
     world.settle()
     crash(world, ONE)
+    return world
+
+
+def join_after_an_empty_restart(generation: str) -> World:
+    """B11: the request to let replica 2 in is under way when it restarts without its log; then the others die."""
+    world = cluster(generation, 3)
+    crash(world, TWO)
+    world.produce(ZERO, "m0")
+    replicate(world)
+    world.start(TWO)
+    world.settle()
+    for _ in range(3):
+        world.fetch(TWO)
+        world.settle(is_kind("isr-request"))
+    world.kill(TWO)
+    world.expire(TWO)
+    lose_tail(world, TWO, 0)
+    world.start(TWO)
+    world.settle()
+    for node in (ZERO, ONE):
+        crash(world, node)
+    if world.leader == NO_LEADER:
+        come_back(world, ONE)
     return world
 
 

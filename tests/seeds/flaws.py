@@ -22,8 +22,8 @@ NAMES = tuple(GENERATIONS)
 class Flaw:
     """One way in which a generation loses or diverges data that a later one does not.
 
-    ``schedule`` plays it on a generation (None: only a scenario does); ``first`` and ``last`` are the generations that
-    have it, both included.
+    ``schedule`` plays it on a generation (None: only a scenario does). ``last`` is the newest generation that has it;
+    so do all before.
     """
 
     name: str
@@ -32,12 +32,11 @@ class Flaw:
     mended_by: str
     knobs: tuple[str, ...]
     schedule: Callable[[str], World] | None
-    first: str = "0.10"
 
     @property
     def generations(self) -> tuple[str, ...]:
-        """Those that have it."""
-        return NAMES[NAMES.index(self.first) : NAMES.index(self.last) + 1]
+        """All that have it."""
+        return NAMES[: NAMES.index(self.last) + 1]
 
 
 FLAWS = (
@@ -103,8 +102,7 @@ FLAWS = (
         "2.8",
         "KIP-903 (3.5): the controller compares broker epochs",
         ("broker_epoch_check",),
-        None,
-        first="2.8",
+        clusters.join_after_an_empty_restart,
     ),
     Flaw(
         "what one replica alone holds is shown below the minimum",
@@ -214,8 +212,7 @@ def picture() -> str:
 
 
 def _bar(flaw: Flaw, y: int) -> list[str]:
-    first, last = NAMES.index(flaw.first), NAMES.index(flaw.last)
-    x, width = _LEFT + _COLUMN * first, _COLUMN * (last - first + 1)
+    x, width = _LEFT, _COLUMN * len(flaw.generations)
     ids = "-".join(dict.fromkeys((flaw.scenarios[0], flaw.scenarios[-1])))
     return [
         f'<text x="{_LEFT - 12}" y="{y + 16}" text-anchor="end" fill="#374151">{flaw.name}</text>',
