@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import check, cluster, demo, doctor, heal, report, run, scenario
+from harness.cli import check, cluster, demo, doctor, heal, replay, report, run, scenario, simulate
 
 app = typer.Typer(
     name="seawall",
@@ -22,6 +22,8 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("check")(check.check)
 app.command("report")(report.report)
+app.command("simulate")(simulate.simulate)
+app.command("replay")(replay.replay)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")

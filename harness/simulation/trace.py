@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from harness.model import NO_LEADER, Offset
+from harness.model import Offset
 from harness.replication.messages import ErrorCode, Tick
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def _text(value: object) -> str:
             return "(" + " ".join(_text(part) for part in value) + ")"
         case tuple():
             return _listed(value)
-    return "-" if value is None or value == NO_LEADER else str(value)
+    return "-" if value is None else str(value)
 
 
 def _listed(values: Iterable[object]) -> str:

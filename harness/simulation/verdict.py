@@ -35,14 +35,23 @@ def _value_at(broker: Broker, offset: int) -> int | None:
 
 
 def _lost(world: World, witness: Witness, leader: Broker) -> None:
+    held = {record.value for record in leader.disk.records}
     for one in witness.acknowledged_records:
-        if _value_at(leader, one.offset) != one.value:
-            holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
-            found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
-            witness.accuse(
-                "C1", LOST, f"value {one.value} was acknowledged (acks={one.acks}), and {found}",
-                offset=one.offset, value=one.value, nodes=(leader.node,), verdict=_excuse(witness, one), once=False,
-            )  # fmt: skip
+        survives = one.value in held if one.offset < 0 else _value_at(leader, one.offset) == one.value
+        if survives:
+            continue
+        holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
+        found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
+        witness.accuse(
+            "C1",
+            LOST,
+            f"value {one.value} was acknowledged (acks={one.acks}), and {found}",
+            offset=None if one.offset < 0 else one.offset,
+            value=one.value,
+            nodes=(leader.node,),
+            verdict=_excuse(witness, one),
+            once=False,
+        )
 
 
 def _excuse(witness: Witness, one: Acknowledged) -> Verdict:

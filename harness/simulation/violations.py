@@ -24,7 +24,10 @@ EXITED = "exited"
 DANGER = "danger"
 """Nothing is lost yet, but a promise that prevents loss is broken."""
 
-GRAVEST_FIRST = (LOST, DIVERGED, VANISHED, REGRESSED, UNJUSTIFIED, STUCK, EXITED, DANGER)
+BROKEN_CORE = "broken-core"
+"""An assertion of the replication core about itself failed."""
+
+GRAVEST_FIRST = (BROKEN_CORE, LOST, DIVERGED, VANISHED, REGRESSED, UNJUSTIFIED, STUCK, EXITED, DANGER)
 
 
 class Violation(NamedTuple):

@@ -67,7 +67,10 @@ class Committed(NamedTuple):
 
 
 class Acknowledged(NamedTuple):
-    """A record whose producer was told that it is in the log. ``sent_ns``: when it had sent it."""
+    """A record whose producer was told that it is in the log, or with acks=0 that it may think so.
+
+    ``offset`` is -1 where it was not told; ``sent_ns`` is when it had sent it.
+    """
 
     value: int
     offset: Offset
@@ -351,14 +354,15 @@ class Witness:
         self._check_leader(broker, epoch)
 
     def _check_leader(self, broker: Broker, epoch: int) -> None:
-        offset = self.missing(broker, epoch)
+        current = epoch >= self._elected[0]
+        offset = self.missing(broker, None if current else epoch)
         if offset is None:
             return
         self.accuse(
             "R3", REGRESSED, f"leads in epoch {epoch} without value {self.truth[offset].value}, which was committed",
             offset=offset, nodes=(broker.node,), verdict=self._excused(epoch in self._unclean_epochs),
         )  # fmt: skip
-        if epoch >= self._elected[0]:
+        if current:
             del self.truth[offset:]
             for node, seen in self._seen.items():
                 self._seen[node] = min(seen, offset)
@@ -417,9 +421,10 @@ class Witness:
 
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
         """A producer was told that its records are in the log."""
-        if error is not ErrorCode.NONE or base_offset < 0:
+        if error is not ErrorCode.NONE:
             return
-        for offset, value in enumerate(produce.values, base_offset):
+        for at, value in enumerate(produce.values):
+            offset = base_offset + at if base_offset >= 0 else base_offset
             self.acknowledged_records.append(Acknowledged(value, offset, produce.acks, produce.sent_ns))
             if produce.acks == ACKS_ALL:
                 self._newest_acknowledged = max(self._newest_acknowledged, value)

@@ -40,12 +40,20 @@ class Link:
 
 
 class Network:
-    """All links, by the indices of their ends."""
+    """All links, by the indices of their ends: first the ``inner`` ones, brokers and controller, then the clients.
+
+    Nothing that clients send or get arrives twice: they hold on to a connection, and do not ask again.
+    """
 
     __slots__ = ("links",)
 
-    def __init__(self, ends: int, configuration: Configuration) -> None:
+    def __init__(self, ends: int, inner: int, configuration: Configuration) -> None:
         self.links = [[Link(configuration) for _ in range(ends)] for _ in range(ends)]
+        outer = range(inner, ends)
+        pairs = [(end, other) for end in range(ends) for other in outer]
+        for link in self.some([*pairs, *((other, end) for end, other in pairs)]):
+            link.late = link.lost + configuration.late
+            link.doubled = link.lost
 
     def some(self, pairs: Iterable[tuple[int, int]]) -> list[Link]:
         """The links of these directed pairs."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_rows
-from harness.history.schema import TABLES
+from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
 from harness.replication.messages import ErrorCode, ReplicaFailed, Truncate
@@ -59,8 +59,8 @@ class Recording:
     # ------------------------------------------------------------------------------------------------------- history
 
     def _add(self, **columns: Any) -> None:
-        row = {"run": self.run, "index": len(self.history), "time_ns": self._world.now_ns, "final": False, **columns}
-        self.history.append(row)
+        own = {"run": self.run, "index": len(self.history), "time_ns": self._world.now_ns, "final": False}
+        self.history.append({**_NO_OPERATION, **own, **columns})
 
     def _operation(self) -> int:
         self._operations += 1
@@ -247,6 +247,8 @@ class Recording:
         write_rows(TABLES["faults"], path / TABLES["faults"].path, self.faults)
         return directory
 
+
+_NO_OPERATION = dict.fromkeys(column.name for column in HISTORY.columns)
 
 _STATE = (
     "topic", "partition", "role", "leader", "leader_epoch", "partition_epoch", "high_watermark", "log_end_offset",

@@ -106,7 +106,7 @@ class World:
             for number in range(configuration.producers)
         ]
         self.consumer = Consumer(self, first + configuration.producers, "con")
-        self.network = Network(first + configuration.producers + 1, configuration)
+        self.network = Network(first + configuration.producers + 1, first, configuration)
         self.troublemaker = Troublemaker(self)
 
     # ----------------------------------------------------------------------------------------------------------- time
