@@ -7,18 +7,22 @@ from types import MappingProxyType
 from typing import Any
 
 from faults.clock import Clock
+from faults.corrupt_log import CorruptLog
 from faults.disk_full import DiskFull
 from faults.kill import Kill
 from faults.partition import Partition
 from faults.pause import Pause
+from faults.power_loss import PowerLoss
+from faults.stop import Stop
+from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.refusal import closest, validated
 
-AnyFault = Kill | Pause | Partition | DiskFull | Clock
+AnyFault = Kill | Stop | Pause | Partition | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog
 
 KINDS: Mapping[str, type[AnyFault]] = MappingProxyType(
-    {fault.kind: fault for fault in (Kill, Pause, Partition, DiskFull, Clock)}
+    {fault.kind: fault for fault in (Kill, Stop, Pause, Partition, DiskFull, Clock, PowerLoss, WipeDisk, CorruptLog)}
 )
 """The class of each kind of fault."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.node_fault import NodeFault
+from faults.down import Down
 from harness.target import Capability, Receipt, Target
 
 
-class Kill(NodeFault):
+class Kill(Down):
     """The process dies at once, with whatever it had not written; the page cache of its files survives."""
 
     kind: ClassVar[str] = "kill"
@@ -21,12 +21,3 @@ class Kill(NodeFault):
     def probe(self, target: Target) -> Receipt:
         """Holds when SIGKILL has ended the process; silence alone would not do."""
         return target.is_dead(self.name)
-
-    def heal(self, target: Target) -> None:
-        """Start the node again unless it runs."""
-        if not target.is_running(self.name).holds:
-            target.restart(self.name)
-
-    def probe_healed(self, target: Target) -> Receipt:
-        """Holds when the node runs and answers."""
-        return target.is_running(self.name)

@@ -47,6 +47,16 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
+def partition_named(name: str) -> TopicPartition:
+    """The partition whose text is ``name``, ``ledger-0``.
+
+    Raises:
+        ValueError: the part after the last ``-`` is no decimal number.
+    """
+    topic, _, partition = name.rpartition("-")
+    return TopicPartition(topic, int(partition))
+
+
 class Link(NamedTuple):
     """A *directed* link: bytes flowing from ``source`` to ``destination``.
 

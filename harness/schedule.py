@@ -76,6 +76,24 @@ class Step(BaseModel):
         return self
 
     @property
+    def kind(self) -> str:
+        """The one field that is given."""
+        kinds = (name for name in type(self).model_fields if name != "generations")
+        return next(name for name in kinds if getattr(self, name) is not None)
+
+    @property
+    def name(self) -> str | None:
+        """The name that the step gives to a fault."""
+        return self.hold.name if self.hold else (self.inject or {}).get("as")
+
+    @property
+    def partitions(self) -> list[str]:
+        """The partitions that the step names one by one."""
+        if self.until and self.until.committed:
+            return [*self.until.committed.offsets]
+        return [*(self.commit.offsets if self.commit else ()), *(self.consume.delivers if self.consume else ())]
+
+    @property
     def where(self) -> Where | None:
         """The part of the step that says which partitions it is about, if it does."""
         parts = (self.send, self.elect, self.consume, self.delete_records, self.spoof_fetch, self.until,

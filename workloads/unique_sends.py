@@ -9,6 +9,7 @@ stood, or, where the log no longer reaches that far, from the beginning.
 from __future__ import annotations
 
 import random
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,11 +19,15 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds, Reader
+from harness.clients.spoofed_fetch import spoof_fetch
+from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault
-from harness.history.recorder import Completion
 from harness.model import Offset, ProcessId, TopicPartition
+from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, Done, SendOrder, Sent, SpoofedFetchOrder
 from workloads.crew import Crew, Patience
-from workloads.producing_process import ProducingProcess
+from workloads.group_reading import GroupMember, commit
+from workloads.pending import Threaded
+from workloads.producing_process import OrderedProducer, ProducingProcess
 from workloads.surroundings import Surroundings
 
 _POLL_S = 0.2
@@ -30,6 +35,8 @@ _POLL_RECORDS = 500
 _BOUNDS_TIMEOUT_S = 1.0
 _AFTER_INFO_S = 0.05
 _READERS_AT_ONCE = 4
+_GRACE_S = 10.0
+"""How long an order under way may take to end once the load is to stop."""
 
 
 class UniqueSendsParameters(BaseModel):
@@ -62,6 +69,9 @@ class UniqueSends:
         self._around = around
         self._partitions = sorted(around.partitions)
         self._crew = Crew()
+        self._sendings: list[Threaded[list[Sent]]] = []
+        self._naming = threading.Lock()
+        self._named: dict[str, OrderedProducer] = {}
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
 
     def start(self) -> None:
@@ -74,11 +84,29 @@ class UniqueSends:
             for number in range(self._parameters.producers):
                 self._crew.start(partial(self._produce, number))
 
-    def send(self, per_partition: int, acks: int, timeout_s: float) -> int:
-        """See :class:`harness.workload.Workload`. Partitions are served side by side, one client each."""
-        with ThreadPoolExecutor(max_workers=len(self._partitions)) as pool:
-            sent = [pool.submit(self._send_to, name, per_partition, acks, timeout_s) for name in self._partitions]
-            return sum(future.result() for future in sent)
+    def send(self, order: SendOrder) -> Threaded[list[Sent]]:
+        """See :class:`harness.workload.Workload`. Partitions are served side by side."""
+        sending = Threaded(partial(self._send, order))
+        self._sendings.append(sending)
+        return sending
+
+    def consume(self, order: ConsumeOrder) -> Threaded[Consumed]:
+        """See :class:`harness.workload.Workload`."""
+        return Threaded(GroupMember(self._around, order).read)
+
+    def commit(self, order: CommitOrder) -> Threaded[Done]:
+        """See :class:`harness.workload.Workload`."""
+        return Threaded(partial(commit, self._around, order))
+
+    def delete_records(self, order: DeleteOrder) -> Threaded[Done]:
+        """See :class:`harness.workload.Workload`."""
+        around = self._around
+        return Threaded(lambda: Done(delete_records(around.bootstrap, order.partitions, order.before, order.timeout_s)))
+
+    def spoof_fetch(self, order: SpoofedFetchOrder) -> Threaded[Done]:
+        """See :class:`harness.workload.Workload`."""
+        host, port = self._around.bootstrap.split(",")[order.to].rsplit(":", 1)
+        return Threaded(lambda: Done(spoof_fetch((host, int(port)), order)))
 
     def polled(self) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.workload.Workload`."""
@@ -87,6 +115,11 @@ class UniqueSends:
     def stop(self) -> None:
         """See :class:`harness.workload.Workload`."""
         self._crew.stop()
+        while self._sendings:
+            self._sendings.pop().wait(_GRACE_S)
+        with self._naming:
+            while self._named:
+                self._named.popitem()[1].close()
 
     def final_read(self, timeout_s: float) -> bool:
         """See :class:`harness.workload.Workload`."""
@@ -116,17 +149,23 @@ class UniqueSends:
                 return max(due, time.monotonic() + _AFTER_INFO_S)
         return due
 
-    def _send_to(self, partition: TopicPartition, count: int, acks: int, timeout_s: float) -> int:
-        deadline = time.monotonic() + timeout_s
-        acknowledged = attempted = 0
-        while attempted < count and time.monotonic() < deadline and not self._crew.stopping.is_set():
-            kind: Completion = "ok"
-            with self._producing(acks, max(0.1, deadline - time.monotonic())) as client:
-                while attempted < count and kind != "info":
-                    kind = client.send(partition, self._crew.stopping)
-                    attempted += 1
-                    acknowledged += kind == "ok"
-        return acknowledged
+    def _send(self, order: SendOrder) -> list[Sent]:
+        with ThreadPoolExecutor(max_workers=len(order.partitions)) as pool:
+            return [one for sent in pool.map(lambda name: self._send_to(name, order), order.partitions) for one in sent]
+
+    def _send_to(self, partition: TopicPartition, order: SendOrder) -> list[Sent]:
+        if order.producer is not None:
+            return self._named_producer(order).send(partition, order, self._crew.stopping)
+        with OrderedProducer(self._around, order, self._parameters.size) as producer:
+            return producer.send(partition, order, self._crew.stopping)
+
+    def _named_producer(self, order: SendOrder) -> OrderedProducer:
+        """One client for every order of that producer: it keeps the producer id and its sequence numbers."""
+        assert order.producer is not None
+        with self._naming:
+            if order.producer not in self._named:
+                self._named[order.producer] = OrderedProducer(self._around, order, self._parameters.size)
+            return self._named[order.producer]
 
     def _producing(self, acks: int, timeout_s: float) -> ProducingProcess:
         return ProducingProcess(self._around, acks, timeout_s, self._parameters.size)

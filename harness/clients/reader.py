@@ -10,10 +10,11 @@ from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaExcepti
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
+from harness.clients.group import assigned
 from harness.clients.librdkafka import configuration
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
-from harness.model import Offset, TopicPartition
+from harness.model import NO_EPOCH, Offset, TopicPartition
 
 BEGINNING: Offset = OFFSET_BEGINNING
 """Stands for the first offset still held."""
@@ -40,11 +41,17 @@ class Reader:
     """One consumer of ``positions``: the partitions it reads and the offset at which it starts on each.
 
     It has ``auto.offset.reset=error``: when its position is out of range, a poll says so instead of going on
-    somewhere else.
+    somewhere else. Where ``epochs`` knows the leader epoch of the record before the position, that is validated
+    first (KIP-320).
     """
 
     def __init__(
-        self, bootstrap: str, client_id: str, positions: Mapping[TopicPartition, Offset], log: logging.Logger
+        self,
+        bootstrap: str,
+        client_id: str,
+        positions: Mapping[TopicPartition, Offset],
+        log: logging.Logger,
+        epochs: Mapping[TopicPartition, int] | None = None,
     ) -> None:
         self.positions = dict(positions)
         self._consumer = Consumer(
@@ -62,8 +69,9 @@ class Reader:
                 "socket.timeout.ms": 3000,
             }
         )
+        known = epochs or {}
         self._consumer.assign(
-            [Assigned(name.topic, name.partition, offset) for name, offset in sorted(self.positions.items())]
+            [assigned(name, offset, known.get(name, NO_EPOCH)) for name, offset in sorted(self.positions.items())]
         )
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:

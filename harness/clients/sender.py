@@ -1,15 +1,18 @@
-"""A producing client: one record at a time, no retries, and an honest answer for each."""
+"""A producing client: one batch at a time, no retries unless told so, and an honest answer for each record."""
 
 from __future__ import annotations
 
 import logging
 import threading
 import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
-from harness.clients.librdkafka import configuration
+from harness.clients.librdkafka import Configuration, configuration
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
 
@@ -44,59 +47,127 @@ class Answer(NamedTuple):
     error: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a producer sends: whether again, whether the cluster can tell, and whether it waits for a batch.
+
+    Attributes:
+        retries: how often librdkafka repeats a request that was refused, or not answered in ``retry_after_s``.
+        idempotent: whether batches are numbered, so that the second of two is refused (KIP-98).
+        linger_ms: how long a record waits for others to go with it into one batch.
+    """
+
+    retries: int = 0
+    retry_after_s: float = 1.0
+    idempotent: bool = False
+    linger_ms: int = 0
+
+    def configuration(self, timeout_s: float) -> Configuration:
+        """As librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
+        request_ms = max(1, int((self.retry_after_s if self.retries else timeout_s) * 1000))
+        return {
+            "enable.idempotence": self.idempotent,
+            "message.send.max.retries": max(self.retries, 1 if self.idempotent else 0),
+            "request.timeout.ms": request_ms,
+            "socket.timeout.ms": request_ms + 1000,
+            "retry.backoff.ms": 100,
+            "linger.ms": self.linger_ms,
+        }
+
+
+PLAIN = Manner()
+"""Every record at once and alone, and once only."""
+
+
 class Sender:
-    """One producer.
+    """One producer; any number of threads may send with it.
 
     Args:
         bootstrap: ``host:port,...``.
         client_id: for the brokers' logs and ours.
         acks: -1 (all in-sync replicas), 1 or 0.
-        timeout_s: how long to wait for the answer to one record.
+        timeout_s: how long to wait for the answer to one batch.
         log: takes what librdkafka has to say.
+        manner: how it sends; by default every record at once, alone, and once only.
     """
 
-    def __init__(self, bootstrap: str, client_id: str, acks: int, timeout_s: float, log: logging.Logger) -> None:
-        timeout_ms = max(1, int(timeout_s * 1000))
+    def __init__(
+        self,
+        bootstrap: str,
+        client_id: str,
+        acks: int,
+        timeout_s: float,
+        log: logging.Logger,
+        *,
+        manner: Manner = PLAIN,
+    ) -> None:
         self._timeout_s = timeout_s
         self._acks = acks
-        self._answer: Answer | None = None
         self._producer = Producer(
             {
                 **configuration(bootstrap, client_id, log),
                 "acks": acks,
-                "enable.idempotence": False,
-                "message.send.max.retries": 0,
-                "linger.ms": 0,
-                "message.timeout.ms": timeout_ms,
-                "request.timeout.ms": timeout_ms,
-                "socket.timeout.ms": timeout_ms + 1000,
+                "message.timeout.ms": max(1, int(timeout_s * 1000)),
+                **manner.configuration(timeout_s),
             }
         )
 
     def send(self, partition: TopicPartition, data: bytes, give_up: threading.Event | None = None) -> Answer:
         """Send one record and wait for its answer; ``info`` when ``give_up`` is set before one came."""
-        self._answer = None
-        try:
-            self._producer.produce(partition.topic, data, partition=partition.partition, on_delivery=self._delivered)
-        except BufferError:
-            return classified(KafkaError(KafkaError._QUEUE_FULL), None)  # noqa: SLF001
-        except KafkaException as refused:
-            return classified(refused.args[0], None)
-        return self._await_answer(give_up)
+        return self.send_batch(partition, [data], give_up=give_up)[0]
+
+    def send_batch(
+        self,
+        partition: TopicPartition,
+        batch: Sequence[bytes],
+        *,
+        timestamp_ms: int | None = None,
+        give_up: threading.Event | None = None,
+    ) -> list[Answer]:
+        """Send records in one request and wait for their answers, in order.
+
+        ``timestamp_ms`` is their CreateTime; None: now.
+        """
+        answers: list[Answer | None] = [None] * len(batch)
+        for index, data in enumerate(batch):
+            answers[index] = self._produce(partition, data, timestamp_ms, partial(self._delivered, answers, index))
+        self._await(answers, give_up)
+        return [answer or Answer("info", error="_NO_DELIVERY_REPORT") for answer in answers]
 
     def close(self) -> None:
         """Forget whatever is outstanding and close the connections."""
         self._producer.purge(in_queue=True, in_flight=True, blocking=False)
         self._producer.poll(0)
 
-    def _await_answer(self, give_up: threading.Event | None) -> Answer:
-        deadline = time.monotonic() + self._timeout_s + _GRACE_S
-        while self._answer is None and time.monotonic() < deadline and not (give_up and give_up.is_set()):
-            self._producer.poll(_POLL_S)
-        return self._answer or Answer("info", error="_NO_DELIVERY_REPORT")
+    def _produce(
+        self,
+        partition: TopicPartition,
+        data: bytes,
+        timestamp_ms: int | None,
+        delivered: Callable[[KafkaError | None, Message], None],
+    ) -> Answer | None:
+        """Hand over one record; returns the answer when it is refused at once."""
+        try:
+            self._producer.produce(
+                partition.topic,
+                data,
+                partition=partition.partition,
+                on_delivery=delivered,
+                timestamp=timestamp_ms or 0,  # librdkafka's word for now
+            )
+        except BufferError:
+            return classified(KafkaError(KafkaError._QUEUE_FULL), None)  # noqa: SLF001
+        except KafkaException as refused:
+            return classified(refused.args[0], None)
+        return None
 
-    def _delivered(self, error: KafkaError | None, message: Message) -> None:
-        self._answer = classified(error, message.offset() if self._acks else None)
+    def _await(self, answers: Sequence[Answer | None], give_up: threading.Event | None) -> None:
+        deadline = time.monotonic() + self._timeout_s + _GRACE_S
+        while None in answers and time.monotonic() < deadline and not (give_up and give_up.is_set()):
+            self._producer.poll(_POLL_S)
+
+    def _delivered(self, answers: list[Answer | None], index: int, error: KafkaError | None, message: Message) -> None:
+        answers[index] = classified(error, message.offset() if self._acks else None)
 
 
 def classified(error: KafkaError | None, offset: Offset | None) -> Answer:

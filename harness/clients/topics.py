@@ -1,14 +1,17 @@
-"""Creating topics through the Kafka protocol."""
+"""Creating topics, and deleting what is in them, through the Kafka protocol."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 
-from confluent_kafka import KafkaException
+from confluent_kafka import OFFSET_END, KafkaException
+from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from harness.errors import EnvironmentFault
+from harness.model import Offset, TopicPartition
 from harness.target import TopicSpec
 
 _SILENT = logging.getLogger("seawall.clients.topics")
@@ -32,6 +35,27 @@ def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
         raise EnvironmentFault(f"topic {topic.name!r} was not created: the client refuses it: {refusal}.") from None
     except TimeoutError:
         raise EnvironmentFault(f"topic {topic.name!r} was not created: no answer in {timeout_s} s.") from None
+
+
+def delete_records(
+    bootstrap: str, partitions: Sequence[TopicPartition], before: Offset | None, timeout_s: float
+) -> str | None:
+    """Ask the partitions' leaders to delete what is before ``before``; None: before the high watermark.
+
+    Returns:
+        The name of the first error; None for success.
+    """
+    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
+    asked = [Assigned(name.topic, name.partition, OFFSET_END if before is None else before) for name in partitions]
+    try:
+        answers = admin.delete_records(asked, operation_timeout=timeout_s, request_timeout=timeout_s)
+        for answer in answers.values():
+            answer.result(timeout=timeout_s + 1)
+    except KafkaException as refusal:
+        return str(refusal.args[0].name())
+    except TimeoutError:
+        return "_TIMED_OUT"
+    return None
 
 
 def _new_topic(topic: TopicSpec) -> NewTopic:

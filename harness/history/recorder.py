@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
 from harness.history.arrow import write_columns
@@ -216,3 +216,21 @@ class Recorder:
                 columns = [[getattr(row, name) for row in rows] for name in _NAMES]
                 write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
                 self._part += 1
+
+
+class KeptRecorder(Recorder):
+    """A recorder that writes no files: the rows are kept in memory, for runs that are checked at once.
+
+    Attributes:
+        rows: the rows of ``HISTORY`` up to the last :meth:`flush` or :meth:`close`.
+    """
+
+    def __init__(self, run: str, clock: Clock) -> None:
+        super().__init__(run, Path(), clock)
+        self.rows: list[dict[str, Any]] = []
+
+    def _write_part(self) -> None:
+        with self._writing:
+            with self._lock:
+                rows, self._rows = self._rows, []
+            self.rows += [{name: getattr(row, name) for name in _NAMES} for row in rows]

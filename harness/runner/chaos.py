@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import random
-import time
 
-from harness.clock import Clock
+from harness.clock import PacedClock
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
 from harness.schedule import shuffled_rounds
@@ -22,7 +21,7 @@ class Chaos:
     stays and records go on being acknowledged.
     """
 
-    def __init__(self, plan: Plan, nemesis: Nemesis, clock: Clock) -> None:
+    def __init__(self, plan: Plan, nemesis: Nemesis, clock: PacedClock) -> None:
         assert plan.scenario.chaos is not None
         assert plan.duration_s is not None
         self._mix = plan.chaos_faults
@@ -41,7 +40,7 @@ class Chaos:
         for count, index in enumerate(shuffled_rounds(weights, self._seed)):
             if count >= sum(weights) and self._now_s() >= end_s:
                 break
-            time.sleep(self._drawn.uniform(*self._interval_s))
+            self._clock.sleep(self._drawn.uniform(*self._interval_s))
             self._strike(f"f{count + 1:03d}", index)
             self._heal_due()
 
@@ -55,7 +54,7 @@ class Chaos:
         if lets_others_work:
             self._to_heal.append((self._now_s() + for_s, name))
         else:
-            time.sleep(for_s)
+            self._clock.sleep(for_s)
             self._nemesis.heal(name)
 
     def _heal_due(self, *, at_once: bool = False) -> None:

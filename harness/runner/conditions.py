@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from harness.model import NodeId, Offset, TopicPartition, node_name
+from harness.model import NO_LEADER, NodeId, Offset, TopicPartition, node_name, partition_named
 from harness.steps import ReplicaState, Until
-from harness.target import ClusterView, PartitionView, Target
+from harness.target import ClusterView, PartitionView, ReplicaView, Target
 
-_REPLICA_FIELDS = ("role", "leader", "leader_epoch", "log_end_offset", "high_watermark")
+_REPLICA_FIELDS = ("role", "leader", "leader_epoch", "log_start_offset", "log_end_offset", "high_watermark")
 
 
 def unmet(
@@ -21,6 +21,7 @@ def unmet(
     meant = [name for name in partitions if until.topic in (None, name.topic)]
     meant = [name for name in meant if until.partition in (None, name.partition)]
     phrases = list(_unmet_view(until, target.view(), meant)) if _asks_the_controller(until) else []
+    phrases += _unmet_elsewhere(until, target)
     for name in meant:
         if until.polled is not None and polled.get(name, 0) < until.polled:
             phrases.append(f"{name}: polled to {polled.get(name, 0)}, not {until.polled}")
@@ -29,21 +30,58 @@ def unmet(
     return phrases
 
 
+def leaderless(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
+    """Which of ``partitions`` have a leader, or are unknown to the controller, one phrase each."""
+    view = target.view()
+    phrases = []
+    for name in partitions:
+        seen = view.partitions.get(name)
+        if seen is None:
+            phrases.append(f"{name}: the controller says nothing of it")
+        elif seen.leader != NO_LEADER:
+            phrases.append(f"{name}: the leader is {seen.leader}")
+    return phrases
+
+
 def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
     """What keeps the cluster from being whole, one phrase each.
 
     Whole means: every partition has a leader and its full ISR, every replica knows that leader, and on every
-    replica the log ends where the leader's does and the high watermark is there, too.
+    replica the log ends where the leader's does and the high watermark is there, too. Brokers that have
+    ended themselves for good are not waited for.
     """
     view = target.view()
-    return [phrase for name in partitions for phrase in _unsettled(target, name, view.partitions.get(name))]
+    gone = {node for node in _brokers(view) if target.has_exited(node_name(node)).holds}
+    return [phrase for name in partitions for phrase in _unsettled(target, name, view.partitions.get(name), gone)]
+
+
+def _brokers(view: ClusterView) -> list[NodeId]:
+    return sorted({node for partition in view.partitions.values() for node in partition.replicas} - set(view.live))
 
 
 def _asks_the_controller(until: Until) -> bool:
-    return any(wanted is not None for wanted in (until.leader, until.leader_epoch, until.isr))
+    wanted = (until.leader, until.leader_epoch, until.isr, until.elr, until.live)
+    return any(value is not None for value in wanted)
+
+
+def _unmet_elsewhere(until: Until, target: Target) -> Iterator[str]:
+    """What neither the controller nor a replica says."""
+    for node in until.exited:
+        receipt = target.has_exited(node_name(NodeId(node)))
+        if not receipt.holds:
+            yield receipt.seen
+    if until.committed is not None:
+        group = until.committed.group
+        stored = target.committed(group)
+        for name, offset in until.committed.offsets.items():
+            seen = stored.get(partition_named(name))
+            if seen != offset:
+                yield f"{name}: group {group} has committed {'nothing' if seen is None else seen}, not {offset}"
 
 
 def _unmet_view(until: Until, view: ClusterView, meant: Sequence[TopicPartition]) -> Iterator[str]:
+    if until.live is not None and set(until.live) != set(view.live):
+        yield f"the brokers with a session are {_listed(view.live)}, not {_listed(until.live)}"
     for name in meant:
         seen = view.partitions.get(name)
         if seen is None:
@@ -55,6 +93,8 @@ def _unmet_view(until: Until, view: ClusterView, meant: Sequence[TopicPartition]
             yield f"{name}: the leader epoch is {seen.leader_epoch}, not {until.leader_epoch}"
         if until.isr is not None and set(until.isr) != set(seen.isr):
             yield f"{name}: the ISR is {_listed(seen.isr)}, not {_listed(until.isr)}"
+        if until.elr is not None and set(until.elr) != set(seen.elr):
+            yield f"{name}: the ELR is {_listed(seen.elr)}, not {_listed(until.elr)}"
 
 
 def _unmet_replica(wanted: ReplicaState, target: Target, name: TopicPartition) -> Iterator[str]:
@@ -68,26 +108,37 @@ def _unmet_replica(wanted: ReplicaState, target: Target, name: TopicPartition) -
             yield f"{name}: on broker {wanted.node} {field} is {getattr(seen, field)}, not {value}"
 
 
-def _unsettled(target: Target, name: TopicPartition, seen: PartitionView | None) -> Iterator[str]:
+def _unsettled(target: Target, name: TopicPartition, seen: PartitionView | None, gone: set[NodeId]) -> Iterator[str]:
     if seen is None:
         yield f"{name}: the controller says nothing of it"
         return
-    if set(seen.isr) != set(seen.replicas):
-        yield f"{name}: the ISR is {_listed(seen.isr)}, not {_listed(seen.replicas)}"
+    if seen.leader == NO_LEADER:
+        yield f"{name}: there is no leader"
+        return
+    staying = [node for node in seen.replicas if node not in gone]
+    if set(seen.isr) != set(staying):
+        yield f"{name}: the ISR is {_listed(seen.isr)}, not {_listed(staying)}"
         return
     leading = target.replica(node_name(seen.leader), name)
-    for node in seen.replicas:
+    for node in staying:
         replica = target.replica(node_name(node), name)
         if leading is None or replica is None:
             silent = seen.leader if leading is None else node
             yield f"{name}: {target.is_running(node_name(silent)).seen}"
-        elif replica.leader != seen.leader:
-            yield f"{name}: broker {node} takes {replica.leader} for the leader, not {seen.leader}"
-        elif (replica.log_end_offset, replica.high_watermark) != (leading.log_end_offset, leading.log_end_offset):
-            yield (
-                f"{name}: on broker {node} the log ends at {replica.log_end_offset} with high watermark "
-                f"{replica.high_watermark}, but the leader's log ends at {leading.log_end_offset}"
-            )
+        else:
+            yield from _behind(name, node, replica, seen.leader, leading)
+
+
+def _behind(
+    name: TopicPartition, node: NodeId, replica: ReplicaView, leader: NodeId, leading: ReplicaView
+) -> Iterator[str]:
+    if replica.leader != leader:
+        yield f"{name}: broker {node} takes {replica.leader} for the leader, not {leader}"
+    elif (replica.log_end_offset, replica.high_watermark) != (leading.log_end_offset, leading.log_end_offset):
+        yield (
+            f"{name}: on broker {node} the log ends at {replica.log_end_offset} with high watermark "
+            f"{replica.high_watermark}, but the leader's log ends at {leading.log_end_offset}"
+        )
 
 
 def _listed(nodes: Sequence[int]) -> str:

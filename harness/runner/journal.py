@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import psutil
 
@@ -71,6 +71,28 @@ class Entries:
     is_temporary: bool = False
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
     faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+
+
+class Undo(Protocol):
+    """Takes note, before a fault is injected, of what would have to be undone, and forgets it when it is."""
+
+    def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
+        """See :meth:`Journal.fault_coming`."""
+        ...
+
+    def fault_gone(self, name: str) -> None:
+        """See :meth:`Journal.fault_gone`."""
+        ...
+
+
+class NothingToUndo:
+    """Implements :class:`Undo` for a run whose cluster ends with the process that runs it."""
+
+    def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
+        """See :class:`Undo`."""
+
+    def fault_gone(self, name: str) -> None:
+        """See :class:`Undo`."""
 
 
 class Journal:

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 import random
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from harness.clock import Clock
+from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.fault import Fault
-from harness.runner.journal import Journal
+from harness.runner.journal import Undo
 from harness.runner.reporting import Reporter
 from harness.selection import NothingToAimAt
 from harness.target import Capability, ClusterView, Receipt, Target
@@ -24,7 +23,10 @@ LAST_LOOK_TIMEOUT_S = 2.0
 HEAL_TIMEOUT_S = 20.0
 
 _POLL_S = 0.05
-_HEALED_FIRST = (Capability.PAUSE, Capability.KILL, Capability.DISK_FULL)
+_HEALED_FIRST = (
+    Capability.PAUSE, Capability.KILL, Capability.STOP, Capability.POWER_LOSS, Capability.WIPE_DISK,
+    Capability.CORRUPT_LOG, Capability.DISK_FULL,
+)  # fmt: skip
 """Where the process does not run, no other fault can be looked at, let alone be proven healed."""
 
 
@@ -71,7 +73,7 @@ class Nemesis:
         active: the names of the faults in force, in order of injection.
     """
 
-    def __init__(self, target: Target, journal: Journal, clock: Clock, seed: int, report: Reporter) -> None:
+    def __init__(self, target: Target, journal: Undo, clock: PacedClock, seed: int, report: Reporter) -> None:
         self.records: list[FaultRecord] = []
         self.active: list[str] = []
         self._target = target
@@ -140,7 +142,7 @@ class Nemesis:
     def _aimed(self, name: str, fault: Fault) -> FaultRecord:
         """``fault`` aimed at what is there now; waits a little for a cluster in the middle of an election."""
         seed = random.Random(f"{self._seed}:aim:{name}").getrandbits(63)
-        deadline = time.monotonic() + AIM_TIMEOUT_S
+        deadline = self._now_s() + AIM_TIMEOUT_S
         while True:
             view = self._target.view()
             record = FaultRecord(name, fault.kind, None, view, self._clock.monotonic_ns())
@@ -148,8 +150,8 @@ class Nemesis:
                 record.fault = fault.aimed(view, seed)
             except NothingToAimAt as nothing:
                 record.proof = nothing.sentence
-                if time.monotonic() < deadline:
-                    time.sleep(_POLL_S)
+                if self._now_s() < deadline:
+                    self._clock.sleep(_POLL_S)
                     continue
             return record
 
@@ -203,13 +205,16 @@ class Nemesis:
         except EnvironmentFault as unknown:
             return Receipt(False, unknown.sentence)
 
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / 1e9
+
     def _await(self, look: Callable[[], Receipt], timeout_s: float) -> Receipt:
-        deadline = time.monotonic() + timeout_s
+        deadline = self._now_s() + timeout_s
         while True:
             receipt = look()
-            if receipt.holds or time.monotonic() >= deadline:
+            if receipt.holds or self._now_s() >= deadline:
                 return receipt
-            time.sleep(_POLL_S)
+            self._clock.sleep(_POLL_S)
 
 
 def _healing_order(kind: str) -> int:

@@ -2,63 +2,50 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from harness.errors import InvalidRun
-from harness.runner.conditions import unmet
-from harness.runner.nemesis import Nemesis
+from harness.clock import PacedClock
+from harness.errors import EnvironmentFault, InvalidRun
+from harness.model import NodeId, node_name
+from harness.runner.conditions import leaderless, unmet
+from harness.runner.diary import Diary
+from harness.runner.errands import AnyErrand, Errands, meant
+from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.schedule import Step
-from harness.steps import Send, Until
+from harness.steps import Elect, Unavailable, Until
 from harness.target import Target
 from harness.workload import Workload
 
 _POLL_S = 0.03
-_SEND_GRACE_S = 6.0
-_ACKS = {"all": -1, 0: 0, 1: 1}
+_GRACE_S = 6.0
 
 
-@dataclass(slots=True)
-class _Sending:
-    """A ``send`` under way in a thread of its own; ``acknowledged`` is None until every answer has come."""
+@dataclass(frozen=True, slots=True)
+class Cast:
+    """Who takes part in a performance."""
 
-    path: str
-    send: Send
-    partitions: int
-    acknowledged: int | None = None
-    failure: BaseException | None = None
-    done: threading.Event = field(default_factory=threading.Event)
-
-    def missing(self) -> list[str]:
-        """What is not yet as it should be, one phrase each.
-
-        Raises:
-            InvalidRun: every answer has come, and they are not what the schedule needs.
-        """
-        if self.failure is not None:
-            raise self.failure
-        if not self.done.is_set():
-            return [f"{self.path}: not every answer has come"]
-        wanted = self.send.per_partition * self.partitions
-        if self.send.expect == "ok" and self.acknowledged != wanted:
-            raise InvalidRun(f"{self.path}: {self.acknowledged} of {wanted} records were acknowledged.")
-        return []
+    target: Target
+    workload: Workload
+    nemesis: Nemesis
+    clock: PacedClock
 
 
 class Performance:
-    """Performs the schedule of one plan."""
+    """Performs the schedule of one plan, and keeps ``diary``."""
 
-    def __init__(self, plan: Plan, target: Target, workload: Workload, nemesis: Nemesis, report: Reporter) -> None:
+    def __init__(self, plan: Plan, cast: Cast, diary: Diary, report: Reporter) -> None:
+        self.diary = diary
         self._plan = plan
-        self._target = target
-        self._workload = workload
-        self._nemesis = nemesis
+        self._target = cast.target
+        self._workload = cast.workload
+        self._nemesis = cast.nemesis
+        self._clock = cast.clock
         self._report = report
-        self._sendings: dict[str, _Sending] = {}
+        self._errands = Errands(plan.partitions, cast.workload, diary, report)
+        self._named: dict[str, AnyErrand] = {}
 
     def perform(self) -> None:
         """Perform every step.
@@ -66,58 +53,86 @@ class Performance:
         Raises:
             InvalidRun: a step did not come true; says which, and what was seen instead.
         """
-        for index, step in enumerate(self._plan.scenario.schedule or ()):
-            self._perform(index, step, f"schedule[{index}]")
-        for sending in self._sendings.values():
-            self._await(sending.path, sending.send.within_s + _SEND_GRACE_S, sending.missing)
+        for index, step in self._plan.steps.items():
+            self._perform(index, step, f"schedule[{index}].{step.kind}")
+        for errand in self._named.values():
+            self._await_errand(errand)
 
     def _perform(self, index: int, step: Step, path: str) -> None:
         match step:
-            case Step(send=Send() as send):
-                self._send(send, f"{path}.send")
-            case Step(inject={"as": str(name)}):
-                record = self._nemesis.inject(name, self._plan.steps_faults[index])
-                if record.proven_ns is None:
-                    raise InvalidRun(f"{path}: fault {name} was not proven: {record.proof}.")
-            case Step(heal=str(name)):
-                record = self._nemesis.heal(name)
-                if record.proven_ns is None:
-                    raise InvalidRun(f"{path}: fault {name} was not proven: {record.proof}.")
+            case Step(heal=str(name)) | Step(release=str(name)):
+                record = self._proven(path, self._nemesis.heal(name))
                 if record.heal_proven_ns is None:
                     raise InvalidRun(f"{path}: fault {name} was not proven healed: {record.heal_proof}.")
             case Step(until=Until() as until):
                 self._report(f"waiting until {_in_words(until)}")
-                self._await(f"{path}.until", until.within_s, lambda: self._unmet(until))
+                self._await(path, until.within_s, lambda: self._unmet(until))
+            case Step(unavailable=Unavailable() as unavailable):
+                self._see_unavailable(unavailable, path)
+            case Step(elect=Elect() as elect):
+                self._elect(elect, path)
+            case Step(sync=tuple() as nodes):
+                for node in nodes:
+                    self._target.sync_disk(node_name(NodeId(node)))
             case Step(wait_s=float(wait_s)):
-                time.sleep(wait_s)
+                self._clock.sleep(wait_s)
+            case _ if index in self._plan.steps_faults:
+                self._proven(path, self._nemesis.inject(step.name or "", self._plan.steps_faults[index]))
+            case _:
+                self._run_errand(self._errands.begin(step, path))
 
-    def _send(self, send: Send, path: str) -> None:
-        self._report(f"sending {send.per_partition} to each partition with acks={send.acks}")
-        sending = _Sending(path, send, len(self._plan.partitions))
-        threading.Thread(target=self._answer, args=(sending,), daemon=True).start()
-        if send.name is not None:
-            self._sendings[send.name] = sending
+    def _proven(self, path: str, record: FaultRecord) -> FaultRecord:
+        if record.proven_ns is None:
+            raise InvalidRun(f"{path}: fault {record.name} was not proven: {record.proof}.")
+        return record
+
+    def _run_errand(self, errand: AnyErrand) -> None:
+        if errand.name is not None:
+            self._named[errand.name] = errand
         else:
-            self._await(path, send.within_s + _SEND_GRACE_S, sending.missing)
+            self._await_errand(errand)
 
-    def _answer(self, sending: _Sending) -> None:
-        send = sending.send
-        try:
-            sending.acknowledged = self._workload.send(send.per_partition, _ACKS[send.acks], send.within_s)
-        except BaseException as failure:  # noqa: BLE001 (raised again where it is awaited)
-            sending.failure = failure
-        sending.done.set()
+    def _await_errand(self, errand: AnyErrand) -> None:
+        self._await(errand.path, errand.within_s + _GRACE_S, errand.missing)
+
+    def _elect(self, elect: Elect, path: str) -> None:
+        who = "the preferred leader" if elect.leader is None else f"broker {elect.leader}"
+        self._report(f"asking for the {'unclean ' if elect.unclean else ''}election of {who}")
+        leader = None if elect.leader is None else NodeId(elect.leader)
+        for partition in meant(self._plan.partitions, elect):
+            refusal = None
+            try:
+                self._target.elect(partition, leader, unclean=elect.unclean)
+            except EnvironmentFault as refused:
+                refusal = refused.sentence
+            if (elect.expect == "ok" and refusal) or (elect.expect == "refused" and refusal is None):
+                raise InvalidRun(f"{path}: {partition}: the answer is {refusal or 'success'}, not {elect.expect}.")
+
+    def _see_unavailable(self, unavailable: Unavailable, path: str) -> None:
+        """Wait until there is no leader, and then see to it that there is none all the time."""
+        partitions = meant(self._plan.partitions, unavailable)
+        self._report(f"waiting until there is no leader of {', '.join(map(str, partitions))}")
+        self._await(path, unavailable.within_s, lambda: leaderless(self._target, partitions))
+        end_s = self._now_s() + unavailable.for_s
+        while self._now_s() < end_s:
+            self._clock.sleep(_POLL_S)
+            if led := leaderless(self._target, partitions):
+                raise InvalidRun(f"{path}: it did not stay so for {unavailable.for_s:g} s: {'; '.join(led)}.")
+        self.diary.unavailable += [f"{name} had no leader for {unavailable.for_s:g} s" for name in partitions]
 
     def _unmet(self, until: Until) -> Sequence[str]:
-        phrases = [] if until.sent is None else self._sendings[until.sent].missing()
+        phrases = [] if until.sent is None else self._named[until.sent].missing()
         return phrases + unmet(until, self._target, self._plan.partitions, self._workload.polled())
 
     def _await(self, path: str, within_s: float, look: Callable[[], Sequence[str]]) -> None:
-        deadline = time.monotonic() + within_s
+        deadline_s = self._now_s() + within_s
         while missing := look():
-            if time.monotonic() >= deadline:
+            if self._now_s() >= deadline_s:
                 raise InvalidRun(f"{path}: did not come true within {within_s:g} s: {'; '.join(missing)}.")
-            time.sleep(_POLL_S)
+            self._clock.sleep(_POLL_S)
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / 1e9
 
 
 def _in_words(until: Until) -> str:

@@ -13,11 +13,12 @@ import workloads
 from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.fault import Fault
-from harness.model import NodeId, TopicPartition
+from harness.model import NodeId, TopicPartition, partition_named
 from harness.refusal import closest
-from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
+from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
-from harness.scenario import Prediction, Scenario, Topic, checked_seed, with_overrides
+from harness.runner.expectation import expectations, performed, predictions
+from harness.scenario import Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
 from harness.target import Capability, ClusterView, TopicSpec
@@ -46,10 +47,12 @@ class Plan:
 
     Attributes:
         scenario: with every override applied.
-        steps_faults: the fault of each ``inject`` step, by the step's index.
         chaos_faults: the mix, of a chaos scenario.
+        steps: those of the schedule that are performed on the generation, by their index.
+        steps_faults: the fault of each ``inject`` and ``hold`` step, by the step's index.
         predictions: what is known to go wrong; empty when a knob of the generation was overridden, because then
             it is not that generation any more.
+        expectation: what is known to come of it; None when nothing is, or a knob was overridden.
         duration_s: how long chaos lasts at least; None for a schedule.
     """
 
@@ -61,9 +64,11 @@ class Plan:
     seed: int
     duration_s: float | None
     workload: UniqueSendsParameters
+    steps: Mapping[int, Step]
     steps_faults: Mapping[int, Fault]
     chaos_faults: tuple[ChaosFault, ...]
     predictions: tuple[Prediction, ...]
+    expectation: Expectation | None
     overrides: Mapping[str, str]
 
     @property
@@ -113,21 +118,25 @@ def plan(
     scenario = with_overrides(scenario, overrides)
     name = generation or scenario.generation or CURRENT_GENERATION
     with _named(scenario):
-        steps_faults = dict(_steps_faults(scenario.schedule or ()))
+        steps = dict(performed(scenario.schedule or (), name))
+        steps_faults = dict(_steps_faults(steps))
         chaos_faults = tuple(_chaos_faults(scenario))
+        predicted, expected = predictions(scenario, name), expectations(scenario).get(name)
     knobs = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
     made = Plan(
         scenario=scenario,
         target=_known_target(target),
         generation=name,
-        knobs=knobs_of(name, knobs),
+        knobs=knobs_of(name, {**_knobs(scenario), **knobs}),
         settings=_settings(scenario),
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
         workload=workloads.parse(scenario.workload.name, scenario.workload.parameters()),
+        steps=steps,
         steps_faults=steps_faults,
         chaos_faults=chaos_faults,
-        predictions=_predictions(scenario, name, overridden=bool(knobs)),
+        predictions=() if knobs else predicted,
+        expectation=None if knobs else expected,
         overrides=dict(overrides),
     )
     with _named(scenario):
@@ -179,9 +188,11 @@ def _duration_s(scenario: Scenario, asked: float | None) -> float | None:
     return duration_s
 
 
-def _steps_faults(steps: Iterable[Step]) -> Iterable[tuple[int, Fault]]:
-    for index, step in enumerate(steps):
-        if step.inject is not None:
+def _steps_faults(steps: Mapping[int, Step]) -> Iterable[tuple[int, Fault]]:
+    for index, step in steps.items():
+        if step.hold is not None:
+            yield index, faults.parse({"fault": "partition", "links": step.hold.links}, f"schedule[{index}].hold")
+        elif step.inject is not None:
             path = f"schedule[{index}].inject"
             written = dict(step.inject)
             if not isinstance(written.pop("as", None), str):
@@ -210,45 +221,50 @@ def _span(written: Any, path: str) -> tuple[float, float]:
             raise UsageError(f"{path}: {written!r} is not [shortest, longest] in seconds.")
 
 
-def _predictions(scenario: Scenario, generation: str, *, overridden: bool) -> tuple[Prediction, ...]:
-    for name in scenario.predictions:
-        if name not in GENERATIONS:
-            raise UsageError(f"predictions: generation {name!r} is not known; {closest(name, GENERATIONS)}")
-    return () if overridden else scenario.predictions.get(generation, ())
+def _knobs(scenario: Scenario) -> dict[str, str]:
+    """The knobs that the scenario itself sets, as ``--set`` would spell them."""
+    return {
+        knob: str(value).lower() if isinstance(value, bool) else value for knob, value in scenario.replication.items()
+    }
 
 
 def _refuse_the_impossible(made: Plan) -> None:
-    paths = [(f"schedule[{index}].inject", fault) for index, fault in made.steps_faults.items()]
+    paths = [(_path(made, index), fault) for index, fault in made.steps_faults.items()]
     paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
     for path, fault in paths:
         if fault.needs not in TARGETS[made.target]:
             raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.")
         _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
-    for index, step in enumerate(made.scenario.schedule or ()):
-        if step.until is not None:
-            path = f"schedule[{index}].until"
-            _refuse_unknown_partition(path, made.scenario, step.until.topic, step.until.partition)
+    for index, step in made.steps.items():
+        if step.where is not None:
+            _refuse_unknown_partition(_path(made, index), made.scenario, step.where.topic, step.where.partition)
+        for name in step.partitions:
+            _refuse_unknown_partition(_path(made, index), made.scenario, *partition_named(name))
     _refuse_overlaps(made)
+
+
+def _path(made: Plan, index: int) -> str:
+    return f"schedule[{index}].{made.steps[index].kind}"
 
 
 def _refuse_overlaps(made: Plan) -> None:
     """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
     view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
     claimed: dict[str, str] = {}
-    for index, step in enumerate(made.scenario.schedule or ()):
-        claimed = {claim: name for claim, name in claimed.items() if name != step.heal}
+    for index, step in made.steps.items():
+        claimed = {claim: name for claim, name in claimed.items() if name not in (step.heal, step.release)}
         fault = made.steps_faults.get(index)
-        if step.inject is None or fault is None or _depends_on_the_cluster(fault):
+        if fault is None or _depends_on_the_cluster(fault):
             continue
         for claim in fault.aimed(view, made.seed).claims():
             if claim in claimed:
                 raise UsageError(
-                    f"schedule[{index}].inject: {step.inject['as']!r} and {claimed[claim]!r}, which is in force, "
+                    f"{_path(made, index)}: {step.name!r} and {claimed[claim]!r}, which is in force, "
                     f"both need {claim} to themselves.",
                     f"Heal {claimed[claim]!r} first.",
                 )
-            claimed[claim] = step.inject["as"]
+            claimed[claim] = step.name or ""
 
 
 def _depends_on_the_cluster(fault: Fault) -> bool:

@@ -7,13 +7,16 @@ import time
 from datetime import datetime
 from pathlib import Path
 
+from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
+from harness.runner.archive import DirectoryArchive
 from harness.runner.interruption import Interruption
 from harness.runner.journal import Journal, heal_leftovers
 from harness.runner.manifest import manifest, now
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
+from harness.runner.rig import rig_of
 from harness.runner.stage import Stage
 
 
@@ -48,7 +51,9 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     state: RunState = "abandoned"
     why = "the harness itself failed."
     with Journal(directory.path) as journal, Interruption(report) as interruption:
-        stage = Stage(plan, directory, journal, report)
+        log = file_log(directory.broker_logs / "clients.log", directory.path.name)
+        rig = rig_of(plan, directory.path, log, journal.node_started)
+        stage = Stage(plan, DirectoryArchive(directory), rig, journal, report)
         try:
             try:
                 play(stage)
@@ -68,6 +73,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
             try:
                 stage.clear()
             finally:
+                close_log(log)
                 _require(directory)
                 directory.finish(state, time.monotonic() - started_s, why)
                 journal.all_is_undone()

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-import workloads
-from harness.clients.librdkafka import close_log, file_log
-from harness.clock import SystemClock
 from harness.errors import InvalidRun
-from harness.history.run_directory import RunDirectory
+from harness.model import NO_LEADER
 from harness.runner import settle as settling
+from harness.runner.archive import Archive
 from harness.runner.chaos import Chaos
 from harness.runner.collect import collect
-from harness.runner.journal import Journal
+from harness.runner.diary import Diary
+from harness.runner.journal import Undo
 from harness.runner.nemesis import Nemesis
-from harness.runner.performance import Performance
+from harness.runner.performance import Cast, Performance
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
-from harness.target import Target
-from harness.targets.builtin import BuiltinTarget
+from harness.runner.rig import Rig
 from harness.workload import Workload
-from workloads.surroundings import Surroundings
 
 _FINAL_READ_TIMEOUT_S = 30.0
 
@@ -28,16 +25,16 @@ _FINAL_READ_TIMEOUT_S = 30.0
 class Stage:
     """Everything that one run uses; :meth:`clear` leaves nothing of it behind, however far the run came."""
 
-    def __init__(self, plan: Plan, directory: RunDirectory, journal: Journal, report: Reporter) -> None:
-        clock = SystemClock()
+    def __init__(self, plan: Plan, archive: Archive, rig: Rig, journal: Undo, report: Reporter) -> None:
         self._plan = plan
-        self._directory = directory
+        self._archive = archive
         self._report = report
-        self._recorder = directory.recorder(clock)
-        self._log = file_log(directory.broker_logs / "clients.log", directory.path.name)
-        self._target: Target = _target(plan, directory, journal)
-        self._nemesis = Nemesis(self._target, journal, clock, plan.seed, report)
-        self._chaos = Chaos(plan, self._nemesis, clock) if plan.scenario.chaos else None
+        self._rig = rig
+        self._target = rig.target
+        self._recorder = archive.recorder(rig.clock)
+        self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report)
+        self._chaos = Chaos(plan, self._nemesis, rig.clock) if plan.scenario.chaos else None
+        self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None
         self._collected = False
 
@@ -52,8 +49,7 @@ class Stage:
     def start_load(self) -> None:
         """Start the workload's producers and consumers."""
         plan = self._plan
-        around = Surroundings(self._target.bootstrap(), plan.partitions, self._recorder, plan.seed, self._log)
-        self._workload = workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
+        self._workload = self._rig.workload(self._recorder)
         self._report(f"starting workload {plan.scenario.workload.name} on {len(plan.partitions)} partitions")
         self._workload.start()
 
@@ -64,7 +60,8 @@ class Stage:
             self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
             self._chaos.unleash()
         else:
-            Performance(self._plan, self._target, self._workload, self._nemesis, self._report).perform()
+            cast = Cast(self._target, self._workload, self._nemesis, self._rig.clock)
+            Performance(self._plan, cast, self._diary, self._report).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
@@ -77,16 +74,28 @@ class Stage:
         self._workload.stop()
 
     def settle(self) -> None:
-        """Wait until the cluster is whole again."""
+        """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self._report("waiting until every replica is in sync and equally far")
-        settling.settle(self._target, self._plan.partitions, self._plan.scenario.settle_s)
+        settle_s = self._plan.scenario.settle_s
+        missing = settling.settle(self._target, self._plan.partitions, settle_s, self._rig.clock)
+        if self._plan.expectation is None:
+            settling.require_settled(missing, settle_s)
+        partitions = self._target.view().partitions
+        self._diary.unsettled = missing
+        self._diary.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
+        ended = [self._target.has_exited(node) for node in self._target.nodes() if not self._is_out_of_space(node)]
+        self._diary.exited = [receipt.seen for receipt in ended if receipt.holds]
+
+    def _is_out_of_space(self, node: str) -> bool:
+        return self._target.has_refused_write(node).holds
 
     def read_everything(self) -> None:
-        """Read every partition from the start to its end, and close the history."""
+        """Read every partition from the start to its end, as far as one can, and close the history."""
         assert self._workload is not None
         self._report("reading everything from the beginning")
-        if not self._workload.final_read(_FINAL_READ_TIMEOUT_S):
-            raise InvalidRun(f"the final read did not reach every end within {_FINAL_READ_TIMEOUT_S:g} s.")
+        timeout_s = self._plan.scenario.settle_s if self._diary.unsettled else _FINAL_READ_TIMEOUT_S
+        if not self._workload.final_read(timeout_s) and not self._diary.unsettled:
+            raise InvalidRun(f"the final read did not reach every end within {timeout_s:g} s.")
         self._recorder.close()
 
     def stop_cluster(self) -> None:
@@ -94,32 +103,17 @@ class Stage:
         self._target.stop()
 
     def collect(self) -> None:
-        """Write what the nodes and the nemesis know into the run directory."""
+        """Hand over what the nodes, the nemesis and the schedule know."""
         if not self._collected:
-            collect(self._directory, self._target, self._nemesis)
+            collect(self._archive, self._target, self._nemesis, self._diary)
             self._collected = True
 
     def clear(self) -> None:
         """Heal, stop and write down whatever has not been; each part is tried whatever becomes of the others."""
         with ExitStack() as last_things_first:
-            last_things_first.callback(close_log, self._log)
             last_things_first.callback(self.collect)
             last_things_first.callback(self._target.stop)
             last_things_first.callback(self._recorder.flush)
             if self._workload is not None:
                 last_things_first.callback(self._workload.stop)
             last_things_first.callback(self._nemesis.heal_all)
-
-
-def _target(plan: Plan, directory: RunDirectory, journal: Journal) -> Target:
-    match plan.target:
-        case BuiltinTarget.name:
-            return BuiltinTarget(
-                directory.path / "cluster",
-                plan.scenario.cluster.brokers,
-                plan.knobs,
-                plan.settings,
-                journal.node_started,
-            )
-        case unknown:
-            raise AssertionError(f"target {unknown!r} was planned")

@@ -15,15 +15,18 @@ from typing import Any
 import psutil
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
+from harness.broker.ledger import Cut
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, TopicPartition, node_id, node_name
+from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
-from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
 from harness.targets.control_client import NoAnswer, ask
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link
+from harness.targets.node_disk import damage as harm_log
+from harness.targets.node_disk import drop_page_cache, in_words, inspect, is_empty, unflushed, wipe
 from harness.targets.node_evidence import replica_log_rows, storage_refusal, timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import partition_of, partition_view, replica_view
@@ -37,6 +40,8 @@ _LOOK_TIMEOUT_S = 1.0
 _PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
 _ENOSPC = 28
+_EXIT_HALTED = 1
+"""The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
 
 
 class BuiltinTarget:
@@ -67,6 +72,7 @@ class BuiltinTarget:
         self._cut: set[Link] = set()
         self._free_bytes: dict[str, int] = {}
         self._offsets_ms: dict[str, int] = {}
+        self._dropped: dict[str, tuple[int, list[Cut]]] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._addresses: Addresses | None = None
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
@@ -166,7 +172,11 @@ class BuiltinTarget:
         if process.exists:
             raise EnvironmentFault(f"node {node} cannot be restarted: it is running, with process id {process.pid}.")
         process.spawn(self._config(process))
-        self._await(f"node {node} has not come up", lambda: self.is_running(node).holds, READY_TIMEOUT_S)
+        self._await(f"node {node} has not come up", lambda: self._came_up(node), READY_TIMEOUT_S)
+
+    def _came_up(self, node: str) -> bool:
+        """Whether the node answers, or has already ended itself again, which is its own affair."""
+        return self.is_running(node).holds or self.has_exited(node).holds
 
     def is_running(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
@@ -202,6 +212,88 @@ class BuiltinTarget:
         """See :class:`harness.target.Target`."""
         process = self._node(node)
         return Receipt(process.is_stopped, f"node {node}: process {process.pid} is in state {process.state()}")
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        process.signal(signal.SIGTERM)
+        if not process.wait(_STOP_TIMEOUT_S):
+            raise EnvironmentFault(f"node {node} has not shut down in {_STOP_TIMEOUT_S:g} s: {process.log_tail()}.")
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if process.exists:
+            return Receipt(False, f"node {node}: process {process.pid} exists, in state {process.state()}")
+        ended = process.exit_status == 0
+        return Receipt(ended, f"node {node}: process {process.pid} is gone, {process.last_words()}")
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        halted = not process.exists and process.exit_status == _EXIT_HALTED
+        how = process.last_words() if not process.exists else "it exists"
+        return Receipt(halted, f"node {node}: process {process.pid}: {how}")
+
+    # ------------------------------------------------------------------------------------------------ disks
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        process.kill()
+        self._dropped[node] = (process.incarnation, drop_page_cache(process.data_dir))
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        dead = self.is_dead(node)
+        incarnation, cuts = self._dropped.get(node, (None, []))
+        if not dead.holds or incarnation != process.incarnation:
+            return Receipt(False, dead.seen)
+        left = unflushed(process.data_dir)
+        return Receipt(not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(cuts)}")
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._ask(node, op="sync")
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        wipe(self._resting(node).data_dir)
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        empty = is_empty(self._node(node).data_dir)
+        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        harm_log(self._resting(node).data_dir, damage)
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return inspect(self._node(node).data_dir, damage)
+
+    def _resting(self, node: str) -> NodeProcess:
+        process = self._node(node)
+        if process.exists:
+            raise EnvironmentFault(f"the disk of node {node} cannot be touched: process {process.pid} is running.")
+        return process
+
+    # ------------------------------------------------------------------------------------------------ administration
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        where = {"topic": partition.topic, "partition": partition.partition}
+        self._ask(node_name(CONTROLLER_ID), op="elect", leader=leader, unclean=unclean, **where)
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        try:
+            status = self._look(node_name(CONTROLLER_ID))
+        except NoAnswer:
+            return {}
+        return {partition_of(row): row["offset"] for row in status.get("commits", ()) if row["group"] == group}
 
     # ------------------------------------------------------------------------------------------------ links
 

@@ -21,6 +21,7 @@ def partition_view(row: Mapping[str, Any]) -> PartitionView:
         leader_epoch=row["leader_epoch"],
         isr=tuple(map(NodeId, row["isr"])),
         replicas=tuple(map(NodeId, row["replicas"])),
+        elr=tuple(map(NodeId, row.get("elr") or ())),
     )
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, Link, NodeId, TopicPartition
-from harness.target import Capability, ClusterView, PartitionView, Receipt, ReplicaView, TopicSpec
+from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
+from harness.target import Capability, ClusterView, LogDamage, PartitionView, Receipt, ReplicaView, TopicSpec
 
 
 def cluster_view(brokers: int, partitions: Mapping[TopicPartition, PartitionView] | None = None) -> ClusterView:
@@ -38,6 +38,8 @@ class ScriptedTarget:
         ignored: names of methods that do nothing, though they say nothing of it.
         refused: names of methods that raise ``EnvironmentFault``.
         written_to: brokers whose full disk refuses a write of their own at once.
+        exited: nodes that have ended themselves.
+        commits: what :meth:`committed` returns, by group.
         calls: every call that changes something, as ``(name, argument ...)``.
     """
 
@@ -47,6 +49,8 @@ class ScriptedTarget:
     ignored: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
     written_to: set[str] = field(default_factory=set)
+    exited: set[str] = field(default_factory=set)
+    commits: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     name = "scripted"
@@ -54,6 +58,10 @@ class ScriptedTarget:
 
     def __post_init__(self) -> None:
         self._dead: set[str] = set()
+        self._stopped: set[str] = set()
+        self._powerless: set[str] = set()
+        self._wiped: set[str] = set()
+        self._damaged: set[tuple[str, LogDamage]] = set()
         self._paused: set[str] = set()
         self._cut: set[Link] = set()
         self._full: set[str] = set()
@@ -85,7 +93,7 @@ class ScriptedTarget:
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`."""
-        return None if node in self._dead else self.replicas.get((node, partition))
+        return None if node in self._dead | self._stopped else self.replicas.get((node, partition))
 
     def kill(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -95,11 +103,12 @@ class ScriptedTarget:
     def restart(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         if self._obeys("restart", node):
-            self._dead.discard(node)
+            for down in (self._dead, self._stopped, self._powerless, self._wiped):
+                down.discard(node)
 
     def is_running(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        runs = node not in self._dead | self._paused
+        runs = node not in self._dead | self._paused | self._stopped | self.exited
         return Receipt(runs, f"node {node} {'answers' if runs else 'does not answer'}")
 
     def is_dead(self, node: str) -> Receipt:
@@ -156,6 +165,63 @@ class ScriptedTarget:
     def clock_offset_ms(self, node: str) -> int:
         """See :class:`harness.target.Target`."""
         return self._offsets_ms.get(node, 0)
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("shut_down", node):
+            self._stopped.add(node)
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(node in self._stopped, f"node {node} {'has' if node in self._stopped else 'has not'} shut down")
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("lose_power", node):
+            self._dead.add(node)
+            self._powerless.add(node)
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        lost = node in self._powerless
+        return Receipt(lost, f"node {node} has {'lost' if lost else 'not lost'} power")
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._obeys("sync_disk", node)
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("wipe_disk", node):
+            self._wiped.add(node)
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        wiped = node in self._wiped
+        return Receipt(wiped, f"the disk of node {node} is {'empty' if wiped else 'not empty'}")
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("damage_log", node, damage):
+            self._damaged.add((node, damage))
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        damaged = (node, damage) in self._damaged
+        return Receipt(damaged, f"{damage.partition} of node {node} is {'damaged' if damaged else 'sound'}")
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        self._obeys("elect", partition, leader, unclean)
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        return self.commits.get(group, {})
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        gone = node in self.exited
+        return Receipt(gone, f"node {node} has {'ended' if gone else 'not ended'} itself")
 
     def timeline(self, run: str) -> list[dict[str, Any]]:
         """See :class:`harness.target.Target`."""

@@ -4,7 +4,7 @@ import logging
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 
@@ -17,8 +17,11 @@ from harness.model import NodeId, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.target import TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.workload import Pending, SendOrder
 from workloads.surroundings import Surroundings
 from workloads.unique_sends import UniqueSends
+
+T = TypeVar("T")
 
 PARTITIONS = [TopicPartition("ledger", number) for number in range(3)]
 
@@ -60,11 +63,21 @@ def eventually(look: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
+def finished(pending: Pending[T]) -> T:
+    deadline = time.monotonic() + 15
+    while (result := pending.result()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+    return result
+
+
 def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, consumers=2)
     recorded.workload.start()
     eventually(lambda: all(offset > 5 for offset in recorded.workload.polled().values()))
-    assert recorded.workload.send(2, acks=-1, timeout_s=5) == 6
+    sent = finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2, timeout_s=5)))
+    assert [answer.partition for answer in sent] == [name for name in PARTITIONS for _ in range(2)]
+    assert {answer.kind for answer in sent} == {"ok"}
     recorded.workload.stop()
     assert recorded.workload.final_read(10)
     rows = recorded.history()
@@ -105,7 +118,7 @@ def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: B
 def test_nothing_is_sent_once_it_was_stopped(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     recorded.workload.stop()
-    assert recorded.workload.send(2, acks=-1, timeout_s=5) == 0
+    assert finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2))) == []
 
 
 def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:

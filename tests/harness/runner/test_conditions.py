@@ -6,7 +6,7 @@ import pytest
 
 from harness.model import NodeId, TopicPartition
 from harness.runner.conditions import unmet, unsettled
-from harness.schedule import ReplicaState, Until
+from harness.steps import ReplicaState, Until
 from harness.target import ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 

@@ -1,20 +1,22 @@
 from __future__ import annotations
 
-import threading
-from collections.abc import Mapping
-from pathlib import Path
-from typing import ClassVar
+from typing import Any
 
 import pytest
 
 from harness import scenario
-from harness.clock import SystemClock
 from harness.errors import InvalidRun
-from harness.model import Offset, TopicPartition
-from harness.runner import performance, plan
-from harness.runner.journal import Journal
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.runner import plan
+from harness.runner.diary import Diary
+from harness.runner.journal import NothingToUndo
 from harness.runner.nemesis import Nemesis
+from harness.runner.performance import Cast, Performance
+from harness.target import PartitionView
+from harness.testing.leaping_clock import LeapingClock
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from harness.testing.scripted_workload import ScriptedWorkload
+from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, SendOrder, SpoofedFetchOrder
 
 HEAD = """\
 id: small
@@ -24,32 +26,8 @@ topics: [{name: ledger, partitions: 2}]
 workload: {name: unique_sends}
 schedule:
 """
-VIEW = cluster_view(3, {TopicPartition("ledger", number): partition_view(1, [1, 0, 2]) for number in range(2)})
-
-
-class ScriptedWorkload:
-    """Acknowledges what it is told to, when it is allowed to."""
-
-    name: ClassVar[str] = "scripted"
-
-    def __init__(self, acknowledged: int) -> None:
-        self.acknowledged = acknowledged
-        self.may_answer = threading.Event()
-        self.may_answer.set()
-
-    def start(self) -> None: ...
-
-    def send(self, per_partition: int, acks: int, timeout_s: float) -> int:
-        self.may_answer.wait(10)
-        return self.acknowledged
-
-    def polled(self) -> Mapping[TopicPartition, Offset]:
-        return {}
-
-    def stop(self) -> None: ...
-
-    def final_read(self, timeout_s: float) -> bool:
-        return True
+ZERO, ONE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
+VIEW = cluster_view(3, {name: partition_view(1, [1, 0, 2]) for name in (ZERO, ONE)})
 
 
 @pytest.fixture
@@ -57,106 +35,265 @@ def target() -> ScriptedTarget:
     return ScriptedTarget(shown=VIEW)
 
 
-def perform(target: ScriptedTarget, tmp_path: Path, *steps: str, workload: ScriptedWorkload | None = None) -> None:
-    made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)))
-    with Journal(tmp_path / "run") as journal:
-        nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
-        load = workload or ScriptedWorkload(2)
-        performance.Performance(made, target, load, nemesis, lambda line: None).perform()
+@pytest.fixture
+def clock() -> LeapingClock:
+    return LeapingClock()
 
 
-def test_steps_are_performed_in_order(target: ScriptedTarget, tmp_path: Path) -> None:
+class Performing:
+    """Performs schedules on one target."""
+
+    def __init__(self, target: ScriptedTarget, clock: LeapingClock) -> None:
+        self.target = target
+        self.clock = clock
+        self.workload = ScriptedWorkload()
+
+    def __call__(self, *steps: str, generation: str | None = None) -> Diary:
+        made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
+        nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
+        diary = Diary(made.partitions)
+        cast = Cast(self.target, self.workload, nemesis, self.clock)
+        Performance(made, cast, diary, lambda line: None).perform()
+        return diary
+
+
+@pytest.fixture
+def perform(target: ScriptedTarget, clock: LeapingClock) -> Performing:
+    return Performing(target, clock)
+
+
+def test_steps_are_performed_in_order(perform: Performing, target: ScriptedTarget) -> None:
     perform(
-        target,
-        tmp_path,
         "send: {per_partition: 1}",
         "inject: {fault: partition, links: [[2, 1]], as: apart}",
         "inject: {fault: kill, node: leader, as: dead}",
         "until: {leader: 1, isr: [0, 1, 2]}",
         "heal: apart",
         "heal: dead",
+        "sync: [0, 2]",
+        "elect: {leader: 2, partition: 1, unclean: true}",
     )
-    assert [call[0] for call in target.calls] == ["cut", "kill", "mend", "restart"]
+    assert target.calls[4:] == [("sync_disk", "0"), ("sync_disk", "2"), ("elect", ONE, NodeId(2), True)]
+    assert [call[0] for call in target.calls[:4]] == ["cut", "kill", "mend", "restart"]
 
 
-def test_a_condition_that_does_not_come_true_ends_the_run_and_says_what_was_seen(
-    target: ScriptedTarget, tmp_path: Path
-) -> None:
+def test_a_hold_cuts_links_and_a_release_mends_them(perform: Performing, target: ScriptedTarget) -> None:
+    perform("hold: {links: [[2, 1], [1, clients]], as: h}", "release: h")
+    assert [(name, *map(str, links)) for name, *links in target.calls] == [
+        ("cut", "2->1", "1->clients"),
+        ("mend", "2->1", "1->clients"),
+    ]
+
+
+def test_a_step_of_other_generations_is_not_performed(perform: Performing, target: ScriptedTarget) -> None:
+    steps = (
+        "{sync: [0], generations: ['0.10-2.0.0']}",
+        "{sync: [1], generations: ['4.1', '2.0.1-2.1']}",
+        "sync: [2]",
+    )
+    perform(*steps, generation="2.0.0")
+    perform(*steps, generation="2.0.1")
+    assert [node for _, node in target.calls] == ["0", "2", "1", "2"]
+
+
+def test_a_condition_that_does_not_come_true_ends_the_run_and_says_what_was_seen(perform: Performing) -> None:
     with pytest.raises(InvalidRun) as ended:
-        perform(target, tmp_path, "wait_s: 0.01", "until: {leader: 2, partition: 1, within_s: 0.05}")
+        perform("wait_s: 0.01", "until: {leader: 2, partition: 1, within_s: 0.05}")
     assert str(ended.value) == ("schedule[1].until: did not come true within 0.05 s: ledger-1: the leader is 1, not 2.")
 
 
-def test_an_unproven_fault_ends_a_schedule(target: ScriptedTarget, tmp_path: Path) -> None:
+def test_an_unproven_fault_ends_a_schedule(perform: Performing, target: ScriptedTarget) -> None:
     target.refused.add("kill")
-    with pytest.raises(InvalidRun, match=r"schedule\[0\]: fault dead was not proven"):
-        perform(target, tmp_path, "inject: {fault: kill, node: 0, as: dead}")
+    with pytest.raises(InvalidRun, match=r"schedule\[0\]\.inject: fault dead was not proven"):
+        perform("inject: {fault: kill, node: 0, as: dead}")
 
 
-def test_a_fault_that_stays_ends_a_schedule(
-    target: ScriptedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("harness.runner.nemesis.HEAL_TIMEOUT_S", 0.05)
+def test_a_fault_that_stays_ends_a_schedule(perform: Performing, target: ScriptedTarget) -> None:
     target.ignored.add("resume")
-    with pytest.raises(InvalidRun, match=r"schedule\[1\]: fault frozen was not proven healed"):
-        perform(target, tmp_path, "inject: {fault: pause, node: 0, as: frozen}", "heal: frozen")
+    with pytest.raises(InvalidRun, match=r"schedule\[1\]\.heal: fault frozen was not proven healed"):
+        perform("inject: {fault: pause, node: 0, as: frozen}", "heal: frozen")
 
 
 def test_a_fault_that_somebody_else_ended_ends_a_schedule(
-    target: ScriptedTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    perform: Performing, target: ScriptedTarget, clock: LeapingClock
 ) -> None:
-    monkeypatch.setattr("harness.runner.nemesis.LAST_LOOK_TIMEOUT_S", 0.05)
-
-    class Meddler(ScriptedWorkload):
-        def send(self, per_partition: int, acks: int, timeout_s: float) -> int:
-            target.resume("0")
-            return super().send(per_partition, acks, timeout_s)
-
-    with pytest.raises(InvalidRun, match=r"schedule\[2\]: fault frozen was not proven: .*not until it was healed"):
-        perform(
-            target,
-            tmp_path,
-            "inject: {fault: pause, node: 0, as: frozen}",
-            "send: {per_partition: 1}",
-            "heal: frozen",
-            workload=Meddler(2),
-        )
+    clock.on_sleep = lambda: target.resume("0")
+    with pytest.raises(
+        InvalidRun, match=r"schedule\[2\]\.heal: fault frozen was not proven: .*not until it was healed"
+    ):
+        perform("inject: {fault: pause, node: 0, as: frozen}", "wait_s: 1", "heal: frozen")
 
 
-def test_records_that_were_not_acknowledged_end_a_schedule_unless_it_expects_that(
-    target: ScriptedTarget, tmp_path: Path
-) -> None:
-    with pytest.raises(InvalidRun, match=r"schedule\[0\]\.send: 1 of 2 records were acknowledged"):
-        perform(target, tmp_path, "send: {per_partition: 1}", workload=ScriptedWorkload(1))
-    perform(target, tmp_path, "send: {per_partition: 1, expect: any}", workload=ScriptedWorkload(1))
+def test_records_that_were_not_acknowledged_end_a_schedule_unless_it_expects_that(perform: Performing) -> None:
+    perform.workload.refuses = 1
+    with pytest.raises(
+        InvalidRun, match=r"schedule\[0\]\.send: 1 of 2 records were acknowledged \(NOT_ENOUGH_REPLICAS"
+    ):
+        perform("send: {per_partition: 1}")
+    perform("send: {per_partition: 1, expect: any}")
 
 
-def test_a_named_send_goes_on_in_the_background_until_it_is_awaited(target: ScriptedTarget, tmp_path: Path) -> None:
-    workload = ScriptedWorkload(2)
-    workload.may_answer.clear()
+def test_a_record_that_is_acknowledged_where_none_may_be_ends_a_schedule(perform: Performing) -> None:
+    perform.workload.refuses = 2
+    perform("send: {per_partition: 1, expect: refused}")
+    perform.workload.refuses = 1
+    with pytest.raises(InvalidRun, match="1 of 0 records were acknowledged"):
+        perform("send: {per_partition: 1, expect: refused}")
 
-    class AnswersAfterTheKill(ScriptedTarget):
-        def kill(self, node: str) -> None:
-            super().kill(node)
-            workload.may_answer.set()
 
+def test_a_send_is_ordered_as_it_is_written(perform: Performing) -> None:
     perform(
-        AnswersAfterTheKill(shown=target.shown),
-        tmp_path,
-        "send: {per_partition: 1, as: last}",
-        "inject: {fault: kill, node: 0, as: dead}",
-        "until: {sent: last}",
-        workload=workload,
+        "send: {records: [a, b, c], partition: 1, acks: 1, batch: 2, age_s: 60, retries: 3, retry_after_s: 0.5,"
+        " producer: p, idempotent: true, within_s: 7}"
     )
+    assert perform.workload.orders == [SendOrder((ONE,), 3, 1, 7, 2, 60_000, 3, 0.5, "p", True)]
 
 
-def test_a_named_send_is_awaited_at_the_end_at_the_latest(target: ScriptedTarget, tmp_path: Path) -> None:
+def test_records_are_known_by_the_names_that_the_schedule_gives(perform: Performing) -> None:
+    diary = perform(
+        "send: {per_partition: 2}",
+        "send: {records: [x], partition: 1, producer: p}",
+        "send: {per_partition: 1, producer: p}",
+    )
+    assert diary.values == {ZERO: {"m0": 1, "m1": 2, "m2": 6}, ONE: {"m0": 3, "m1": 4, "x": 5, "m3": 7}}
+    assert diary.orders == {("p", ZERO): [("m2", 2)], ("p", ONE): [("x", 2), ("m3", 3)]}
+
+
+def test_a_named_send_goes_on_in_the_background_until_it_is_awaited(
+    perform: Performing, target: ScriptedTarget
+) -> None:
+    perform.workload.answers = lambda: any(call[0] == "kill" for call in target.calls)
+    perform("send: {per_partition: 1, as: last}", "inject: {fault: kill, node: 0, as: dead}", "until: {sent: last}")
+
+
+def test_a_named_send_is_awaited_at_the_end_at_the_latest(perform: Performing) -> None:
+    perform.workload.refuses = 1
     with pytest.raises(InvalidRun, match="1 of 2 records were acknowledged"):
-        perform(target, tmp_path, "send: {per_partition: 1, as: last}", workload=ScriptedWorkload(1))
+        perform("send: {per_partition: 1, as: last}")
 
 
-def test_a_load_that_breaks_is_not_a_load(target: ScriptedTarget, tmp_path: Path) -> None:
-    workload = ScriptedWorkload(2)
-    workload.send = lambda *_: 1 // 0  # type: ignore[method-assign]
+def test_a_send_without_an_answer_ends_a_schedule(perform: Performing) -> None:
+    perform.workload.answers = lambda: False
+    with pytest.raises(InvalidRun, match="not every answer has come"):
+        perform("send: {per_partition: 1, within_s: 1}")
+
+
+def test_what_other_clients_do_is_ordered_as_it_is_written(perform: Performing) -> None:
+    perform(
+        "commit: {group: g, offsets: {ledger-0: 3}, leader_epoch: 2}",
+        "consume: {group: g, partition: 0, start: beginning, reset: latest, checks_epochs: true, commit: true}",
+        "delete_records: {before: high_watermark, partition: 1}",
+        "delete_records: {before: 4, within_s: 1}",
+        "spoof_fetch: {to: 0, replica: 1, offset: 2, leader_epoch: 5, last_fetched_epoch: 4, partition: 0}",
+    )
+    assert perform.workload.orders == [
+        CommitOrder("g", {ZERO: 3}, 2),
+        ConsumeOrder("g", (ZERO,), "beginning", "latest", True, True),
+        DeleteOrder((ONE,), None),
+        DeleteOrder((ZERO, ONE), 4, 1),
+        SpoofedFetchOrder(NodeId(0), NodeId(1), (ZERO,), 2, 5, 4),
+    ]
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "commit: {group: g, offsets: {ledger-0: 3}}",
+        "delete_records: {before: 1}",
+        "spoof_fetch: {to: 0, replica: 1, offset: 2}",
+    ],
+)
+def test_an_error_where_success_is_needed_ends_a_schedule(perform: Performing, step: str) -> None:
+    perform.workload.error = "OFFSET_OUT_OF_RANGE"
+    with pytest.raises(InvalidRun, match="the answer is OFFSET_OUT_OF_RANGE, not ok"):
+        perform(step)
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "commit: {group: g, offsets: {ledger-0: 3}, expect: refused}",
+        "delete_records: {before: 1, expect: refused}",
+        "elect: {leader: 2, expect: refused}",
+    ],
+)
+def test_a_success_where_a_refusal_is_needed_ends_a_schedule(
+    perform: Performing, target: ScriptedTarget, step: str
+) -> None:
+    with pytest.raises(InvalidRun, match="the answer is success, not refused"):
+        perform(step)
+    perform.workload.error = "INVALID_REQUEST"
+    target.refused.add("elect")
+    perform(step)
+
+
+def test_an_election_that_is_refused_ends_a_schedule(perform: Performing, target: ScriptedTarget) -> None:
+    target.refused.add("elect")
+    with pytest.raises(InvalidRun, match=r"schedule\[0\]\.elect: ledger-0: the answer is elect .* is refused"):
+        perform("elect: {leader: 2}")
+
+
+def test_what_a_group_was_given_and_where_it_stands_is_remembered(perform: Performing) -> None:
+    perform.workload.consumed = Consumed(None, {ZERO: [1, None]}, {ZERO: 2})
+    diary = perform("consume: {group: g}", "commit: {group: g, offsets: {ledger-1: 9}}")
+    assert diary.groups["g"].given == {ZERO: {1}}
+    assert diary.groups["g"].position == {ZERO: 2, ONE: 9}
+
+
+@pytest.mark.parametrize(
+    ("consumed", "step", "sentence"),
+    [
+        (Consumed("reset", {}, {}), "consume: {group: g}", "what happened to the consumer is 'reset', not 'ok'"),
+        (Consumed(None, {}, {}), "consume: {group: g, expect: reset}", "is 'ok', not 'reset'"),
+        (
+            Consumed(None, {ZERO: [2, 1, 8]}, {}),
+            "consume: {group: g, expect: any, delivers: {ledger-0: [m0, m1]}}",
+            "of ledger-0 it was given m1, m0, ?, not m0, m1",
+        ),
+        (Consumed(None, {}, {}), "consume: {group: g, delivers: {ledger-1: [m0]}}", "was given nothing, not m0"),
+    ],
+)
+def test_a_consumer_that_fares_otherwise_ends_a_schedule(
+    perform: Performing, consumed: Consumed, step: str, sentence: str
+) -> None:
+    perform.workload.consumed = consumed
+    with pytest.raises(InvalidRun) as ended:
+        perform("send: {per_partition: 2}", step)
+    assert sentence in str(ended.value)
+
+
+def led_by(leader: int) -> dict[str, Any]:
+    return {
+        "shown": cluster_view(
+            3, {ZERO: PartitionView(NodeId(leader), 1, (NodeId(1),), (NodeId(1),)), ONE: VIEW.partitions[ONE]}
+        )
+    }
+
+
+def test_a_partition_that_stays_without_a_leader_is_unavailable(clock: LeapingClock) -> None:
+    perform = Performing(ScriptedTarget(**led_by(NO_LEADER)), clock)
+    assert perform("unavailable: {partition: 0, for_s: 2}").unavailable == ["ledger-0 had no leader for 2 s"]
+    assert clock.now_ns >= 2_000_000_000
+
+
+def test_a_partition_that_gets_a_leader_meanwhile_is_not_unavailable(clock: LeapingClock) -> None:
+    target = ScriptedTarget(**led_by(NO_LEADER))
+
+    def elect() -> None:
+        if clock.now_ns > 1_000_000_000:
+            target.shown = VIEW
+
+    clock.on_sleep = elect
+    with pytest.raises(InvalidRun, match="did not stay so for 2 s: ledger-0: the leader is 1"):
+        Performing(target, clock)("unavailable: {partition: 0, for_s: 2}")
+
+
+def test_a_partition_with_a_leader_is_not_unavailable(perform: Performing) -> None:
+    with pytest.raises(InvalidRun, match="ledger-0: the leader is 1"):
+        perform("unavailable: {partition: 0, within_s: 0.5}")
+
+
+def test_a_load_that_breaks_is_not_a_load(perform: Performing) -> None:
+    perform.workload.answers = lambda: bool(1 // 0)
     with pytest.raises(ZeroDivisionError):
-        perform(target, tmp_path, "send: {per_partition: 1}", workload=workload)
+        perform("send: {per_partition: 1}")

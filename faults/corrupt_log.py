@@ -1,0 +1,48 @@
+"""corrupt_log: while a broker is down, some bytes of a log on its disk change, or the rest of them is gone."""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from faults.down import Down
+from harness.model import TopicPartition
+from harness.target import Capability, LogDamage, Receipt, Target
+
+
+class CorruptLog(Down):
+    """The broker goes down, one batch of one log is damaged, and the broker comes back.
+
+    Attributes:
+        topic: whose log is damaged.
+        partition: likewise.
+        offset: any offset of the batch that is damaged.
+        how: ``flip``: one bit of its last byte is inverted, so that its checksum is wrong; ``cut``: the file ends in
+            the middle of it, as after a torn write.
+        clean: whether the broker shuts down in good order first, so that the next start trusts what it finds.
+    """
+
+    kind: ClassVar[str] = "corrupt_log"
+    needs: ClassVar[Capability] = Capability.CORRUPT_LOG
+
+    topic: str
+    partition: int = Field(default=0, ge=0)
+    offset: int = Field(ge=0)
+    how: Literal["flip", "cut"] = "flip"
+    clean: bool = False
+
+    def inject(self, target: Target) -> None:
+        """Take the broker down, and damage its log."""
+        (target.shut_down if self.clean else target.kill)(self.name)
+        target.damage_log(self.name, self._damage)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the broker is down and what is on its disk there is no sound batch."""
+        down = target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
+        damaged = target.is_log_damaged(self.name, self._damage)
+        return Receipt(down.holds and damaged.holds, f"{down.seen}; {damaged.seen}")
+
+    @property
+    def _damage(self) -> LogDamage:
+        return LogDamage(TopicPartition(self.topic, self.partition), self.offset, self.how)

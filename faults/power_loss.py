@@ -1,0 +1,23 @@
+"""power_loss: a machine loses power: the process dies, and with it everything that had not reached the disk."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.down import Down
+from harness.target import Capability, Receipt, Target
+
+
+class PowerLoss(Down):
+    """The process dies at once, and of its files only that is left which was flushed: bytes, sizes and names."""
+
+    kind: ClassVar[str] = "power_loss"
+    needs: ClassVar[Capability] = Capability.POWER_LOSS
+
+    def inject(self, target: Target) -> None:
+        """Pull the plug."""
+        target.lose_power(self.name)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the node is dead and nothing is on its disk that had not reached it."""
+        return target.has_lost_power(self.name)

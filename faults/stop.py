@@ -1,0 +1,23 @@
+"""stop: a node is asked to shut down, does so in good order, and is started again."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.down import Down
+from harness.target import Capability, Receipt, Target
+
+
+class Stop(Down):
+    """A clean shutdown: everything is flushed, and a marker says so to the next start."""
+
+    kind: ClassVar[str] = "stop"
+    needs: ClassVar[Capability] = Capability.STOP
+
+    def inject(self, target: Target) -> None:
+        """Ask the node to shut down, and wait until it has."""
+        target.shut_down(self.name)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the node has ended by itself, with success."""
+        return target.is_shut_down(self.name)

@@ -1,0 +1,32 @@
+"""wipe_disk: a machine dies, its disk is replaced by an empty one, and it comes back under the same name."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.down import Down
+from harness.target import Capability, Receipt, Target
+
+
+class WipeDisk(Down):
+    """The process dies, and nothing is left of its files. Whoever starts it again starts with nothing.
+
+    Attributes:
+        clean: whether the node is asked to shut down first, as an operator would who is about to change its disk.
+    """
+
+    kind: ClassVar[str] = "wipe_disk"
+    needs: ClassVar[Capability] = Capability.WIPE_DISK
+
+    clean: bool = False
+
+    def inject(self, target: Target) -> None:
+        """Take the node down, and swap its disk."""
+        (target.shut_down if self.clean else target.kill)(self.name)
+        target.wipe_disk(self.name)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the node is down and its disk is empty."""
+        down = target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
+        empty = target.is_disk_empty(self.name)
+        return Receipt(down.holds and empty.holds, f"{down.seen}; {empty.seen}")

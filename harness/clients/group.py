@@ -1,0 +1,73 @@
+"""What a consumer group has committed, asked of its coordinator and told to it, without joining the group."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import TopicPartition as Assigned
+
+from harness.clients.librdkafka import configuration
+from harness.model import NO_EPOCH, Offset, TopicPartition
+
+
+class CommittedOffset(NamedTuple):
+    """The offset of the next record to read, and the epoch of the last one read; ``NO_EPOCH``: not known."""
+
+    offset: Offset
+    leader_epoch: int = NO_EPOCH
+
+
+class GroupClient:
+    """The offsets of one group."""
+
+    def __init__(self, bootstrap: str, client_id: str, group: str, log: logging.Logger) -> None:
+        self._consumer = Consumer(
+            {
+                **configuration(bootstrap, client_id, log),
+                "group.id": group,
+                "enable.auto.commit": False,
+                "socket.timeout.ms": 3000,
+            }
+        )
+
+    def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> dict[TopicPartition, CommittedOffset] | str:
+        """What is committed, partitions without it left out; or the error's name."""
+        asked = [Assigned(name.topic, name.partition) for name in partitions]
+        try:
+            answers = self._consumer.committed(asked, timeout=timeout_s)
+        except KafkaException as refused:
+            return str(refused.args[0].name())
+        return {
+            TopicPartition(one.topic, one.partition): CommittedOffset(one.offset, _epoch(one.leader_epoch))
+            for one in answers
+            if one.offset >= 0
+        }
+
+    def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
+        told = [assigned(name, committed.offset, committed.leader_epoch) for name, committed in offsets.items()]
+        try:
+            answers = self._consumer.commit(offsets=told, asynchronous=False)
+        except KafkaException as refused:
+            return str(refused.args[0].name())
+        return next((str(one.error.name()) for one in answers or () if one.error is not None), None)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._consumer.close()
+
+
+def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> Assigned:
+    """A position as librdkafka takes it; with an epoch, it is validated before it is read from (KIP-320)."""
+    if leader_epoch == NO_EPOCH:
+        return Assigned(partition.topic, partition.partition, offset)
+    return Assigned(partition.topic, partition.partition, offset, leader_epoch=leader_epoch)
+
+
+def _epoch(known: int | None) -> int:
+    return NO_EPOCH if known is None else known

@@ -1,0 +1,101 @@
+"""Where the evidence of a run goes: into a run directory, or, for a run that is checked at once, into memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from harness.clock import Clock
+from harness.history.recorder import KeptRecorder, Recorder
+from harness.history.run_directory import RunDirectory
+from harness.runner.diary import Diary
+from harness.target import Target
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Archive(Protocol):
+    """Takes what a run leaves behind.
+
+    Attributes:
+        run: the run's id.
+    """
+
+    run: str
+
+    def recorder(self, clock: Clock) -> Recorder:
+        """The recorder of the client history; asked for once."""
+        ...
+
+    def take(self, table: str, rows: Rows) -> None:
+        """A whole table other than the history."""
+        ...
+
+    def take_diary(self, diary: Diary) -> None:
+        """What the schedule did and saw."""
+        ...
+
+    def take_logs(self, target: Target) -> None:
+        """The nodes' own log output."""
+        ...
+
+
+class DirectoryArchive:
+    """Implements :class:`Archive` with a run directory, which already has its ``run.json``."""
+
+    def __init__(self, directory: RunDirectory) -> None:
+        self.run = directory.manifest().run
+        self._directory = directory
+
+    def recorder(self, clock: Clock) -> Recorder:
+        """See :class:`Archive`."""
+        return self._directory.recorder(clock)
+
+    def take(self, table: str, rows: Rows) -> None:
+        """See :class:`Archive`."""
+        self._directory.write_table(table, rows)
+
+    def take_diary(self, diary: Diary) -> None:
+        """See :class:`Archive`."""
+        (self._directory.path / "diary.json").write_text(json.dumps(diary.to_json(), indent=1) + "\n")
+
+    def take_logs(self, target: Target) -> None:
+        """See :class:`Archive`."""
+        target.copy_logs(self._directory.broker_logs)
+
+
+class KeptArchive:
+    """Implements :class:`Archive` in memory.
+
+    Attributes:
+        tables: by name, without the history.
+        diary: None before the end.
+    """
+
+    def __init__(self, run: str) -> None:
+        self.run = run
+        self.tables: dict[str, Rows] = {}
+        self.diary: Diary | None = None
+        self._recorder: KeptRecorder | None = None
+
+    def recorder(self, clock: Clock) -> Recorder:
+        """See :class:`Archive`."""
+        self._recorder = KeptRecorder(self.run, clock)
+        return self._recorder
+
+    @property
+    def history(self) -> list[dict[str, Any]]:
+        """The rows of the history."""
+        return self._recorder.rows if self._recorder else []
+
+    def take(self, table: str, rows: Rows) -> None:
+        """See :class:`Archive`."""
+        self.tables[table] = rows
+
+    def take_diary(self, diary: Diary) -> None:
+        """See :class:`Archive`."""
+        self.diary = diary
+
+    def take_logs(self, target: Target) -> None:
+        """See :class:`Archive`; what nodes in memory say is in their timelines."""

@@ -1,0 +1,114 @@
+"""What a schedule did and saw, by the names that the scenario gives: what the history itself cannot know."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+from harness.model import Offset, TopicPartition, partition_named
+from harness.steps import Send
+from harness.workload import Consumed, Sent
+
+_SENTENCES = ("unavailable", "leaderless", "unsettled", "exited")
+
+Values = dict[TopicPartition, dict[str, int]]
+"""By partition and name, the value of a record."""
+
+
+@dataclass(slots=True)
+class Group:
+    """A consumer group: what its members were given, and up to where, exclusive, it has gone on each partition."""
+
+    given: dict[TopicPartition, set[int]] = field(default_factory=lambda: defaultdict(set))
+    position: dict[TopicPartition, Offset] = field(default_factory=dict)
+
+
+class Diary:
+    """Kept by a performance, read when its outcome is observed.
+
+    Attributes:
+        values: of every record that was sent and whose order has come to its end.
+        orders: by producer and partition, the records in the order of sending, each with its offset; None: unknown.
+        groups: by name.
+        unavailable: what showed that a partition had no leader, one sentence each.
+        leaderless: the partitions that had no leader when the cluster was to be whole again.
+        unsettled: what kept the healed cluster from being whole, one phrase each.
+        exited: brokers that had ended themselves by then because their protocol told them to: what showed it.
+    """
+
+    def __init__(self, partitions: Iterable[TopicPartition]) -> None:
+        self.values: Values = {partition: {} for partition in partitions}
+        self.orders: dict[tuple[str, TopicPartition], list[tuple[str, Offset | None]]] = defaultdict(list)
+        self.groups: dict[str, Group] = defaultdict(Group)
+        self.unavailable: list[str] = []
+        self.leaderless: list[str] = []
+        self.unsettled: list[str] = []
+        self.exited: list[str] = []
+        self._sent = dict.fromkeys(self.values, 0)
+
+    def named(self, partitions: Sequence[TopicPartition], send: Send) -> Mapping[TopicPartition, Sequence[str]]:
+        """The names of the records that are about to be sent: those given, or ``m<n>``, numbered per partition."""
+        names = {}
+        for partition in partitions:
+            first = self._sent[partition]
+            names[partition] = send.records or tuple(f"m{first + number}" for number in range(send.count))
+            self._sent[partition] += send.count
+        return names
+
+    def sent(
+        self, producer: str | None, names: Mapping[TopicPartition, Sequence[str]], answers: Sequence[Sent]
+    ) -> None:
+        """Records have been sent; ``answers`` are in the order of ``names``, partition by partition."""
+        for partition, expected in names.items():
+            ours = [answer for answer in answers if answer.partition == partition]
+            for name, answer in zip(expected, ours, strict=False):
+                self.values[partition][name] = answer.value
+                if producer is not None:
+                    self.orders[producer, partition].append((name, answer.offset))
+
+    def consumed(self, group: str, consumed: Consumed) -> None:
+        """A member of ``group`` has read."""
+        for partition, values in consumed.values.items():
+            self.groups[group].given[partition].update(value for value in values if value is not None)
+        self.groups[group].position.update(consumed.positions)
+
+    def committed(self, group: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Offsets were committed for ``group``, read or not."""
+        self.groups[group].position.update(offsets)
+
+    def names(self, partition: TopicPartition) -> dict[int, str]:
+        """By value, the names of the records of ``partition``."""
+        return {value: name for name, value in self.values.get(partition, {}).items()}
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data; see :meth:`from_json`."""
+        return {
+            "values": {str(name): known for name, known in self.values.items()},
+            "orders": [[producer, str(name), records] for (producer, name), records in self.orders.items()],
+            "groups": {
+                group: {
+                    "given": {str(name): sorted(values) for name, values in one.given.items()},
+                    "position": {str(name): offset for name, offset in one.position.items()},
+                }
+                for group, one in self.groups.items()
+            },
+            **{name: getattr(self, name) for name in _SENTENCES},
+        }
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Self:
+        """The inverse of :meth:`to_json`."""
+        diary = cls(map(partition_named, document["values"]))
+        diary.values = {partition_named(name): dict(known) for name, known in document["values"].items()}
+        for producer, name, records in document["orders"]:
+            diary.orders[producer, partition_named(name)] = [(record, offset) for record, offset in records]
+        for group, one in document["groups"].items():
+            for name, values in one["given"].items():
+                diary.groups[group].given[partition_named(name)].update(values)
+            positions = {partition_named(name): offset for name, offset in one["position"].items()}
+            diary.groups[group].position.update(positions)
+        for name in _SENTENCES:
+            setattr(diary, name, list(document[name]))
+        return diary

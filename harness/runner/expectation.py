@@ -1,0 +1,77 @@
+"""What a scenario says about one generation: which steps are performed, what is expected, and what that predicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from harness.errors import UsageError
+from harness.outcome import Word
+from harness.refusal import closest
+from harness.replication.knobs import GENERATIONS
+from harness.scenario import Expectation, Prediction, Scenario
+from harness.schedule import Step
+
+_KINDS = {
+    Word.LOST: "lost-write",
+    Word.DIVERGED: "replica-divergence",
+    Word.DUPLICATED: "duplicate",
+}
+"""The anomaly that a word predicts, wherever it is found."""
+
+
+def generations(ranges: Iterable[str], path: str) -> list[str]:
+    """The generations that ``ranges`` name, oldest first: ``["0.10", "2.0.0-2.1"]``, both ends included.
+
+    Raises:
+        UsageError: one is not known, or a range runs backwards; begins with ``path``.
+    """
+    known = list(GENERATIONS)
+    found: set[str] = set()
+    for text in ranges:
+        ends = text.strip().split("-")
+        for end in ends:
+            if end not in known:
+                raise UsageError(f"{path}: generation {end!r} is not known; {closest(end, known)}")
+        first, last = known.index(ends[0]), known.index(ends[-1])
+        if last < first:
+            raise UsageError(f"{path}: {text!r} runs backwards; generations, oldest first: {', '.join(known)}.")
+        found.update(known[first : last + 1])
+    return [name for name in known if name in found]
+
+
+def expectations(scenario: Scenario) -> dict[str, Expectation]:
+    """What is expected on each generation on which the scenario makes sense, oldest first.
+
+    Raises:
+        UsageError: a generation is not known, or is named twice.
+    """
+    found: dict[str, Expectation] = {}
+    for key, expectation in scenario.outcomes.items():
+        for name in generations(key.split(","), "outcomes"):
+            if name in found:
+                raise UsageError(f"outcomes: generation {name!r} is named twice.")
+            found[name] = expectation
+    return {name: found[name] for name in GENERATIONS if name in found}
+
+
+def predictions(scenario: Scenario, generation: str) -> tuple[Prediction, ...]:
+    """What the checkers are to take for expected.
+
+    Where outcomes say it in words, every anomaly of the word's kind is, unless ``anomalies`` says which exactly.
+    """
+    for name in scenario.predictions:
+        if name not in GENERATIONS:
+            raise UsageError(f"predictions: generation {name!r} is not known; {closest(name, GENERATIONS)}")
+    expectation = expectations(scenario).get(generation)
+    if expectation is None:
+        return scenario.predictions.get(generation, ())
+    exact = {prediction.kind for prediction in expectation.anomalies}
+    words = (_KINDS[word] for word in expectation.outcome if word in _KINDS)
+    return (*expectation.anomalies, *(Prediction(kind=kind) for kind in words if kind not in exact))
+
+
+def performed(steps: Iterable[Step], generation: str) -> Iterator[tuple[int, Step]]:
+    """The steps of a schedule that are performed on ``generation``, with their indexes."""
+    for index, step in enumerate(steps):
+        if step.generations is None or generation in generations(step.generations, f"schedule[{index}].generations"):
+            yield index, step

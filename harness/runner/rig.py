@@ -1,0 +1,60 @@
+"""What a run is made on: a target, the clock that it lives by, and the clients that fit it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import workloads
+from harness.clock import PacedClock, SystemClock
+from harness.history.recorder import Recorder
+from harness.runner.plan import Plan
+from harness.target import Target
+from harness.targets.builtin import BuiltinTarget
+from harness.workload import Workload
+from workloads.surroundings import Surroundings
+
+
+@dataclass(frozen=True, slots=True)
+class Rig:
+    """Everything that differs between targets.
+
+    Attributes:
+        workload: makes the clients, once the target has been started.
+    """
+
+    target: Target
+    clock: PacedClock
+    workload: Callable[[Recorder], Workload]
+
+
+class NodeStarted(Protocol):
+    """Told the name and process id of every process that the target starts."""
+
+    def __call__(self, name: str, pid: int) -> None:
+        """Write it down."""
+        ...
+
+
+def builtin(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
+    """Real processes, which keep their files below ``directory``, in real time."""
+    brokers = plan.scenario.cluster.brokers
+    target = BuiltinTarget(directory / "cluster", brokers, plan.knobs, plan.settings, started)
+
+    def workload(recorder: Recorder) -> Workload:
+        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
+        return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
+
+    return Rig(target, SystemClock(), workload)
+
+
+def rig_of(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
+    """The rig of the plan's target."""
+    match plan.target:
+        case BuiltinTarget.name:
+            return builtin(plan, directory, log, started)
+        case unknown:
+            raise AssertionError(f"target {unknown!r} was planned")

@@ -1,0 +1,144 @@
+"""What is done to the files of a node that is not running: power cut, disk swapped, bytes flipped or cut off."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from harness.broker.ledger import Cut, ledger_path, lose_power
+from harness.errors import EnvironmentFault
+from harness.model import Offset, TopicPartition
+from harness.target import LogDamage, Receipt
+from harness.wire import batches
+from harness.wire.batches import BatchHeader
+
+_PREFIX_BYTES = 12
+_SHOWN = 4
+
+
+class Batch(NamedTuple):
+    """A batch as it lies on the disk: ``data`` may be torn, and its ``header`` is None where it cannot be read."""
+
+    path: Path
+    position: int
+    data: memoryview
+    header: BatchHeader | None
+
+
+def drop_page_cache(data_dir: Path) -> list[Cut]:
+    """Cut the files of ``data_dir`` back to what had reached the disk; see :mod:`harness.broker.ledger`.
+
+    Raises:
+        EnvironmentFault: nobody knows what had.
+    """
+    try:
+        return lose_power(data_dir)
+    except FileNotFoundError as unknown:
+        raise EnvironmentFault(f"what had reached the disk is not known: {unknown}.") from None
+
+
+def unflushed(data_dir: Path) -> list[Cut]:
+    """What a power loss would take now; found out on a copy."""
+    with TemporaryDirectory() as scratch:
+        copy = Path(scratch, "data")
+        shutil.copytree(data_dir, copy)
+        shutil.copyfile(ledger_path(data_dir), ledger_path(copy))
+        return lose_power(copy)
+
+
+def in_words(cuts: Sequence[Cut]) -> str:
+    """What a power loss took, for people."""
+    if not cuts:
+        return "everything had reached the disk"
+    shown = [
+        f"{cut.path} ({'its name' if cut.after_bytes is None else f'{cut.before_bytes - cut.after_bytes} bytes'})"
+        for cut in cuts[:_SHOWN]
+    ]
+    more = f" and {len(cuts) - _SHOWN} more" if len(cuts) > _SHOWN else ""
+    return f"dropped from the page cache: {', '.join(shown)}{more}"
+
+
+def wipe(data_dir: Path) -> None:
+    """Replace ``data_dir`` by an empty directory, without a memory of what had reached the old disk."""
+    shutil.rmtree(data_dir, ignore_errors=True)
+    ledger_path(data_dir).unlink(missing_ok=True)
+    data_dir.mkdir(parents=True)
+
+
+def is_empty(data_dir: Path) -> bool:
+    """Whether there is nothing in ``data_dir``."""
+    return not any(data_dir.iterdir())
+
+
+def damage(data_dir: Path, harm: LogDamage) -> None:
+    """Do ``harm`` to the batch that holds its offset.
+
+    Raises:
+        EnvironmentFault: there is no such batch.
+    """
+    batch = batch_at(data_dir, harm.partition, harm.offset)
+    if batch is None:
+        raise EnvironmentFault(f"no batch of {harm.partition} holds offset {harm.offset} on this disk.")
+    with batch.path.open("r+b") as file:
+        if harm.how == "cut":
+            file.truncate(batch.position + len(batch.data) // 2)
+        else:
+            file.seek(batch.position + len(batch.data) - 1)
+            file.write(bytes([batch.data[-1] ^ 1]))
+
+
+def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
+    """Whether the batch of ``harm`` is no sound one now; says what is there."""
+    batch = batch_at(data_dir, harm.partition, harm.offset)
+    where = f"{harm.partition} at offset {harm.offset}"
+    if batch is None:
+        torn = [found for found in batches_of(data_dir, harm.partition) if found.header is None]
+        if torn:
+            return Receipt(True, f"{where}: the log ends with {len(torn[0].data)} bytes that are no batch")
+        return Receipt(harm.how == "cut", f"{where}: the log does not reach that far")
+    assert batch.header is not None
+    if batches.verify(batch.data, batch.header):
+        return Receipt(False, f"{where}: the batch is sound")
+    return Receipt(True, f"{where}: the checksum of the batch is wrong")
+
+
+def batch_at(data_dir: Path, partition: TopicPartition, offset: Offset) -> Batch | None:
+    """The whole batch that holds ``offset``; None when there is none. Its checksum may be wrong."""
+    for batch in batches_of(data_dir, partition):
+        if batch.header is not None and batch.header.base_offset <= offset < batch.header.end_offset:
+            return batch
+    return None
+
+
+def batches_of(data_dir: Path, partition: TopicPartition) -> Iterator[Batch]:
+    """Every batch of a replica's log, in order; a segment that ends in the middle of one ends with that piece."""
+    for path in sorted((data_dir / str(partition)).glob("*.log")):
+        yield from _in_segment(path)
+
+
+def _in_segment(path: Path) -> Iterator[Batch]:
+    data = memoryview(path.read_bytes())
+    for position, end in pairwise([*_starts(data), len(data)]):
+        piece = data[position:end]
+        try:
+            header = batches.headers(piece)[0]
+        except (batches.CorruptBatch, IndexError):
+            header = None
+        yield Batch(path, position, piece, header)
+
+
+def _starts(data: memoryview) -> Iterator[int]:
+    """Where batches start, as far as their lengths lead."""
+    position = 0
+    while position < len(data):
+        yield position
+        if len(data) - position < _PREFIX_BYTES:
+            return
+        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
+        if length <= 0:
+            return
+        position += _PREFIX_BYTES + length
