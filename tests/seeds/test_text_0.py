@@ -27,6 +27,7 @@ from harness.replication.messages import (
     Truncate,
 )
 from harness.replication.replica import Replica
+from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,
     ONE,
@@ -98,6 +99,46 @@ def test_s0_3_no_watermark_leaves_its_log(start: Offset, length: int, targets: l
     for target in targets:
         log.move_high_watermark(target)
         assert log.log_start_offset <= log.high_watermark <= log.log_end_offset
+
+
+@pytest.mark.parametrize("generation", ALL_GENERATIONS)
+def test_s0_3_a_broker_gives_a_consumer_exactly_those(generation: str) -> None:
+    partition = served.fetch(served.fifteen_records(generation), "0", 0)
+    assert served.offsets(partition) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert partition.high_watermark == 8
+
+
+@pytest.mark.parametrize("offset", [8, 14])
+def test_s0_3_from_the_watermark_on_a_broker_gives_nothing_and_it_is_no_error(offset: Offset) -> None:
+    partition = served.fetch(served.fifteen_records(), "0", offset)
+    assert (served.offsets(partition), partition.error_code) == ([], 0)
+
+
+def test_s0_4_without_transactions_the_last_stable_offset_is_the_watermark() -> None:
+    partition = served.fetch(served.fifteen_records(), "0", 0, committed=True)
+    assert served.offsets(partition) == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert (partition.last_stable_offset, partition.high_watermark) == (8, 8)
+    assert not partition.aborted_transactions
+
+
+@pytest.mark.parametrize("generation", ALL_GENERATIONS)
+def test_s0_5_the_end_that_consumers_are_told_is_the_leader_s_watermark(generation: str) -> None:
+    found = served.latest(served.fifteen_records(generation), "0")
+    assert (found.error_code, found.offset) == (0, 8)
+
+
+def test_s0_5_with_another_leader_the_partition_s_watermark_may_fall() -> None:
+    world = cluster(nodes=3)
+    world.produce(ZERO, "m1")
+    replicate(world)
+    world.produce(ZERO, "m2")
+    fetch(world, ONE, TWO)
+    fetch_unheard(world, ONE, TWO)
+    assert ends(world, ZERO) == (2, 2)
+    crash(world, ZERO)
+    assert (world.replica(ONE).role, ends(world, ONE)) == ("leader", (2, 1))
+    replicate(world)
+    assert ends(world, ONE) == (2, 2)
 
 
 def test_s0_6_a_leader_knows_where_its_followers_logs_end_and_nothing_of_their_watermarks() -> None:

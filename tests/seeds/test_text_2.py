@@ -22,6 +22,7 @@ from harness.replication.messages import (
     Truncate,
 )
 from harness.wire.messages import PartitionData
+from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,
     ONE,
@@ -61,6 +62,15 @@ def test_s2_2_a_follower_serves_no_consumer(generation: str) -> None:
     follower = a_replica(knobs_of(generation), end=3, watermark=3, epochs=[EpochEntry(0, 0)])
     follower.handle(leads(ONE, ZERO, ONE))
     assert follower.leader_error(NO_EPOCH) is ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+
+def test_s2_2_a_follower_refuses_a_consumer_s_fetch_and_gives_it_nothing() -> None:
+    cluster = served.fifteen_records()
+    cluster.nodes["1"].thaw()
+    cluster.world.sleep(1)
+    partition = served.fetch(cluster, "1", 0)
+    assert partition.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert served.offsets(partition) == []
 
 
 @given(st.lists(st.tuples(st.sampled_from(("crash", "return")), st.sampled_from((ZERO, ONE, TWO))), max_size=20))

@@ -1,0 +1,85 @@
+"""Two unmodified brokers in virtual time, with 15 records of which 8 are committed: what their handlers answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.broker.settings import Settings
+from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.simulation.stack.cluster import SimulatedCluster
+from harness.simulation.stack.world import World
+from harness.wire import batches as wire
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    LATEST_TIMESTAMP,
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    FetchPartition,
+    FetchRequest,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+
+TOPIC = "ledger"
+HOUR_MS = 3_600_000
+
+
+def fifteen_records(name: str = CURRENT_GENERATION) -> SimulatedCluster:
+    """Broker 0 leads; 1 is frozen, and in sync for an hour still."""
+    settings = Settings(
+        default_replication_factor=2, replica_lag_time_max_ms=HOUR_MS, broker_session_timeout_ms=HOUR_MS
+    )
+    cluster = SimulatedCluster(World(), 2, generation(name), settings)
+    cluster.start()
+    cluster.world.sleep(1)
+    topic = CreatableTopic(TOPIC, -1, -1, [CreatableReplicaAssignment(0, [0, 1])])
+    created = cluster.ask("0", ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([topic]))
+    assert created.topics[0].error_code == 0
+    cluster.world.sleep(1)
+    for offset in range(8):
+        assert produce(cluster, offset, acks=-1) == offset
+    cluster.nodes["1"].freeze()
+    for offset in range(8, 15):
+        assert produce(cluster, offset, acks=1) == offset
+    return cluster
+
+
+def produce(cluster: SimulatedCluster, number: int, *, acks: int) -> int:
+    """The offset of a batch of one record."""
+    data = TopicProduceData(TOPIC, [PartitionProduceData(0, wire.build([b"m%d" % number]))])
+    answer = cluster.ask("0", ApiKey.PRODUCE, 9, ProduceRequest(acks=acks, timeout_ms=9_000, topic_data=[data]))
+    offset: int = answer.responses[0].partition_responses[0].base_offset
+    return offset
+
+
+def fetch(cluster: SimulatedCluster, broker: str, offset: int, *, committed: bool = False) -> Any:
+    """A consumer's fetch, ``read_committed`` or ``read_uncommitted``, that does not wait: its answer's partition."""
+    part = FetchPartition(0, -1, offset, partition_max_bytes=1 << 20)
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=int(committed),
+        topics=[FetchTopic(TOPIC, partitions=[part])],
+    )
+    return cluster.ask(broker, ApiKey.FETCH, 12, request).responses[0].partitions[0]
+
+
+def offsets(partition: Any) -> list[int]:
+    """Those of the records in a fetch's answer."""
+    return [
+        offset for header in wire.headers(partition.records) for offset in range(header.base_offset, header.end_offset)
+    ]
+
+
+def latest(cluster: SimulatedCluster, broker: str) -> Any:
+    """What ListOffsets says is the end, for consumers."""
+    asked = ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, -1, LATEST_TIMESTAMP)])
+    answer = cluster.ask(broker, ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(-1, topics=[asked]))
+    return answer.topics[0].partitions[0]
