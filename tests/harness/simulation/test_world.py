@@ -1,0 +1,112 @@
+"""Random worlds: the newest protocol survives them, old ones do not, and the same seed is always the same story."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+
+from harness.replication.knobs import GENERATIONS
+from harness.simulation.core.configuration import Setup, draw, setup
+from harness.simulation.core.trouble import draw_troubles
+from harness.simulation.core.world import World
+from harness.simulation.explore import run_seed
+from harness.simulation.trace import Trace
+from harness.simulation.violations import Violation
+
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+
+
+def violations(chosen: Setup, seeds: Iterable[int]) -> dict[int, Violation]:
+    explored = (run_seed(seed, chosen) for seed in seeds)
+    return {one.seed: one.violation for one in explored if one.violation is not None}
+
+
+def told(seed: int, chosen: Setup) -> list[str]:
+    lines: list[str] = []
+    World(seed, chosen, trace=Trace(lines.append)).run()
+    return lines
+
+
+def test_the_newest_protocol_keeps_what_it_promises_whatever_happens() -> None:
+    assert violations(setup("4.1", SAFE), range(400)) == {}
+
+
+@pytest.mark.parametrize("generation", sorted(GENERATIONS))
+def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str) -> None:
+    chosen = setup(generation, {"trouble": "0", "loss": "0", "late": "0", "duplicate": "0"})
+    assert violations(chosen, range(40)) == {}
+
+
+def test_the_oldest_protocol_loses_what_it_acknowledged() -> None:
+    chosen = setup("0.10", {**SAFE, "faults": "kill,pause,isolate"})
+    assert "lost-write" in {violation.kind for violation in violations(chosen, range(400)).values()}
+
+
+def test_a_power_loss_of_the_last_in_sync_replica_loses_records_without_eligible_leader_replicas() -> None:
+    settings = {**SAFE, "faults": "kill,power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"}
+    seeds = range(1_000)
+    assert "lost-write" in {one.kind for one in violations(setup("3.7", settings), seeds).values()}
+    assert violations(setup("4.1", settings), seeds) == {}
+
+
+def test_each_seed_draws_a_cluster_of_its_own_and_troubles_of_its_own() -> None:
+    drawn = [draw(seed) for seed in range(50)]
+    assert len({one.nodes for one in drawn}) == 3
+    assert len({one.replica_lag_time_max_ms for one in drawn}) == 4
+    assert len({tuple(sorted(one.faults)) for one in drawn}) > 30
+    assert len({draw_troubles(seed, draw(seed)) for seed in range(50)}) > 45
+
+
+def test_what_is_pinned_is_not_drawn() -> None:
+    pinned = setup("4.1", {"replication.factor": "4", "acks": "all", "faults": "kill:2,pause"}).pinned
+    assert {(one.nodes, one.acks, tuple(one.faults)) for one in (draw(seed, pinned) for seed in range(20))} == {
+        (4, (-1,), ("kill", "pause"))
+    }
+
+
+def test_a_fault_that_is_left_out_leaves_what_came_before_it_as_it_was() -> None:
+    chosen = setup("3.7", SAFE)
+    seed, configuration = 5, draw(5, setup("3.7", SAFE).pinned)
+    troubles = draw_troubles(seed, configuration)
+    stories = []
+    for some in (troubles, troubles[:-1]):
+        lines: list[str] = []
+        World(seed, chosen, troubles=some, trace=Trace(lines.append)).run()
+        stories.append(lines)
+    last_ms = troubles[-1].at_ns / 1e6
+    before = [[line for line in lines if float(line[:12]) < last_ms] for lines in stories]
+    assert before[0] == before[1] != []
+
+
+def test_the_same_seed_tells_the_same_story_twice() -> None:
+    assert told(7, setup("2.8", {})) == told(7, setup("2.8", {}))
+
+
+def test_the_same_seed_tells_the_same_story_whatever_the_hash_seed() -> None:
+    program = "import sys; from harness.cli import main; sys.exit(main(['replay', '3', '--generation', '0.11']))"
+    stories = [
+        subprocess.run(
+            (sys.executable, "-c", program),
+            cwd=Path(__file__).parents[3],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            check=False,
+        ).stdout
+        for hash_seed in ("0", "1", "42")
+    ]
+    assert len(stories[0]) > 10_000
+    assert stories[0] == stories[1] == stories[2]
+
+
+def test_a_trace_has_a_line_for_every_transition_in_fixed_columns() -> None:
+    lines = told(1, setup("4.1", {}))
+    assert {line[12] for line in lines} == {" "}
+    times = [float(line[:12]) for line in lines]
+    assert times == sorted(times)
+    for what in ("FetchReceived", "  AnswerFetch", "ProduceRequested", "  HighWatermarkAdvanced", "  Elected", "send"):
+        assert any(line[18:].startswith(what) for line in lines), what
