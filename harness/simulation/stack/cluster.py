@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import NamedTuple
 
 from harness.broker.caller import Caller
 from harness.broker.settings import NodeConfig, Settings
@@ -16,7 +16,15 @@ from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 
 _PORT = 9092
-_ANSWER_TIMEOUT_S = 30.0
+
+
+class Request(NamedTuple):
+    """What a client asks; ``timeout_s`` is how long it waits for the answer."""
+
+    key: ApiKey
+    version: int
+    body: Message
+    timeout_s: float = 30.0
 
 
 class SimulatedCluster:
@@ -63,26 +71,18 @@ class SimulatedCluster:
         """A network for a client, or for somebody who claims to be ``name``."""
         return SimulatedNetwork(self.world, self._switchboard, name)
 
-    def ask(self, node: str, key: ApiKey, version: int, body: Message, timeout_s: float = _ANSWER_TIMEOUT_S) -> Any:
+    def ask(self, node: str, request: Request) -> Message | None:
         """Let time pass until ``node`` has answered a client's request; None when it does not."""
         answers: list[Message | None] = []
-        caller = self.calling(node, answers.append, key, version, body, timeout_s)
-        self.world.sleep_until(lambda: bool(answers), timeout_s + 1)
+        caller = self.call(node, request, answers.append)
+        self.world.sleep_until(lambda: bool(answers), request.timeout_s + 1)
         caller.close()
         return answers[0] if answers else None
 
-    def calling(
-        self,
-        node: str,
-        answered: Callable[[Message | None], None],
-        key: ApiKey,
-        version: int,
-        body: Message,
-        timeout_s: float = _ANSWER_TIMEOUT_S,
-    ) -> Caller:
+    def call(self, node: str, request: Request, answered: Callable[[Message | None], None]) -> Caller:
         """Send a client's request to ``node``; close what is returned in the end."""
         caller = Caller(self.network(), listener(node_id(node)), node, "seawall")
-        caller.call(key, version, body, timeout_s, answered)
+        caller.call(request.key, request.version, request.body, request.timeout_s, answered)
         return caller
 
 

@@ -7,20 +7,13 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
-from typing import NamedTuple
 
+from harness.broker.ledger import Cut
 from harness.broker.ports import Buffer
 
 _PROBE_PATH = ".probe"
-
-
-class Dropped(NamedTuple):
-    """What a power loss did to one file; ``after_bytes`` is None when its name was lost, and the file with it."""
-
-    path: str
-    before_bytes: int
-    after_bytes: int | None
 
 
 class _Content:
@@ -120,17 +113,28 @@ class MemoryDisk:
             self.remove(_PROBE_PATH)
         return refusal, written
 
-    def lose_power(self) -> list[Dropped]:
+    def unflushed(self) -> Sequence[Cut]:
+        """What a power loss would take now: every file that would lose something, by path."""
+        cuts = []
+        for path in self.paths():
+            before, after = self._size(path), None
+            if path in self._files and self._survives(path):
+                after = self._files[path].flushed
+            elif path in self._safe_texts and self._survives(path):
+                after = len(self._safe_texts[path].encode())
+            if before != after or self._texts.get(path) != self._safe_texts.get(path, self._texts.get(path)):
+                cuts.append(Cut(path, before, after))
+        return cuts
+
+    def lose_power(self) -> Sequence[Cut]:
         """Drop what had not reached the platter; returns every file that lost something, by path."""
-        before = {path: self._size(path) for path in sorted([*self._files, *self._texts])}
-        texts = {path: text for path, text in self._safe_texts.items() if self._survives(path, is_text=True)}
+        cuts = self.unflushed()
+        self._texts = {path: text for path, text in self._safe_texts.items() if self._survives(path)}
         self._files = {path: content for path, content in self._files.items() if self._survives(path)}
         self._directories = {path: None for path in self._directories if self._survives(path)}
-        self._texts = texts
         for content in self._files.values():
             del content.data[content.flushed :]
-        after = {path: self._size(path) if path in self._files or path in texts else None for path in before}
-        return [Dropped(path, size, after[path]) for path, size in before.items() if after[path] != size]
+        return cuts
 
     def wipe(self) -> None:
         """Replace the disk by an empty one."""
@@ -164,7 +168,7 @@ class MemoryDisk:
         """Invert the lowest bit of the byte at ``position``, counted from the end when negative."""
         self._files[path].data[position] ^= 1
 
-    def paths(self) -> list[str]:
+    def paths(self) -> Sequence[str]:
         """Every file, sorted."""
         return sorted([*self._files, *self._texts])
 
@@ -199,9 +203,11 @@ class MemoryDisk:
         for parent in list(PurePosixPath(path).parents)[-2::-1]:
             self._directories.setdefault(str(parent))
 
-    def _survives(self, path: str, *, is_text: bool = False) -> bool:
+    def _survives(self, path: str) -> bool:
         parents = [str(parent) for parent in PurePosixPath(path).parents][:-1]
-        return (is_text or path in self._safe_names) and all(parent in self._safe_names for parent in parents)
+        return (path in self._safe_names or path in self._safe_texts) and all(
+            parent in self._safe_names for parent in parents
+        )
 
 
 class MemoryFile:

@@ -121,9 +121,13 @@ class Stream:
     def sever(self) -> None:
         """End the connection for both ends, with all that is under way."""
         for end in (self, self.far):
-            end._severed = True
-            end._inbox.append(None)
-            end._deliver_soon()
+            end.be_severed()
+
+    def be_severed(self) -> None:
+        """Learn, when the link is not cut, that the connection is gone; what is under way will not arrive."""
+        self._severed = True
+        self._inbox.append(None)
+        self._deliver_soon()
 
     def die(self) -> None:
         """The node is gone: its end of the connection is closed after what had left it."""
@@ -150,9 +154,10 @@ class Stream:
             return
         arrival_ns = max(self._world.now_ns + self._world.travel_ns(weather), self._last_arrival_ns)
         self._last_arrival_ns = arrival_ns
-        self._world.at(arrival_ns, partial(self.far._arrive, frame))
+        self._world.at(arrival_ns, partial(self.far.arrive, frame))
 
-    def _arrive(self, frame: bytearray | None) -> None:
+    def arrive(self, frame: bytearray | None) -> None:
+        """A frame, or the end of the stream, has come over the link."""
         if not self._severed and not self._lost:
             self._inbox.append(frame)
             self.deliver()

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
 from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
+from harness.broker.ledger import Cut
 from harness.broker.node import Node
 from harness.broker.settings import NodeConfig
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import Timeline
 from harness.model import CONTROLLER_ID, Link, NodeId, node_name
 from harness.simulation.stack.clock import NodeClock
-from harness.simulation.stack.disk import Dropped, MemoryDisk
+from harness.simulation.stack.disk import MemoryDisk
 from harness.simulation.stack.network import SimulatedNetwork, Switchboard
 from harness.simulation.stack.world import World
 
@@ -62,7 +63,7 @@ class SimulatedNode:
         self.said: list[str] = []
         self.incarnation = -1
         self.ending: Ending | None = None
-        self.dropped: list[Dropped] | None = None
+        self.dropped: Sequence[Cut] | None = None
         self._config = config
         self._world = world
         self._switchboard = switchboard
@@ -142,7 +143,7 @@ class SimulatedNode:
         """SIGCONT."""
         self.network.thaw()
 
-    def lose_power(self) -> list[Dropped]:
+    def lose_power(self) -> Sequence[Cut]:
         """Kill it, unless it is dead already, and drop what had not reached the platter."""
         self.kill()
         self.dropped = self.disk.lose_power()
@@ -158,6 +159,12 @@ class SimulatedNode:
         """The rows of ``kind`` that its last life has written."""
         rows = map(json.loads, self.rows)
         return [row for row in rows if row["kind"] == kind and row["incarnation"] == self.incarnation]
+
+    def operate(self, operation: str, request: dict[str, Any]) -> Mapping[str, Any]:
+        """What the node's control channel answers to one of the node's own operations, which all answer at once."""
+        answers: list[Mapping[str, Any]] = []
+        self.program.operations()[operation](request, answers.append)
+        return answers[0]
 
     # ------------------------------------------------------------------------------------ internals
 

@@ -1,0 +1,453 @@
+"""The simulated cluster as a target: the same brokers as the built-in one's, in virtual time, in this process.
+
+Time passes while somebody sleeps on :attr:`SimulatedTarget.clock`, and while a probe waits for its answer. What a
+node answers the harness, it answers at once: the control channel is no part of the system under test.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, cast
+
+from harness.broker.ping import Ping
+from harness.broker.ports import Connection
+from harness.broker.settings import Settings
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.replication.knobs import Knobs
+from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
+from harness.simulation.stack.network import Stream
+from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.world import Weather, World
+from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
+from harness.targets.link_probe import probe_link
+from harness.targets.node_disk import damage as harm_log
+from harness.targets.node_disk import in_words, inspect
+from harness.targets.node_evidence import replica_log_rows, timeline_rows
+from harness.targets.node_status import partition_of, partition_view, replica_view
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+_READY_TIMEOUT_S = 15.0
+_PING_TIMEOUT_S = 0.15
+_PROBE_BYTES = 65_536
+_CREATE_TOPICS_VERSION = 5
+_ENOSPC = 28
+
+
+class SimulatedTarget:
+    """Implements :class:`harness.target.Target`.
+
+    Args:
+        directory: where evidence is laid out once the cluster has been stopped; created when needed.
+        brokers: how many brokers, with the ids 0, 1, 2 ...
+        knobs: the replication protocol's generation.
+        settings: Kafka's settings, for every broker.
+        seed: what everything that chance decides is drawn from.
+        weather: how links carry frames.
+
+    Attributes:
+        cluster: the nodes.
+        clock: virtual time; sleeping on it makes it pass.
+    """
+
+    name = "simulated"
+    capabilities = frozenset(Capability)
+
+    def __init__(
+        self,
+        directory: Path,
+        brokers: int,
+        knobs: Knobs,
+        settings: Settings,
+        *,
+        seed: int = 0,
+        weather: Weather | None = None,
+    ) -> None:
+        self.clock = World(seed, weather or Weather())
+        self.cluster = SimulatedCluster(self.clock, brokers, knobs, settings)
+        self._directory = directory
+        self._cut: set[Link] = set()
+        self._free_bytes: dict[str, int] = {}
+        self._last_seen: dict[str, dict[str, Any]] = {}
+        self._is_laid_out = False
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        self.cluster.start()
+        if not self.clock.sleep_until(self._all_registered, _READY_TIMEOUT_S):
+            raise EnvironmentFault(f"the brokers have not all registered within {_READY_TIMEOUT_S:g} s.")
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`."""
+        living = [node for node in self.cluster.nodes.values() if node.lives]
+        for node in living:
+            node.thaw()
+        for node in living:
+            self._last_seen[node.name] = json.loads(json.dumps(node.status()))
+        for node in living:
+            node.shut_down()
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        request = Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, CreateTopicsRequest([_creatable(topic)]))
+        answer = cast("CreateTopicsResponse | None", self.cluster.ask(self._some_broker(), request))
+        refusal = "no answer" if answer is None else answer.topics[0].error_message or answer.topics[0].error_code
+        if refusal:
+            raise EnvironmentFault(f"topic {topic.name!r} was not created: {refusal}.")
+        names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
+        if not self.clock.sleep_until(lambda: all(map(self._is_whole, names)), _READY_TIMEOUT_S):
+            raise EnvironmentFault(f"topic {topic.name!r} does not have a leader and a full ISR everywhere.")
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        return ",".join(f"{host}:{port}" for host, port in map(listener, map(node_id, self._brokers())))
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [*self._brokers(), CONTROLLER]
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        controller = self._node(CONTROLLER)
+        if not controller.runs:
+            return ClusterView(self.clock.monotonic_ns(), (), {})
+        status = controller.status()
+        live = tuple(NodeId(broker["id"]) for broker in status["brokers"] if broker["live"])
+        partitions = {partition_of(row): partition_view(row) for row in status["partitions"]}
+        return ClusterView(status["monotonic_ns"], live, partitions)
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`."""
+        simulated = self._node(node)
+        rows = simulated.status()["replicas"] if simulated.runs else ()
+        return next((replica_view(row) for row in rows if partition_of(row) == partition), None)
+
+    # ------------------------------------------------------------------------------------------------ processes
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).kill()
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        simulated = self._node(node)
+        if simulated.lives:
+            raise EnvironmentFault(f"node {node} cannot be restarted: it is running.")
+        simulated.disk.free_bytes = self._free_bytes.get(node)
+        simulated.start()
+        self.clock.sleep(0)
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        simulated = self._node(node)
+        return Receipt(simulated.runs, f"node {node} {_state(simulated)}")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        ending = self._node(node).ending
+        return Receipt(ending is not None and ending.exit_code is None, f"node {node} {_state(self._node(node))}")
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._living(node).freeze()
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._living(node).thaw()
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        simulated = self._node(node)
+        return Receipt(simulated.lives and not simulated.runs, f"node {node} {_state(simulated)}")
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._running(node).shut_down()
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        ending = self._node(node).ending
+        return Receipt(ending is not None and ending.exit_code == 0, f"node {node} {_state(self._node(node))}")
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        ending = self._node(node).ending
+        return Receipt(ending is not None and bool(ending.exit_code), f"node {node} {_state(self._node(node))}")
+
+    # ------------------------------------------------------------------------------------------------ disks
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).lose_power()
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        simulated, dead = self._node(node), self.is_dead(node)
+        if not dead.holds or simulated.dropped is None:
+            return Receipt(False, dead.seen)
+        left = simulated.disk.unflushed()
+        return Receipt(
+            not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(simulated.dropped)}"
+        )
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._running(node).disk.sync()
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._resting(node).disk.wipe()
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        empty = self._node(node).disk.is_empty()
+        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        disk = self._resting(node).disk
+        with TemporaryDirectory() as scratch:
+            disk.copy_to(Path(scratch))
+            harm_log(Path(scratch), damage)
+            for path in disk.paths():
+                harmed = Path(scratch, path).read_bytes()
+                if harmed != disk.read_bytes(path):
+                    disk.write_bytes(path, harmed)
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        with TemporaryDirectory() as scratch:
+            self._node(node).disk.copy_to(Path(scratch))
+            return inspect(Path(scratch), damage)
+
+    def limit_disk(self, node: str, free_bytes: int | None) -> None:
+        """See :class:`harness.target.Target`."""
+        disk = self._node(node).disk
+        self._free_bytes.pop(node, None)
+        if free_bytes is not None:
+            self._free_bytes[node] = free_bytes
+        disk.free_bytes = free_bytes
+
+    def is_disk_full(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
+        refusal, _ = self._running(node).disk.probe(_PROBE_BYTES)
+        return Receipt(refusal == _ENOSPC, f"node {node}: a scratch write of 64 KiB got errno {refusal}")
+
+    def has_refused_write(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The node says so in its timeline."""
+        refusals = [json.loads(row["detail"]) for row in self._node(node).timeline_rows("storage_failed")]
+        if not refusals or refusals[0]["errno"] != _ENOSPC:
+            return Receipt(False, f"node {node}: no write of its own was refused")
+        what = f"{refusals[0]['operation']} {refusals[0]['partition'] or ''}".rstrip()
+        torn = f"{refusals[0]['torn_bytes']} torn bytes were cut off again"
+        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {_ENOSPC}; {torn}")
+
+    # ------------------------------------------------------------------------------------------------ clocks
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).clock.wall_offset_ms = offset_ms
+
+    def clock_offset_ms(self, node: str) -> int:
+        """See :class:`harness.target.Target`."""
+        return self._running(node).clock.wall_ms() - self.clock.wall_ms()
+
+    # ------------------------------------------------------------------------------------------------ administration
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        request = {"topic": partition.topic, "partition": partition.partition, "leader": leader, "unclean": unclean}
+        answer = self._running(CONTROLLER).operate("elect", request)
+        if answer["error_code"]:
+            raise EnvironmentFault(f"the election of {partition} was refused: {answer['error_name']}.")
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        controller = self._node(CONTROLLER)
+        rows = controller.status().get("commits", ()) if controller.runs else ()
+        return {partition_of(row): row["offset"] for row in rows if row["group"] == group}
+
+    # ------------------------------------------------------------------------------------------------ links
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self._set_cut(self._cut | set(self._known(links)))
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self._set_cut(self._cut - set(self._known(links)))
+
+    def is_cut(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        holder = self._running(link.source if link.destination == CLIENTS else link.destination)
+        held_bytes = partial(holder.network.held_bytes, link)
+        return probe_link(link, held_bytes, lambda held: None if self._gets_through(link) else held())
+
+    def _gets_through(self, link: Link) -> bool:
+        """Send a probe over ``link`` on a fresh connection, and give it a little time to arrive."""
+        if link.destination == CLIENTS:
+            return self._nudged(link.source)
+        network = self.cluster.network() if link.source == CLIENTS else self._running(link.source).network
+        answers: list[Mapping[str, Any]] = []
+        address = listener(node_id(link.destination))
+        Ping(network, self.clock, answers.append).send(address, link.destination, round(_PING_TIMEOUT_S * 1000))
+        self.clock.sleep_until(lambda: bool(answers), 2 * _PING_TIMEOUT_S)
+        return bool(answers and answers[0]["answered"])
+
+    def _nudged(self, node: str) -> bool:
+        """Have ``node`` send a client a frame unasked: that needs nothing from the reverse link, which may be cut."""
+        ear = _Ear()
+        self.cluster.network().connect(listener(node_id(node)), node, ear.connected, lambda: None)
+        nudge = self._running(node).network.nudge
+        self.clock.sleep_until(lambda: ear.stream is not None and nudge(ear.stream), _PING_TIMEOUT_S)
+        return self.clock.sleep_until(lambda: ear.heard, _PING_TIMEOUT_S)
+
+    def _set_cut(self, links: set[Link]) -> None:
+        self._cut = links
+        for node in self.cluster.nodes.values():
+            node.cut(tuple(sorted(link for link in links if node.name in link)))
+
+    def _known(self, links: Iterable[Link]) -> Iterable[Link]:
+        for link in links:
+            for end in link:
+                if end != CLIENTS:
+                    self._node(end)
+            yield link
+
+    # ------------------------------------------------------------------------------------------------ evidence
+
+    def timeline(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return [
+            {"run": run, **row}
+            for node in self.cluster.nodes.values()
+            for row in timeline_rows(
+                node.node,
+                self._laid_out(node) / "timeline.jsonl",
+                self._laid_out(node) / "data",
+                self._last_seen.get(node.name),
+            )
+        ]
+
+    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return [
+            {"run": run, **row}
+            for node in self.cluster.brokers()
+            for row in replica_log_rows(node.node, self._laid_out(node) / "data")
+        ]
+
+    def copy_logs(self, directory: Path) -> None:
+        """See :class:`harness.target.Target`."""
+        for node in self.cluster.nodes.values():
+            (directory / f"{_folder(node)}.log").write_text("".join(f"{line}\n" for line in node.said))
+
+    def _laid_out(self, node: SimulatedNode) -> Path:
+        """Where the files of ``node`` are; every node's are written there when they are first asked for."""
+        if not self._is_laid_out:
+            self._is_laid_out = True
+            for each in self.cluster.nodes.values():
+                place = self._directory / _folder(each)
+                each.disk.copy_to(place / "data")
+                (place / "timeline.jsonl").write_bytes(b"".join(each.rows))
+        return self._directory / _folder(node)
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    def _node(self, name: str) -> SimulatedNode:
+        if name not in self.cluster.nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
+        return self.cluster.nodes[name]
+
+    def _living(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if not node.lives:
+            raise EnvironmentFault(f"node {name} cannot be signalled: it {_state(node)}.")
+        return node
+
+    def _running(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if not node.runs:
+            raise EnvironmentFault(f"node {name} does not answer: it {_state(node)}.")
+        return node
+
+    def _resting(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if node.lives:
+            raise EnvironmentFault(f"the disk of node {name} cannot be touched: it {_state(node)}.")
+        return node
+
+    def _brokers(self) -> list[str]:
+        return [node.name for node in self.cluster.brokers()]
+
+    def _some_broker(self) -> str:
+        return next((node.name for node in self.cluster.brokers() if node.runs), self._brokers()[0])
+
+    def _all_registered(self) -> bool:
+        return all(node.runs and node.status()["registered"] for node in self.cluster.brokers())
+
+    def _is_whole(self, name: TopicPartition) -> bool:
+        partition = self.view().partitions.get(name)
+        if partition is None or set(partition.isr) != set(partition.replicas):
+            return False
+        seen = [self.replica(node_name(node), name) for node in partition.replicas]
+        return all(replica is not None and replica.leader == partition.leader for replica in seen)
+
+
+class _Ear:
+    """A client that waits for a frame nobody asked for."""
+
+    def __init__(self) -> None:
+        self.stream: Stream | None = None
+        self.heard = False
+
+    def connected(self, connection: Connection) -> _Ear:
+        assert isinstance(connection, Stream)
+        self.stream = connection
+        return self
+
+    def on_frame(self, frame: memoryview) -> None:
+        self.heard = True
+
+    def on_lost(self) -> None:
+        self.stream = None
+
+
+def _creatable(topic: TopicSpec) -> CreatableTopic:
+    configs = [CreatableTopicConfig(name, value) for name, value in (topic.configs or {}).items()]
+    if topic.assignment is None:
+        return CreatableTopic(topic.name, topic.partitions, topic.replication_factor, configs=configs)
+    assignments = [
+        CreatableReplicaAssignment(number, list(map(int, replicas))) for number, replicas in enumerate(topic.assignment)
+    ]
+    return CreatableTopic(topic.name, -1, -1, assignments, configs)
+
+
+def _state(node: SimulatedNode) -> str:
+    """How ``node`` is, as the end of a sentence about it."""
+    if node.lives:
+        return "is running and answers" if node.runs else "is stopped by SIGSTOP"
+    if node.ending is None:
+        return "was never started"
+    if node.ending.exit_code is None:
+        return "is gone, by SIGKILL"
+    return f"is gone, exit status {node.ending.exit_code}: {' | '.join(node.said[-3:])}"
+
+
+def _folder(node: SimulatedNode) -> str:
+    return "controller" if node.node == CONTROLLER_ID else f"broker-{node.name}"
