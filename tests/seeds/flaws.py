@@ -57,8 +57,8 @@ FLAWS = (
         partial(clusters.power_loss_of_both, acks=1),
     ),
     Flaw(
-        "a leader that never heard of the follower's epoch answers with too late an end",
-        ("A08",),
+        "the answer where an epoch ends does not say which epoch that is",
+        ("A07", "A08"),
         "0.11",
         "KIP-279 (2.0.0): the answer names the epoch, and the follower asks again",
         ("truncation",),
@@ -188,7 +188,7 @@ def document() -> str:
 
 # ---------------------------------------------------------------------------------------------------------- picture
 
-_LEFT, _TOP, _COLUMN, _ROW = 540, 44, 62, 30
+_LEFT, _TOP, _COLUMN, _ROW = 470, 44, 62, 30
 
 
 def picture() -> str:

@@ -1,4 +1,4 @@
-"""Two unmodified brokers in virtual time, with 15 records of which 8 are committed: what their handlers answer."""
+"""Two unmodified brokers in virtual time: what their handlers answer, with 15 records of which 8 are committed."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from typing import Any
 
 from harness.broker.settings import Settings
 from harness.replication.knobs import CURRENT_GENERATION, generation
-from harness.simulation.stack.cluster import SimulatedCluster
+from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.world import World
 from harness.wire import batches as wire
+from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     LATEST_TIMESTAMP,
@@ -30,8 +31,8 @@ TOPIC = "ledger"
 HOUR_MS = 3_600_000
 
 
-def fifteen_records(name: str = CURRENT_GENERATION) -> SimulatedCluster:
-    """Broker 0 leads; 1 is frozen, and in sync for an hour still."""
+def started(name: str = CURRENT_GENERATION) -> SimulatedCluster:
+    """Broker 0 leads, and whatever becomes of 1, it is in sync for an hour still. Nothing is written yet."""
     settings = Settings(
         default_replication_factor=2, replica_lag_time_max_ms=HOUR_MS, broker_session_timeout_ms=HOUR_MS
     )
@@ -39,9 +40,15 @@ def fifteen_records(name: str = CURRENT_GENERATION) -> SimulatedCluster:
     cluster.start()
     cluster.world.sleep(1)
     topic = CreatableTopic(TOPIC, -1, -1, [CreatableReplicaAssignment(0, [0, 1])])
-    created = cluster.ask("0", ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([topic]))
+    created = ask(cluster, "0", ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([topic]))
     assert created.topics[0].error_code == 0
     cluster.world.sleep(1)
+    return cluster
+
+
+def fifteen_records(name: str = CURRENT_GENERATION) -> SimulatedCluster:
+    """8 records are committed; broker 1 is frozen when the other 7 are written."""
+    cluster = started(name)
     for offset in range(8):
         assert produce(cluster, offset, acks=-1) == offset
     cluster.nodes["1"].freeze()
@@ -50,10 +57,22 @@ def fifteen_records(name: str = CURRENT_GENERATION) -> SimulatedCluster:
     return cluster
 
 
+def ask(cluster: SimulatedCluster, broker: str, key: ApiKey, version: int, body: Message) -> Any:
+    """What ``broker`` answers a client."""
+    return cluster.ask(broker, Request(key, version, body))
+
+
+def high_watermark(cluster: SimulatedCluster, broker: str) -> int:
+    """As that broker believes."""
+    [replica] = cluster.nodes[broker].status()["replicas"]
+    watermark: int = replica["high_watermark"]
+    return watermark
+
+
 def produce(cluster: SimulatedCluster, number: int, *, acks: int) -> int:
     """The offset of a batch of one record."""
     data = TopicProduceData(TOPIC, [PartitionProduceData(0, wire.build([b"m%d" % number]))])
-    answer = cluster.ask("0", ApiKey.PRODUCE, 9, ProduceRequest(acks=acks, timeout_ms=9_000, topic_data=[data]))
+    answer = ask(cluster, "0", ApiKey.PRODUCE, 9, ProduceRequest(acks=acks, timeout_ms=9_000, topic_data=[data]))
     offset: int = answer.responses[0].partition_responses[0].base_offset
     return offset
 
@@ -68,7 +87,7 @@ def fetch(cluster: SimulatedCluster, broker: str, offset: int, *, committed: boo
         isolation_level=int(committed),
         topics=[FetchTopic(TOPIC, partitions=[part])],
     )
-    return cluster.ask(broker, ApiKey.FETCH, 12, request).responses[0].partitions[0]
+    return ask(cluster, broker, ApiKey.FETCH, 12, request).responses[0].partitions[0]
 
 
 def offsets(partition: Any) -> list[int]:
@@ -81,5 +100,5 @@ def offsets(partition: Any) -> list[int]:
 def latest(cluster: SimulatedCluster, broker: str) -> Any:
     """What ListOffsets says is the end, for consumers."""
     asked = ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, -1, LATEST_TIMESTAMP)])
-    answer = cluster.ask(broker, ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(-1, topics=[asked]))
+    answer = ask(cluster, broker, ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(-1, topics=[asked]))
     return answer.topics[0].partitions[0]

@@ -10,6 +10,8 @@ from typing import Any
 
 import yaml
 
+from harness.replication.knobs import GENERATIONS
+
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER.parents[1] / "docs" / "seeds.md"
 SCENARIOS = FOLDER.parents[1] / "harness" / "scenarios"
@@ -58,11 +60,19 @@ def _row(name: str, fields: dict[str, Any]) -> Row:
 def tests() -> list[Test]:
     """Every test of this folder that is named for a row, in order."""
     return [
-        Test(f"S{found[1]}-{found[2]}", path.name, found[3].replace("_s_", "'s ").replace("_", " "))
+        Test(f"S{found[1]}-{found[2]}", path.name, _sentence(found[3]))
         for path in sorted(FOLDER.glob("test_text_*.py"))
         for node in ast.parse(path.read_text()).body
         if isinstance(node, ast.FunctionDef) and (found := _TEST.fullmatch(node.name))
     ]
+
+
+def _sentence(name: str) -> str:
+    """What a test's name says; the generations' names have dots."""
+    sentence = name.replace("_s_", "'s ").replace("_", " ")
+    for generation in sorted(GENERATIONS, key=len, reverse=True):
+        sentence = re.sub(rf"\b{generation.replace('.', ' ')}\b", generation, sentence)
+    return sentence
 
 
 def scenarios() -> set[str]:

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import NO_EPOCH, NO_OFFSET, Offset
+from harness.model import NO_EPOCH, NO_OFFSET, Link, Offset
 from harness.replication.epochs import LeaderEpochCache
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
@@ -267,6 +267,21 @@ def test_s0_12_one_record_and_two_replicas_event_by_event() -> None:
         ("the follower hears answer 3", (1, 1), (1, 1), 1),
     ]
     assert produced.acknowledged
+
+
+@pytest.mark.parametrize("generation", ALL_GENERATIONS)
+def test_s0_12_where_fetches_wait_for_data_the_second_answer_carries_the_new_watermark(generation: str) -> None:
+    cluster = served.started(generation)
+    answers: list[tuple[int, Offset]] = []
+
+    def watch(link: Link, _: memoryview) -> None:
+        if link == Link("0", "1"):
+            answers.append((len(answers), served.high_watermark(cluster, "1")))
+
+    cluster.world.watch = watch
+    served.produce(cluster, 0, acks=1)
+    cluster.world.sleep_until(lambda: served.high_watermark(cluster, "1") == 1, 5)
+    assert answers == [(0, 0), (1, 0)]
 
 
 def test_s0_21_one_record_and_three_replicas_event_by_event() -> None:
