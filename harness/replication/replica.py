@@ -66,7 +66,8 @@ class Replica:
         replica_lag_time_max_ms: ``replica.lag.time.max.ms``.
         log_start_offset: the first offset in the log.
         log_end_offset: exclusive.
-        epoch_entries: the leader epochs of the log, oldest first.
+        epoch_entries: the leader epochs of the log, oldest first. Those beyond its end are dropped, and must be
+            dropped on disk too: the driver checkpoints :attr:`epoch_entries` again where it reads differently.
         high_watermark: as checkpointed; 0 when it never was.
         producer_batches: the batches of idempotent producers in the log, oldest first.
         unclean_leader_election_enable: ``unclean.leader.election.enable``.

@@ -5,7 +5,7 @@ A story is a sequence of blocks: command lines, ``----``, the expected output, a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +44,7 @@ from harness.replication.messages import (
     Append,
     CheckpointEpochs,
     DeleteRecordsRequested,
+    ErrorCode,
     HighWatermarkAdvanced,
     NextEpochLookup,
     NextFetch,
@@ -80,10 +81,27 @@ def _options(words: list[str]) -> tuple[list[str], dict[str, str]]:
     return [word for word in words if "=" not in word], options
 
 
+def tell_outcomes(path: Path) -> str:
+    """The text of the story ``path``, which is played in every generation, with how it ends in each.
+
+    Only what its explicit looks (``state``, ``logs``, ``outcome``) print is told, generations with the same ending
+    together.
+    """
+    script = path.read_text().split("\n----")[0]
+    endings: dict[str, list[str]] = {}
+    for name in GENERATIONS:
+        teller = WorldTeller(name)
+        ending = [line for command in script.split("\n") for line in teller.look(command)]
+        endings.setdefault("\n".join(f"  {line}" for line in ending), []).append(name)
+    told = [f"{', '.join(names)}:\n{ending}" for ending, names in endings.items()]
+    return "\n".join([script, "----", *told]) + "\n"
+
+
 class WorldTeller:
     """Plays commands on a :class:`World` and prints what its nodes do."""
 
-    def __init__(self) -> None:
+    def __init__(self, generation: str = "") -> None:
+        self._generation = generation
         self._world: World | None = None
         self._lines: list[str] = []
         self._held: set[str] = set()
@@ -102,13 +120,20 @@ class WorldTeller:
         lines, self._lines = self._lines, []
         return lines
 
+    def look(self, line: str) -> list[str]:
+        """Play the command ``line``; what it prints, if it is one to look at something."""
+        if not line or line.startswith("#"):
+            return []
+        printed = self.command(line)
+        return printed if line.split(maxsplit=1)[0] in ("state", "logs", "outcome") else []
+
     def _is_held(self, message: Message) -> bool:
         return bool({message.kind, f"{message.kind}:{message.destination}"} & self._held)
 
     # ------------------------------------------------------------------------------------------------- commands
 
     def _do_cluster(self, **options: str) -> None:
-        name = options.pop("generation")
+        name = self._generation or options.pop("generation")
         nodes, min_isr = int(options.pop("nodes")), int(options.pop("min_isr"))
         lag_ms = int(options.pop("lag_ms", "2000"))
         unclean = options.pop("unclean", "false") == "true"
@@ -117,7 +142,9 @@ class WorldTeller:
         self.world._tell = self._tell
         self._do_state()
 
-    def _do_produce(self, node: str, *values: str, acks: str = "all") -> None:
+    def _do_produce(self, node: str, *names: str, acks: str = "all") -> None:
+        """One batch; ``m*3`` is short for ``m0 m1 m2``."""
+        values = [value for name in names for value in _values(name)]
         self.world.produce(NodeId(int(node)), *values, acks={"all": -1}.get(acks) or int(acks))
 
     def _do_produce_timeout(self, *values: str) -> None:
@@ -240,6 +267,25 @@ class WorldTeller:
         self._lines.append(f"lost: {' '.join(lost) or 'nothing'}")
         self._lines.append(f"diverged: {' '.join(map(str, diverged)) or 'nowhere'}")
 
+    def _do_outcome(self) -> None:
+        """The end of a story of many generations: logs, and what is wrong with them."""
+        self._do_logs()
+        refused = [one for one in self.world.produced if one.answer and one.answer.error is not ErrorCode.NONE]
+        found = {
+            "lost": self._unless_offline(self.world.lost),
+            "diverged": self.world.diverged(),
+            "stuck": self._unless_offline(self.world.stuck),
+            "exited": self.world.exited,
+            "refused": [value for one in refused for value in one.values],
+            "unanswered": [value for one in self.world.produced if one.answer is None for value in one.values],
+        }
+        if self.world.leader == NO_LEADER:
+            self._lines.append("offline")
+        self._lines += [f"{what}: {' '.join(map(str, which))}" for what, which in found.items() if which]
+
+    def _unless_offline(self, look: Callable[[], Sequence[object]]) -> Sequence[object]:
+        return look() if self.world.leader != NO_LEADER else []
+
     # -------------------------------------------------------------------------------------------------- printing
 
     def _tell(self, who: str, effect: Told) -> None:
@@ -254,6 +300,11 @@ class WorldTeller:
 
 def _nodes(nodes: tuple[NodeId, ...]) -> str:
     return ",".join(map(str, nodes))
+
+
+def _values(name: str) -> list[str]:
+    stem, _, count = name.partition("*")
+    return [f"{stem}{number}" for number in range(int(count))] if count else [name]
 
 
 def _parse(nodes: str) -> tuple[NodeId, ...]:

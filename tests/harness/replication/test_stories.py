@@ -6,16 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.replication.storyteller import ControllerTeller, WorldTeller, tell_story
+from tests.harness.replication.storyteller import ControllerTeller, WorldTeller, tell_outcomes, tell_story
 
 STORIES = Path(__file__).parent / "stories"
+TELLERS = {"controller": lambda path: tell_story(path, ControllerTeller), "generations": tell_outcomes}
 
 
 @pytest.mark.parametrize(
     "path", sorted(STORIES.rglob("*.txt")), ids=lambda path: str(path.relative_to(STORIES).with_suffix(""))
 )
 def test_the_story_goes_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
-    told = tell_story(path, ControllerTeller if path.parent.name == "controller" else WorldTeller)
+    told = TELLERS.get(path.parent.name, lambda path: tell_story(path, WorldTeller))(path)
     if request.config.getoption("--rewrite", default=False):
         path.write_text(told)
     assert told == path.read_text()

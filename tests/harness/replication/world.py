@@ -79,6 +79,7 @@ class World:
         self.now_ns = 0
         self.in_flight: list[Message] = []
         self.produced: list[Produced] = []
+        self.exited: list[NodeId] = []
         self.fetch_batches = 1_000
         self._tell = tell
         self.brokers = {NodeId(node): Broker(NodeId(node)) for node in range(nodes)}
@@ -132,6 +133,7 @@ class World:
             producer_batches=broker.spans,
             unclean_leader_election_enable=self.unclean,
         )
+        broker.epochs = broker.replica.epoch_entries  # an entry beyond the end would come true later
         broker.incarnation += 1
         broker.fetching = False
         broker.broker_epoch = -1
@@ -405,8 +407,10 @@ class World:
                 self._answer_fetch(node, effect)
             case ProposeIsr():
                 self._propose(node, effect)
-            case ReplicaFailed():
+            case ReplicaFailed(errno):
                 self.kill(node)
+                if not errno:
+                    self.exited.append(node)
             case _:
                 pass
 
@@ -418,7 +422,7 @@ class World:
         return self.controller.partitions[0].leader if self.controller.partitions else NO_LEADER
 
     def lost(self) -> list[str]:
-        """Values acknowledged to acks=all that the leader's log does not hold where it said."""
+        """Values acknowledged to acks=all that the leader's log does not hold where it said, though not deleted."""
         held = {(record.offset, record.value) for record in self.brokers[self.leader].records}
         return [
             value
@@ -426,6 +430,7 @@ class World:
             if produced.acknowledged and produced.acks == -1 and produced.answer
             for position, value in enumerate(produced.values)
             if (produced.answer.base_offset + position, value) not in held
+            and produced.answer.base_offset + position >= self.brokers[self.leader].log_start
         ]
 
     def diverged(self) -> list[Offset]:
@@ -439,7 +444,12 @@ class World:
                 found |= {record.offset for record in mine if theirs.get(record.offset, record) != record}
         return sorted(found)
 
-    def heal(self, rounds: int = 40) -> bool:
+    def stuck(self) -> list[NodeId]:
+        """Living followers of the controller's leader that have not got to its end although everybody has fetched."""
+        end = self.brokers[self.leader].log_end
+        return [node for node in self.alive if node != self.leader and self.brokers[node].log_end != end]
+
+    def heal(self, rounds: int = 100) -> bool:
         """End every fault and let the cluster work; whether it came to rest with everyone in sync."""
         while self.in_flight:
             self.drop(self.in_flight[0])
