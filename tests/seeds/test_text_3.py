@@ -35,6 +35,7 @@ from tests.seeds.clusters import (
     ends,
     fetch,
     fetch_unheard,
+    last_replica_standing,
     logs,
     lose_tail,
     power_loss_of_both,
@@ -214,6 +215,14 @@ def test_s3_8_but_the_promise_holds_for_the_in_sync_set_and_not_for_all_replicas
     lose_tail(world, ZERO, 0)
     come_back(world, ZERO)
     assert world.lost() == ["m0"], "one failure of one of three"
+
+
+@pytest.mark.parametrize(("min_isr", "harmed"), [(1, ALL_GENERATIONS), (2, ALL_GENERATIONS[:-1])])
+def test_s3_8_one_failure_that_loses_data_is_borne_with_a_minimum_of_two_and_since_4_1(
+    min_isr: int, harmed: tuple[str, ...]
+) -> None:
+    worlds = {generation: last_replica_standing(generation, min_isr=min_isr) for generation in ALL_GENERATIONS}
+    assert tuple(generation for generation, world in worlds.items() if world.lost()) == harmed
 
 
 @pytest.mark.parametrize("generation", ALL_GENERATIONS[1:])
