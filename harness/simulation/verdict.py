@@ -62,9 +62,10 @@ def _excuse(witness: Witness, one: Acknowledged) -> Verdict:
 
 
 def _vanished(witness: Witness, leader: Broker) -> None:
-    for (offset, value), when_ns in witness.delivered.items():
+    """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
+    for offset, value in witness.delivered:
         if _value_at(leader, offset) != value:
-            excused = witness.unclean_since(when_ns)
+            excused = witness.unclean_since(witness.sent_ns[value])
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
                 offset=offset, value=value, nodes=(leader.node,),

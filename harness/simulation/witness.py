@@ -86,7 +86,8 @@ class Witness:
         truth: by offset, below the true high watermark.
         dangers: how often a promise was broken that this generation does not make.
         acknowledged_records: what producers were told, in their order.
-        delivered: what the consumer was given: (offset, value), and when first.
+        delivered: what the consumer was given: (offset, value).
+        sent_ns: when each value was sent.
         ever_committed: (offset, value) of everything that was ever below a leader's high watermark.
         unclean_ns: when unclean elections were held.
     """
@@ -99,7 +100,8 @@ class Witness:
         self.truth: list[Committed] = []
         self.dangers = 0
         self.acknowledged_records: list[Acknowledged] = []
-        self.delivered: dict[tuple[Offset, int], int] = {}
+        self.delivered: dict[tuple[Offset, int], None] = {}
+        self.sent_ns: dict[int, int] = {}
         self.ever_committed: set[tuple[Offset, int]] = set()
         self.unclean_ns: list[int] = []
         self._unclean_epochs: set[int] = set()
@@ -419,6 +421,11 @@ class Witness:
 
     # ------------------------------------------------------------------------------------------------------- clients
 
+    def sending(self, produce: Produce) -> None:
+        """A producer sends."""
+        for value in produce.values:
+            self.sent_ns[value] = produce.sent_ns
+
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
         """A producer was told that its records are in the log."""
         if error is not ErrorCode.NONE:
@@ -432,7 +439,7 @@ class Witness:
     def polled(self, found: list[tuple[Offset, int, int]]) -> None:
         """The consumer was given records."""
         for offset, value, _ in found:
-            self.delivered.setdefault((offset, value), self._world.now_ns)
+            self.delivered[offset, value] = None
 
     @staticmethod
     def _excused(excused: bool) -> Verdict:

@@ -57,27 +57,22 @@ _UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class Asked:
-    """A fetch on its way, parked, or answered: the core's token for it."""
+    """A follower's question on its way, parked, or answered: a fetch, whose token it is for the core, or a lookup.
 
-    __slots__ = ("broker_epoch", "event", "follower", "life", "number", "parked", "wanted")
+    Attributes:
+        closed: whether an answer has come, or nobody waits for it any more: whatever comes now is not heard.
+    """
 
-    def __init__(self, follower: Broker, number: int, wanted: NextFetch) -> None:
+    __slots__ = ("broker_epoch", "closed", "event", "follower", "life", "parked", "wanted")
+
+    def __init__(self, follower: Broker, wanted: NextFetch | NextEpochLookup) -> None:
         self.follower = follower
         self.life = follower.life
-        self.number = number
-        self.wanted = wanted
+        self.wanted: Any = wanted
         self.broker_epoch = follower.broker_epoch
         self.event: FetchReceived | None = None
         self.parked = False
-
-
-class Lookup(NamedTuple):
-    """A question about an epoch, on its way."""
-
-    follower: Broker
-    life: int
-    number: int
-    wanted: NextEpochLookup
+        self.closed = False
 
 
 class StateUpdate(NamedTuple):
@@ -102,8 +97,8 @@ class Broker(Process):
     """
 
     __slots__ = (
-        "_backing_off", "_deadline_ns", "_parked", "_performers", "_proposal", "_requested", "_requests", "_watching",
-        "_world", "asking", "broker_epoch", "clean_epoch", "clock_ns", "dirty", "disk", "lossy", "node", "replica",
+        "_asking", "_backing_off", "_deadline_ns", "_parked", "_performers", "_proposal", "_watching", "_world",
+        "broker_epoch", "clean_epoch", "clock_ns", "dirty", "disk", "lossy", "node", "replica",
     )  # fmt: skip
 
     def __init__(self, world: World, node: NodeId) -> None:
@@ -119,9 +114,7 @@ class Broker(Process):
         self.clock_ns = 0
         self.dirty = False
         self.lossy = False
-        self.asking: NextFetch | NextEpochLookup | None = None
-        self._requests = 0
-        self._requested = 0
+        self._asking: Asked | None = None
         self._deadline_ns = 0
         self._watching = False
         self._backing_off = False
@@ -162,13 +155,13 @@ class Broker(Process):
             replica_lag_time_max_ms=configuration.replica_lag_time_max_ms,
             log_start_offset=disk.start,
             log_end_offset=disk.end,
-            epoch_entries=disk.recovered_epochs(),
+            epoch_entries=disk.recover_epochs(),
             high_watermark=disk.watermark,
             unclean_leader_election_enable=configuration.unclean_leader_election_enable,
         )
         disk.clean = False
         self.broker_epoch = -1
-        self.asking = None
+        self._asking = None
         self._watching = self._backing_off = False
         self._parked.clear()
         world.started(self)
@@ -283,21 +276,16 @@ class Broker(Process):
         if replica is None or self._backing_off:
             return
         wanted = replica.next_request()
-        if wanted is None or (self.asking is not None and self.asking.leader == wanted.leader):
+        if wanted is None or (self._asking is not None and self._asking.wanted.leader == wanted.leader):
             return
         self._ask(wanted)
 
     def _ask(self, wanted: NextFetch | NextEpochLookup) -> None:
         world = self._world
-        self._requests += 1
-        self._requested = self._requests
-        self.asking = wanted
+        asked = self._asking = Asked(self, wanted)
         leader = world.brokers[wanted.leader]
-        if isinstance(wanted, NextFetch):
-            world.send(self.index, leader, leader.life, leader.fetch_arrived, Asked(self, self._requested, wanted))
-        else:
-            lookup = Lookup(self, self.life, self._requested, wanted)
-            world.send(self.index, leader, leader.life, leader.lookup_arrived, lookup)
+        arrive = leader.fetch_arrived if isinstance(wanted, NextFetch) else leader.lookup_arrived
+        world.send(self.index, leader, leader.life, arrive, asked)
         timeout_ns = world.configuration.request_timeout_ms * MS
         self._deadline_ns = world.now_ns + timeout_ns
         if not self._watching:
@@ -307,13 +295,14 @@ class Broker(Process):
     def _watch(self, _: None) -> None:
         """Give up on an answer that does not come; the connection is closed then, so it never will."""
         world = self._world
-        if self.asking is None:
+        if self._asking is None:
             self._watching = False
         elif world.now_ns < self._deadline_ns:
             world.after(self, self._deadline_ns - world.now_ns, self._watch, None)
         else:
             self._watching = False
-            self.asking = None
+            self._asking.closed = True
+            self._asking = None
             self._back_off()
 
     def _back_off(self) -> None:
@@ -326,10 +315,10 @@ class Broker(Process):
         self.poke()
 
     def fetch_answered(self, answer: tuple[Asked, AnswerFetch, list[Batch]]) -> None:
-        """The leader's answer arrives; if it is a late one the core must see that for itself."""
+        """A leader's answer arrives; if the leader is not ours any more the core must see that for itself."""
         asked, told, batches = answer
-        if asked.number == self._requested:
-            self.asking = None
+        if not self._hears(asked):
+            return
         replica, wanted = self.replica, asked.wanted
         assert replica is not None
         self.handle(
@@ -347,7 +336,7 @@ class Broker(Process):
                 self.now_ns,
             )
         )
-        if self.asking is not None or self._backing_off or self.replica is None:
+        if self._asking is not None or self._backing_off or self.replica is None:
             return
         following = replica.next_request()
         if told.error is not ErrorCode.NONE or (following == wanted and (batches or told.diverging is not None)):
@@ -355,12 +344,21 @@ class Broker(Process):
         elif following is not None:
             self._ask(following)
 
-    def lookup_answered(self, answer: tuple[Lookup, ErrorCode, EpochEnd]) -> None:
+    def _hears(self, asked: Asked) -> bool:
+        """Whether an answer is waited for: the first one is, unless it comes too late."""
+        if asked.closed:
+            return False
+        asked.closed = True
+        if asked is self._asking:
+            self._asking = None
+        return True
+
+    def lookup_answered(self, answer: tuple[Asked, ErrorCode, EpochEnd]) -> None:
         """The leader says where an epoch ends."""
-        lookup, error, end = answer
-        if lookup.number == self._requested:
-            self.asking = None
-        wanted = lookup.wanted
+        asked, error, end = answer
+        if not self._hears(asked):
+            return
+        wanted = asked.wanted
         event = EpochEndAnswered(
             wanted.leader, wanted.leader_epoch, wanted.requested_epoch, error, end, self.now_ns
         )  # fmt: skip
@@ -422,7 +420,7 @@ class Broker(Process):
         if self.replica is not None and asked.event is not None:
             self._respond(asked, self.replica.judge_fetch(asked.event))
 
-    def lookup_arrived(self, lookup: Lookup) -> None:
+    def lookup_arrived(self, lookup: Asked) -> None:
         """A follower asks where an epoch ends."""
         if self.replica is None:
             return
@@ -517,8 +515,8 @@ class Broker(Process):
         if replica.leader_epoch != before[0]:
             if self._parked:
                 self._answer_parked()
-            if self.asking is not None and self.asking.leader != replica.leader:
-                self.asking = None
+            if self._asking is not None and self._asking.wanted.leader != replica.leader:
+                self._asking = None
             if replica.leader not in (NO_LEADER, self.node):
                 self.poke()
 

@@ -144,16 +144,18 @@ class Disk:
         self.clean = False
         return lost
 
-    def recovered_epochs(self) -> tuple[EpochEntry, ...]:
-        """The leader epochs as a starting broker finds them.
+    def recover_epochs(self) -> tuple[EpochEntry, ...]:
+        """The leader epochs as a starting broker finds them, and writes them down again.
 
-        The checkpoint; after an unclean shutdown completed from the batches, which the recovery reads anyway.
+        The checkpoint, without what starts at or after the log's end; after an unclean shutdown completed from the
+        batches, which the recovery reads anyway. An entry that is only ignored, and not removed, would be believed
+        again once the log has grown past it.
         """
-        if self.clean:
-            return self.epochs
         cache = LeaderEpochCache(self.epochs)
         cache.truncate_from_end(self.end)
-        for batch in self.batches:
+        for batch in () if self.clean else self.batches:
             if batch.span.leader_epoch > cache.latest:
                 cache.assign(batch.span.leader_epoch, batch.span.base_offset)
+        if cache.entries != self.epochs:
+            self.checkpoint_epochs(cache.entries)
         return cache.entries
