@@ -1,0 +1,62 @@
+"""The witness, who sees everything, and the checkers, who see what a real run leaves behind, say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkers.check import check
+from harness.checker import Outcome, Verdict
+from harness.simulation.core.configuration import setup
+from harness.simulation.core.world import World
+from tests.harness.simulation.judging import Judged, judged
+
+FLAWED = {
+    "0.10": {"min.insync.replicas": "2", "faults": "kill,pause,isolate:2,elect,controller_kill"},
+    "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
+    "2.0.1": {"faults": "isolate:2,elect:2,controller_pause,kill"},
+    "3.7": {"faults": "power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"},
+    "4.1": {"min.insync.replicas": "2"},
+}
+SEEDS = 150
+
+
+@pytest.fixture(scope="module", params=sorted(FLAWED))
+def batch(request: pytest.FixtureRequest) -> list[Judged]:
+    chosen = setup(request.param, FLAWED[request.param])
+    return [one for one in (judged(seed, chosen) for seed in range(SEEDS)) if one.finished.converged]
+
+
+def test_they_count_the_same_losses_vanished_reads_and_divergences(batch: list[Judged]) -> None:
+    assert [one.witnessed for one in batch] == [one.checked for one in batch]
+
+
+def test_the_checkers_see_no_regression_that_the_witness_does_not(batch: list[Judged]) -> None:
+    assert not [one.finished.seed for one in batch if one.regressed() == (False, True)]
+
+
+def test_a_run_that_breaks_no_promise_passes(batch: list[Judged]) -> None:
+    sound = [one for one in batch if not one.finished.violations]
+    assert sound
+    assert {one.verdict.outcome for one in sound} == {Outcome.PASS}
+    assert not [one.finished.seed for one in sound if one.verdict.anomalies]
+
+
+def test_flawed_batches_are_flawed() -> None:
+    for generation in ("0.10", "3.7"):
+        chosen = setup(generation, FLAWED[generation])
+        runs = [judged(seed, chosen) for seed in range(SEEDS)]
+        guilty = [one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations)]
+        assert {"lost-write"} <= {kind for one in guilty for kind in one.witnessed}, generation
+
+
+def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> None:
+    chosen = setup("0.10", FLAWED["0.10"])
+    world = World(4, chosen, recorded=True)
+    world.run()
+    assert world.recording is not None
+    directory = world.recording.write(tmp_path / "run", "0.10")
+    (verdict,) = check([directory.path], "reference")
+    assert verdict.outcome is not Outcome.INVALID
+    assert verdict == judged(4, chosen).verdict
