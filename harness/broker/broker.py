@@ -6,11 +6,13 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from harness.broker.checkpoints import HIGH_WATERMARKS, GarbledCheckpoint, format_high_watermarks, parse_high_watermarks
+from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from harness.broker.control import Operation
 from harness.broker.controller_link import ControllerLink
 from harness.broker.fetcher import Fetcher
 from harness.broker.handlers import handlers
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.log_directory import LogDirectory
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
 from harness.broker.producer_ids import ProducerIds
@@ -19,7 +21,8 @@ from harness.broker.session import Sessions
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
-from harness.model import CONTROLLER, NO_LEADER, NodeId, Offset, TopicPartition
+from harness.broker.topic_ids import TopicIds
+from harness.model import CONTROLLER, NO_LEADER, NodeId, TopicPartition
 from harness.replication.messages import AppendFailed, ErrorCode, PartitionStateChanged, ProposeIsr, ReplicaEvent, Tick
 
 _EXIT_HALTED = 1
@@ -45,6 +48,7 @@ class Broker:
         self.timeline = surroundings.timeline
         self.say = surroundings.say
         self.partitions: dict[TopicPartition, Partition] = {}
+        self.topic_ids = TopicIds(config.cluster_id)
         self.metadata = ClusterMetadata(config.cluster_id, tells_epochs=config.knobs.fetch_fencing)
         self.consumer_fetches = Purgatory(self.network)
         self.follower_fetches = Purgatory(self.network)
@@ -58,30 +62,42 @@ class Broker:
         self._leaders: dict[NodeId, Address] = {}
         self._controller_epoch = -1
         self._controller_session = -1
-        self._checkpointed: dict[TopicPartition, Offset] = {}
+        self._sessions = Sessions(handlers(self))
+        self._log_directory: LogDirectory
 
     # ------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Recover the logs, listen, and register with the controller."""
-        self._checkpointed = self._read_high_watermarks()
-        for directory in self.files.list(""):
-            topic, dash, number = directory.rpartition("-")
-            if dash and number.isdecimal():
-                self._open(TopicPartition(topic, int(number)))
-        self.network.listen(self._config.listener, Sessions(handlers(self)).accept)
+        if not self._write("load the logs", self._load) or self._halted:
+            return
+        self.network.listen(self._config.listener, self._sessions.accept)
         self.say(f"Started with {len(self.partitions)} replicas, incarnation {self._config.incarnation}.")
-        self.controller.start()
-        self._every(min(self.settings.replica_lag_time_max_ms // 2, _MAX_TICK_MS), self._tick)
-        self._every(self.settings.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
+        self.controller.start(self._log_directory.previous_broker_epoch)
+        settings = self.settings
+        self._every(min(settings.replica_lag_time_max_ms // 2, _MAX_TICK_MS), self._tick)
+        self._every(settings.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
+        self._every(settings.log_flush_offset_checkpoint_interval_ms, self._checkpoint_recovery_points)
+        self._every(settings.log_flush_start_offset_checkpoint_interval_ms, self._checkpoint_log_starts)
+        self._every(settings.log_retention_check_interval_ms, self._retire)
 
     def stop(self) -> None:
-        """Answer waiting fetches, write the high watermarks down, and close the logs."""
+        """Answer waiting fetches, flush the logs, write down what a clean shutdown writes down, and close."""
         self.consumer_fetches.expire_all()
         self.follower_fetches.expire_all()
+        for partition in self.partitions.values():
+            partition.flush()
+        self._checkpoint_recovery_points()
+        self._checkpoint_log_starts()
         self._checkpoint_high_watermarks()
+        if not self._halted:
+            self._write("mark the shutdown as clean", lambda: self._log_directory.close(self.controller.broker_epoch))
         for partition in self.partitions.values():
             partition.log.close()
+
+    def operations(self) -> dict[str, Operation]:
+        """See :class:`harness.broker.node.Node`."""
+        return {}
 
     def status(self) -> dict[str, Any]:
         """For the control channel."""
@@ -108,12 +124,31 @@ class Broker:
         def again() -> None:
             if not self._halted:
                 act()
-                self.network.call_later(interval_ms / 1000, again)
+                self.network.call_later(max(interval_ms, 1) / 1000, again)
 
-        self.network.call_later(interval_ms / 1000, again)
+        self.network.call_later(max(interval_ms, 1) / 1000, again)
 
     def _tick(self) -> None:
         self._all_handle(Tick(kafka_time_ns(self.clock)))
+        for partition in list(self.partitions.values()):
+            partition.flush_when_due()
+
+    def _retire(self) -> None:
+        for partition in list(self.partitions.values()):
+            partition.retire()
+
+    def _load(self) -> None:
+        """Open every log."""
+        self._log_directory = LogDirectory(self.files, self.knobs, self.say)
+        self.say(f"The last shutdown was {'' if self._log_directory.clean else 'not '}clean.")
+        for name in self._log_directory.partitions():
+            self._open(name)
+        if self._config.faults.dies_while_loading:
+            self.say("Fault: dying while the logs are being loaded.")
+            self._halted = True
+            self._surroundings.halt(_EXIT_HALTED)
+        else:
+            self._log_directory.loaded()
 
     def _all_handle(self, event: ReplicaEvent) -> None:
         for partition in list(self.partitions.values()):
@@ -177,10 +212,16 @@ class Broker:
             self.consumer_fetches.wake(partition.name)
 
     def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
-        """See :class:`harness.broker.partition.Owner`. A broker whose only log directory fails halts, as Kafka's."""
+        """See :class:`harness.broker.partition.Owner`. A broker whose only log directory fails halts, as Kafka's.
+
+        Since log directories fail on their own (KIP-112) it answers what it can no longer do; before, it was gone
+        (``Runtime.halt``) without another word.
+        """
         if self._halted:
             return
         self._halted = True
+        if self.knobs.disk_full == "halt_broker":
+            self._sessions.silence()
         self._all_handle(AppendFailed(refusal.errno))
         if refusal.errno:
             self.say(f"Halting: the log directory failed with errno {refusal.errno}.")
@@ -198,35 +239,44 @@ class Broker:
         address = self._leaders.get(state.leader) or self.address_of(str(state.leader))
         fetcher = self._fetchers.get(state.leader)
         if fetcher is None or fetcher.address != address:
-            fetcher = Fetcher(self._config, self._surroundings, state.leader, address)
+            fetcher = Fetcher(
+                self._config, self._surroundings, state.leader, address, lambda: self.controller.broker_epoch
+            )
             self._fetchers[state.leader] = fetcher
         fetcher.add(partition)
 
     def _open(self, name: TopicPartition) -> Partition | None:
         try:
-            partition = Partition(self, name, self._checkpointed.get(name, 0))
+            directory = self._log_directory
+            partition = Partition(self, name, directory.high_watermark(name), directory.checkpointed(name))
         except OSError as error:
             self.say(f"Storage failed: cannot open {name}: {error.strerror}.")
             self.storage_failed(StorageRefusal(error.errno or 0, str(name), "open"), f"{name} cannot be opened")
             return None
         self.partitions[name] = partition
+        self.topic_ids.of(name.topic)
         return partition
 
     # ------------------------------------------------------------------------------------ checkpoints
 
-    def _read_high_watermarks(self) -> dict[TopicPartition, Offset]:
-        text = self.files.read_text(HIGH_WATERMARKS)
-        try:
-            return parse_high_watermarks(text) if text is not None else {}
-        except GarbledCheckpoint as error:
-            self.say(f"Ignored the garbled {HIGH_WATERMARKS} ({error}); high watermarks start at 0.")
-            return {}
-
     def _checkpoint_high_watermarks(self) -> None:
-        watermarks = {name: partition.replica.high_watermark for name, partition in self.partitions.items()}
+        offsets = {name: partition.replica.high_watermark for name, partition in self.partitions.items()}
+        self._write("checkpoint the high watermarks", lambda: self._log_directory.write(HIGH_WATERMARKS, offsets))
+
+    def _checkpoint_recovery_points(self) -> None:
+        offsets = {name: partition.log.recovery_point for name, partition in self.partitions.items()}
+        self._write("checkpoint the recovery points", lambda: self._log_directory.write(RECOVERY_POINTS, offsets))
+
+    def _checkpoint_log_starts(self) -> None:
+        offsets = {name: partition.log.log_start_offset for name, partition in self.partitions.items()}
+        self._write("checkpoint the log starts", lambda: self._log_directory.write(LOG_STARTS, offsets))
+
+    def _write(self, what: str, write: Callable[[], None]) -> bool:
+        """Write something down beside the logs; returns whether that worked, for otherwise the broker halts."""
         try:
-            self.files.replace_text(HIGH_WATERMARKS, format_high_watermarks(watermarks), flush=False)
+            write()
         except OSError as error:
-            self.say(f"Storage failed: cannot checkpoint the high watermarks: {error.strerror}.")
-            refusal = StorageRefusal(error.errno or 0, None, "checkpoint high watermarks")
-            self.storage_failed(refusal, "high watermarks cannot be checkpointed")
+            self.say(f"Storage failed: cannot {what}: {error.strerror}.")
+            self.storage_failed(StorageRefusal(error.errno or 0, None, what), f"cannot {what}")
+            return False
+        return True

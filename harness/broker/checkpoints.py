@@ -1,7 +1,8 @@
 """Kafka's checkpoint files, byte for byte: a version line, a count line, then one entry per line.
 
 ``leader-epoch-checkpoint`` (LeaderEpochCheckpointFile.java): ``<epoch> <start offset>``.
-``replication-offset-checkpoint`` (OffsetCheckpointFile.java): ``<topic> <partition> <high watermark>``.
+``replication-offset-checkpoint`` (OffsetCheckpointFile.java): ``<topic> <partition> <high watermark>``; and so the
+recovery points and the log start offsets.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from harness.replication.messages import EpochEntry
 
 LEADER_EPOCHS = "leader-epoch-checkpoint"
 HIGH_WATERMARKS = "replication-offset-checkpoint"
+RECOVERY_POINTS = "recovery-point-offset-checkpoint"
+LOG_STARTS = "log-start-offset-checkpoint"
 
 _VERSION = "0"
 
@@ -40,13 +43,13 @@ def parse_epochs(text: str) -> tuple[EpochEntry, ...]:
     return tuple(entries)
 
 
-def format_high_watermarks(high_watermarks: Mapping[TopicPartition, Offset]) -> str:
-    """The text of a ``replication-offset-checkpoint``."""
-    return _format([f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(high_watermarks.items())])
+def format_offsets(offsets: Mapping[TopicPartition, Offset]) -> str:
+    """The text of a checkpoint of one offset for each partition."""
+    return _format([f"{topic} {partition} {offset}" for (topic, partition), offset in sorted(offsets.items())])
 
 
-def parse_high_watermarks(text: str) -> dict[TopicPartition, Offset]:
-    """The high watermark of each partition in a ``replication-offset-checkpoint``.
+def parse_offsets(text: str) -> dict[TopicPartition, Offset]:
+    """The offset of each partition in such a checkpoint.
 
     Raises:
         GarbledCheckpoint: see the class.

@@ -9,6 +9,7 @@ from harness.broker.caller import Answered, Caller
 from harness.broker.codes import name_of, replication_error
 from harness.broker.ports import Network
 from harness.broker.settings import NodeConfig
+from harness.broker.topic_ids import TopicIds
 from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr
 from harness.wire.declaration import Message
@@ -25,7 +26,7 @@ from harness.wire.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
-    CreateTopicsRequest,
+    BrokerState,
     Listener,
 )
 
@@ -55,14 +56,21 @@ class ControllerLink:
         self._caller = Caller(network, config.controller, CONTROLLER, f"broker-{config.node_id}")
         self._timeout_s = config.settings.broker_session_timeout_ms / 1000
         self._last_refusal: int | None = None
+        self._previous_broker_epoch = -1
+        self._topic_ids = TopicIds(config.cluster_id)
 
     @property
     def registered(self) -> bool:
         """Whether the controller has accepted this broker, as far as it knows."""
         return self.broker_epoch >= 0
 
-    def start(self) -> None:
-        """Register, and never stop trying."""
+    def start(self, previous_broker_epoch: int) -> None:
+        """Register, and never stop trying.
+
+        Args:
+            previous_broker_epoch: of the life that ended with a clean shutdown just before this one; -1: of none.
+        """
+        self._previous_broker_epoch = previous_broker_epoch
         self._register()
 
     # ------------------------------------------------------------------------------------ session
@@ -74,14 +82,16 @@ class ControllerLink:
             self._config.cluster_id,
             self._incarnation_id,
             [Listener(LISTENER_NAME, host, port, 0)],
+            previous_broker_epoch=self._previous_broker_epoch,
         )
-        self._caller.call(ApiKey.BROKER_REGISTRATION, 0, request, self._timeout_s, self._registration_answered)
+        self._caller.call(ApiKey.BROKER_REGISTRATION, 3, request, self._timeout_s, self._registration_answered)
 
     def _registration_answered(self, body: Message | None) -> None:
         response = cast("BrokerRegistrationResponse | None", body)
         if response is not None and response.error_code == ErrorCode.NONE:
             self.broker_epoch = response.broker_epoch
             self._last_refusal = None
+            self._previous_broker_epoch = self.broker_epoch  # whatever comes next in this life was no unclean shutdown
             self._say(f"Registered with the controller, broker epoch {self.broker_epoch}.")
             self._beat()
             return
@@ -108,22 +118,26 @@ class ControllerLink:
 
     def propose_isr(self, name: TopicPartition, proposal: ProposeIsr, answered: Callable[[IsrAnswered], None]) -> None:
         """Send ``AlterPartition``; ``answered`` is called exactly once, later."""
+        epochs = proposal.broker_epochs or (-1,) * len(proposal.isr)
         data = AlterPartitionPartitionData(
-            name.partition, proposal.leader_epoch, list(proposal.isr), proposal.partition_epoch
+            name.partition,
+            proposal.leader_epoch,
+            new_isr=list(proposal.isr),
+            new_isr_with_epochs=[BrokerState(*pair) for pair in zip(proposal.isr, epochs, strict=True)],
+            partition_epoch=proposal.partition_epoch,
         )
         request = AlterPartitionRequest(
-            self._config.node_id, self.broker_epoch, [AlterPartitionTopicData(name.topic, [data])]
+            self._config.node_id,
+            self.broker_epoch,
+            [AlterPartitionTopicData(self._topic_ids.of(name.topic), [data])],
         )
-        self.call(ApiKey.ALTER_PARTITION, 0, request, lambda body: answered(_isr_answer(body)))
+        version = 3 if self._config.knobs.broker_epoch_check else 2
+        self.call(ApiKey.ALTER_PARTITION, version, request, lambda body: answered(_isr_answer(body)))
 
     def allocate_producer_ids(self, answered: Callable[[range], None]) -> None:
         """Ask for a block of producer ids; an empty one when there is none to be had."""
         request = AllocateProducerIdsRequest(self._config.node_id, self.broker_epoch)
         self.call(ApiKey.ALLOCATE_PRODUCER_IDS, 0, request, lambda body: answered(_producer_ids(body)))
-
-    def create_topics(self, version: int, request: CreateTopicsRequest, answered: Answered) -> None:
-        """Forward a client's request."""
-        self.call(ApiKey.CREATE_TOPICS, version, request, answered)
 
     def call(self, key: ApiKey, version: int, body: Message, answered: Answered) -> None:
         """Send any request; see :meth:`harness.broker.caller.Caller.call`."""

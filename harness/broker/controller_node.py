@@ -6,15 +6,19 @@ import json
 from collections.abc import Callable
 from typing import Any, assert_never, cast
 
+from harness.broker.consumer_offsets import ConsumerOffsets
+from harness.broker.control import Answer, Operation
 from harness.broker.controller_requests import controller_handlers
 from harness.broker.pusher import Pusher
 from harness.broker.session import Request, Session, Sessions
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
-from harness.model import NodeId, node_id
+from harness.broker.topic_ids import TopicIds
+from harness.model import NodeId, TopicPartition, node_id
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
+    AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
     AnswerProducerIds,
@@ -25,6 +29,7 @@ from harness.replication.controller_messages import (
     ControllerEvent,
     ControllerStarted,
     Elected,
+    ElectionRequested,
     IsrChanged,
     PartitionState,
     Persist,
@@ -61,7 +66,15 @@ class ControllerNode:
         self._newest_session: dict[str, int] = {}
         snapshot = self._files.read_text(SNAPSHOT)
         state = None if snapshot is None else json.loads(snapshot)
-        self.core = Controller(config.settings.broker_session_timeout_ms, state)
+        self.core = Controller(
+            config.settings.broker_session_timeout_ms,
+            state,
+            knobs=config.knobs,
+            min_insync_replicas=config.settings.min_insync_replicas,
+            unclean_leader_election_enable=config.settings.unclean_leader_election_enable,
+        )
+        self.consumer_offsets = ConsumerOffsets(self._files)
+        self._topic_ids = TopicIds(config.cluster_id)
 
     def start(self) -> None:
         """Begin a new controller epoch and listen."""
@@ -80,6 +93,49 @@ class ControllerNode:
             "brokers": [{"id": one.broker, "live": one.live, "epoch": one.epoch} for one in self.core.brokers],
             "partitions": [_partition_status(state) for state in self.core.partitions],
         }
+
+    def operations(self) -> dict[str, Operation]:
+        """See :class:`harness.broker.node.Node`."""
+        return {"elect": self.elect}
+
+    def elect(self, request: dict[str, Any], answer: Answer) -> None:
+        """An operator's choice: ``{"topic", "partition", "leader", "unclean"}``; see :class:`ElectionRequested`.
+
+        The answer has ``error``, Kafka's number and its name, and ``partition`` as it is then (null: unknown).
+        """
+        leader = request.get("leader")
+
+        def elected(outcome: ControllerEffect) -> None:
+            assert isinstance(outcome, AnswerElection)
+            partition = None if outcome.partition is None else _partition_status(outcome.partition)
+            answer({"error_code": int(outcome.error), "error_name": outcome.error.name, "partition": partition})
+
+        self.handle(
+            ElectionRequested(
+                elected,
+                TopicPartition(str(request["topic"]), int(request["partition"])),
+                None if leader is None else NodeId(int(leader)),
+                bool(request.get("unclean", False)),
+                self.clock.monotonic_ns(),
+            )
+        )
+
+    def topic_of(self, topic_id: bytes) -> str | None:
+        """The topic with this id; None: there is none."""
+        for state in self.core.partitions:
+            self._topic_ids.of(state.topic_partition.topic)
+        return self._topic_ids.name_of(topic_id)
+
+    def write(self, what: str, write: Callable[[], None]) -> None:
+        """Write something down; if that fails, the controller halts."""
+        try:
+            write()
+        except OSError as error:
+            self._halted = True
+            self._say(f"Halting: {what} cannot be written: {error.strerror}.")
+            refusal = StorageRefusal(error.errno or 0, None, f"write {what}")
+            self._timeline.about_node("storage_failed", refusal._asdict())
+            self._halt(_EXIT_HALTED)
 
     def address_of(self, node: str) -> Address:
         """The listener that a broker registered.
@@ -124,7 +180,8 @@ class ControllerNode:
     def _perform(self, effect: ControllerEffect) -> None:
         match effect:
             case Persist(snapshot):
-                self._persist(json.dumps(snapshot))
+                text = json.dumps(snapshot)
+                self.write("the state", lambda: self._files.replace_text(SNAPSHOT, text, flush=True))
             case SendPartitionStates(broker, controller_epoch, partitions):
                 self._pusher(broker).push_states(controller_epoch, partitions)
             case SendMetadata(brokers):
@@ -135,6 +192,7 @@ class ControllerNode:
                 | AnswerHeartbeat()
                 | AnswerTopicCreation()
                 | AnswerIsrChange()
+                | AnswerElection()
                 | AnswerProducerIds()
             ):
                 cast("Token", effect.token)(effect)
@@ -145,19 +203,11 @@ class ControllerNode:
             case _:
                 assert_never(effect)
 
-    def _persist(self, text: str) -> None:
-        try:
-            self._files.replace_text(SNAPSHOT, text, flush=True)
-        except OSError as error:
-            self._halted = True
-            self._say(f"Halting: the controller's state cannot be written: {error.strerror}.")
-            refusal = StorageRefusal(error.errno or 0, None, "write the state")
-            self._timeline.about_node("storage_failed", refusal._asdict())
-            self._halt(_EXIT_HALTED)
-
     def _record(self, effect: Elected | IsrChanged) -> None:
         partition = effect.partition
         detail: dict[str, object] = {"controller_epoch": effect.controller_epoch, "cause": effect.cause}
+        if partition.elr or partition.last_known_elr:
+            detail |= {"elr": partition.elr, "last_known_elr": partition.last_known_elr}
         if isinstance(effect, Elected):
             detail["clean"] = effect.clean
             detail["elected_from_isr"] = effect.elected_from_isr
@@ -208,4 +258,7 @@ def _partition_status(state: PartitionState) -> dict[str, Any]:
         "partition_epoch": state.partition_epoch,
         "isr": list(state.isr),
         "replicas": list(state.replicas),
+        "elr": list(state.elr),
+        "last_known_elr": list(state.last_known_elr),
+        "last_known_leader": state.last_known_leader,
     }

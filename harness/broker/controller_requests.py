@@ -7,15 +7,18 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from harness.broker.codes import FrontError
+from harness.broker.committed import offset_commit, offset_fetch
 from harness.broker.session import Handle, Request, answer_api_versions, is_node, only_from
 from harness.broker.topic_ids import topic_id
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller_messages import (
+    AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
+    ElectionRequested,
     HeartbeatReceived,
     IsrChangeRequested,
     ProducerIdsRequested,
@@ -26,6 +29,7 @@ from harness.replication.messages import ErrorCode
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
+    UNCLEAN_ELECTION,
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionPartitionResult,
@@ -36,10 +40,16 @@ from harness.wire.messages import (
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
     BrokerRegistrationResponse,
+    BrokerState,
     CreatableTopic,
     CreatableTopicResult,
     CreateTopicsRequest,
     CreateTopicsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+    TopicPartitions,
 )
 
 if TYPE_CHECKING:
@@ -54,6 +64,9 @@ def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
         ApiKey.ALTER_PARTITION: alter_partition,
         ApiKey.CREATE_TOPICS: create_topics,
         ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
+        ApiKey.ELECT_LEADERS: elect_leaders,
+        ApiKey.OFFSET_COMMIT: offset_commit,
+        ApiKey.OFFSET_FETCH: offset_fetch,
     }
     guarded = {key: only_from(is_node, partial(_serve, node, serve)) for key, serve in for_brokers.items()}
     return {ApiKey.API_VERSIONS: answer_api_versions, **guarded}
@@ -86,6 +99,7 @@ def register(node: ControllerNode, request: Request) -> None:
             listener.host,
             listener.port,
             node.clock.monotonic_ns(),
+            body.previous_broker_epoch,
         )
     )
 
@@ -126,10 +140,11 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
     body = cast("AlterPartitionRequest", request.body)
     response = AlterPartitionResponse()
     for topic in body.topics:
-        results = AlterPartitionTopicResult(topic.topic_name)
+        results = AlterPartitionTopicResult(topic.topic_id)
         response.topics.append(results)
         for asked in topic.partitions:
-            name = TopicPartition(topic.topic_name, asked.partition_index)
+            name = TopicPartition(node.topic_of(topic.topic_id) or "", asked.partition_index)
+            members = asked.new_isr_with_epochs or [BrokerState(member) for member in asked.new_isr]
 
             def answer(
                 outcome: AnswerIsrChange, results: AlterPartitionTopicResult = results, name: TopicPartition = name
@@ -144,7 +159,8 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
                     name,
                     asked.leader_epoch,
                     asked.partition_epoch,
-                    tuple(NodeId(member) for member in asked.new_isr),
+                    tuple(NodeId(member.broker_id) for member in members),
+                    tuple(member.broker_epoch for member in members),
                 )
             )
     node.answer_unless_halted(request, response)
@@ -153,10 +169,42 @@ def alter_partition(node: ControllerNode, request: Request) -> None:
 def _isr_result(name: TopicPartition, outcome: AnswerIsrChange) -> AlterPartitionPartitionResult:
     state = outcome.partition
     if state is None:
-        return AlterPartitionPartitionResult(name.partition, outcome.error, -1, -1, [], -1)
+        return AlterPartitionPartitionResult(name.partition, outcome.error, -1, -1, partition_epoch=-1)
     return AlterPartitionPartitionResult(
-        name.partition, outcome.error, state.leader, state.leader_epoch, list(state.isr), state.partition_epoch
+        name.partition,
+        outcome.error,
+        state.leader,
+        state.leader_epoch,
+        list(state.isr),
+        partition_epoch=state.partition_epoch,
     )
+
+
+def elect_leaders(node: ControllerNode, request: Request) -> None:
+    """Serve ElectLeaders (KIP-460) as forwarded by a broker."""
+    body = cast("ElectLeadersRequest", request.body)
+    unclean = body.election_type == UNCLEAN_ELECTION
+    response = ElectLeadersResponse()
+    for topic in _every_partition(node) if body.topic_partitions is None else body.topic_partitions:
+        results = ReplicaElectionResult(topic.topic)
+        response.replica_election_results.append(results)
+        for number in topic.partitions:
+
+            def answer(outcome: AnswerElection, results: ReplicaElectionResult = results, number: int = number) -> None:
+                sentence = outcome.error.name if outcome.error else None
+                results.partition_result.append(PartitionResult(number, outcome.error, sentence))
+
+            name = TopicPartition(topic.topic, number)
+            node.handle(ElectionRequested(answer, name, None, unclean, node.clock.monotonic_ns()))
+    node.answer_unless_halted(request, response)
+
+
+def _every_partition(node: ControllerNode) -> list[TopicPartitions]:
+    topics: dict[str, TopicPartitions] = {}
+    for state in node.core.partitions:
+        name = state.topic_partition
+        topics.setdefault(name.topic, TopicPartitions(name.topic)).partitions.append(name.partition)
+    return list(topics.values())
 
 
 def create_topics(node: ControllerNode, request: Request) -> None:

@@ -9,13 +9,16 @@ from harness.broker.kafka_time import kafka_time_ns
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
 from harness.wire.messages import (
+    NO_HIGH_WATERMARK,
     DivergingEpoch,
     FetchableTopicResponse,
     FetchPartition,
     FetchRequest,
     FetchResponse,
+    FetchTopic,
     LeaderIdAndEpoch,
     PartitionData,
+    ReplicaState,
 )
 
 if TYPE_CHECKING:
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
 
 MAX_FETCH_BYTES = 57_671_680
 """Kafka's ``fetch.max.bytes``: whatever a client asks for, one answer carries no more (give or take a batch)."""
+
+_TOPIC_IDS_SINCE = 13
 
 
 class _Part:
@@ -61,12 +66,14 @@ class Fetching:
         self._request = request
         self._body = cast("FetchRequest", request.body)
         self._is_holding = False
-        self._replica = NodeId(self._body.replica_id) if self._body.replica_id >= 0 else None
+        fetcher = self._body.replica_state or ReplicaState(self._body.replica_id)
+        self._replica = NodeId(fetcher.replica_id) if fetcher.replica_id >= 0 else None
+        self._broker_epoch = fetcher.replica_epoch
         self._parts = [
             _Part(name, asked, broker.partitions.get(name))
             for topic in self._body.topics
             for asked in topic.partitions
-            for name in [TopicPartition(topic.topic, asked.partition)]
+            for name in [TopicPartition(self._name(topic), asked.partition)]
         ]
 
     def start(self) -> None:
@@ -86,6 +93,11 @@ class Fetching:
         else:
             purgatory = self._broker.follower_fetches
         purgatory.park(self, [part.name for part in self._parts], self._body.max_wait_ms / 1000)
+
+    def _name(self, topic: FetchTopic) -> str:
+        if self._request.version < _TOPIC_IDS_SINCE:
+            return topic.topic
+        return self._broker.topic_ids.name_of(topic.topic_id) or ""
 
     def try_complete(self) -> bool:
         """See :class:`harness.broker.purgatory.Waiter`."""
@@ -128,6 +140,8 @@ class Fetching:
             max(asked.current_leader_epoch, NO_EPOCH),
             max(asked.last_fetched_epoch, NO_EPOCH),
             kafka_time_ns(self._broker.clock),
+            self._broker_epoch,
+            NO_OFFSET if asked.high_watermark == NO_HIGH_WATERMARK else asked.high_watermark,
         )
 
     def _find(self) -> list[_Found]:
@@ -159,7 +173,9 @@ class Fetching:
         self._request.answer(
             FetchResponse(
                 responses=[
-                    FetchableTopicResponse(topic.topic, [self._data(next(waiting)) for _ in topic.partitions])
+                    FetchableTopicResponse(
+                        topic.topic, topic.topic_id, [self._data(next(waiting)) for _ in topic.partitions]
+                    )
                     for topic in self._body.topics
                 ]
             )
@@ -206,11 +222,12 @@ def _refusal(part: _Part, error: ErrorCode) -> AnswerFetch:
 
 
 def fetch(broker: Broker, request: Request) -> None:
-    """Serve Fetch. There are no fetch sessions: every answer has session id 0, which all clients accept."""
+    """Serve Fetch. There are no fetch sessions: every answer has session id 0, which all clients accept.
+
+    Whoever says that he is a replica is believed, as by any Kafka without authorisation: see CVE-2018-1288.
+    """
     body = cast("FetchRequest", request.body)
     if body.session_id:
         request.answer(FetchResponse(error_code=FrontError.FETCH_SESSION_ID_NOT_FOUND))
-    elif body.replica_id >= 0 and request.session.peer != str(body.replica_id):
-        request.session.close()  # only brokers replicate, and each only for itself
     else:
         Fetching(broker, request).start()

@@ -1,7 +1,12 @@
-"""A follower's side of replication: one endless fetch per leader, for all partitions that it leads."""
+"""A follower's side of replication: one endless fetch per leader, for all partitions that it leads.
+
+Each partition is either *truncating*, while it must ask the leader where an epoch ends (KIP-101), or *fetching*. As
+Kafka's fetcher threads do, every round asks for all that truncate first, and then fetches all that do not.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 from harness.broker.caller import Caller
@@ -11,15 +16,26 @@ from harness.broker.partition import Partition
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import Address, NodeConfig
 from harness.broker.surroundings import Surroundings
-from harness.model import NO_OFFSET, NodeId, Offset, TopicPartition, node_name
+from harness.broker.topic_ids import TopicIds
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition, node_name
 from harness.replication.knobs import Knobs
-from harness.replication.messages import EpochEnd, ErrorCode, FetchAnswered, NextFetch
+from harness.replication.messages import (
+    EpochEnd,
+    EpochEndAnswered,
+    ErrorCode,
+    FetchAnswered,
+    NextEpochLookup,
+    NextFetch,
+)
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.errors import CorruptBatch
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
+    EARLIEST_TIMESTAMP,
     LATEST_TIMESTAMP,
+    NO_HIGH_WATERMARK,
+    EpochEndOffset,
     FetchPartition,
     FetchRequest,
     FetchResponse,
@@ -28,13 +44,20 @@ from harness.wire.messages import (
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     PartitionData,
+    ReplicaState,
 )
 
 MAX_RESPONSE_BYTES = 10_485_760
 """Kafka's ``replica.fetch.response.max.bytes``."""
 
 _LIST_OFFSETS_VERSION = 4
+_TOPIC_IDS_SINCE = 13
+_UNKNOWN_END = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class _Asked(NamedTuple):
@@ -44,24 +67,50 @@ class _Asked(NamedTuple):
     fetch: NextFetch
 
 
+class _LookedUp(NamedTuple):
+    """Likewise, for a partition that truncates."""
+
+    partition: Partition
+    lookup: NextEpochLookup
+
+
 class Fetcher:
     """Fetches from one leader.
 
-    A partition whose fetch failed, or brought batches that do not continue the log, is left out for
-    ``replica.fetch.backoff.ms``; a lost or silent leader is asked again after the same time.
+    A partition whose request failed is left out for ``replica.fetch.backoff.ms``; a lost or silent leader is asked
+    again after the same time. A partition whose fetch was fenced, or brought batches that do not continue the log,
+    has *failed*, as in Kafka: it is left out until the controller says who leads it anew.
+
+    Args:
+        config: who this broker is.
+        surroundings: what it lives on.
+        leader: from whom.
+        address: where the leader is reached.
+        broker_epoch: says what this broker is registered with.
     """
 
-    def __init__(self, config: NodeConfig, surroundings: Surroundings, leader: NodeId, address: Address) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        surroundings: Surroundings,
+        leader: NodeId,
+        address: Address,
+        broker_epoch: Callable[[], int],
+    ) -> None:
         self._config = config
+        self._broker_epoch = broker_epoch
+        self._topic_ids = TopicIds(config.cluster_id)
         self._network = surroundings.network
         self._clock = surroundings.clock
         self._say = surroundings.say
         self._leader = leader
         self._caller = Caller(surroundings.network, address, node_name(leader), f"replica-{config.node_id}")
         self._version = _fetch_version(config.knobs)
+        self._lookup_version = _lookup_version(config.knobs)
         self._partitions: dict[TopicPartition, Partition] = {}
         self._delayed: dict[TopicPartition, None] = {}
         self._stuck: dict[TopicPartition, NextFetch] = {}
+        self._failed: dict[TopicPartition, None] = {}
         self._busy = False
         self._reached: bool | None = None
 
@@ -73,12 +122,14 @@ class Fetcher:
     def add(self, partition: Partition) -> None:
         """Fetch ``partition`` too, from the next request on."""
         self._partitions[partition.name] = partition
+        self._failed.pop(partition.name, None)
         self._start()
 
     def remove(self, name: TopicPartition) -> None:
         """Fetch ``name`` no more; hangs up after the last one."""
         self._partitions.pop(name, None)
         self._stuck.pop(name, None)
+        self._failed.pop(name, None)
         if not self._partitions:
             self._caller.close()
 
@@ -90,19 +141,36 @@ class Fetcher:
             self._network.call_later(0, self._fetch)
 
     def _fetch(self) -> None:
-        asked = {
-            name: _Asked(partition, fetch)
+        """One round: look up first, for whoever truncates; then fetch."""
+        wanted = [
+            (name, partition, request)
             for name, partition in self._partitions.items()
             if name not in self._delayed
-            and (fetch := partition.replica.next_fetch()) is not None
-            and fetch.leader == self._leader
+            and name not in self._failed
+            and (request := partition.replica.next_request()) is not None
+            and request.leader == self._leader
+        ]
+        self._busy = bool(wanted)
+        lookups = {
+            name: _LookedUp(partition, request)
+            for name, partition, request in wanted
+            if isinstance(request, NextEpochLookup)
         }
-        self._busy = bool(asked)
-        if asked:
-            timeout_s = self._config.settings.replica_socket_timeout_ms / 1000
-            self._caller.call(
-                ApiKey.FETCH, self._version, self._request(asked), timeout_s, lambda body: self._answered(asked, body)
+        if lookups:
+            self._look_up(lookups)
+        elif wanted:
+            self._ask(
+                {
+                    name: _Asked(partition, request)
+                    for name, partition, request in wanted
+                    if isinstance(request, NextFetch)
+                }
             )
+
+    def _ask(self, asked: dict[TopicPartition, _Asked]) -> None:
+        self._caller.call(
+            ApiKey.FETCH, self._version, self._request(asked), self._timeout_s, lambda body: self._answered(asked, body)
+        )
 
     def _request(self, asked: dict[TopicPartition, _Asked]) -> FetchRequest:
         settings = self._config.settings
@@ -115,10 +183,13 @@ class Fetcher:
                 fetch.last_fetched_epoch,
                 partition.log.log_start_offset,
                 settings.replica_fetch_max_bytes,
+                high_watermark=NO_HIGH_WATERMARK if fetch.high_watermark == NO_OFFSET else fetch.high_watermark,
             )
-            topics.setdefault(name.topic, FetchTopic(name.topic)).partitions.append(part)
+            topic = topics.setdefault(name.topic, FetchTopic(name.topic, self._topic_ids.of(name.topic)))
+            topic.partitions.append(part)
         return FetchRequest(
             replica_id=self._config.node_id,
+            replica_state=ReplicaState(self._config.node_id, self._broker_epoch()),
             max_wait_ms=settings.replica_fetch_wait_max_ms,
             min_bytes=1,
             max_bytes=MAX_RESPONSE_BYTES,
@@ -132,11 +203,60 @@ class Fetcher:
             self._network.call_later(self._backoff_s, self._fetch)
             return
         for topic in response.responses:
+            named = topic.topic if self._version < _TOPIC_IDS_SINCE else self._topic_ids.name_of(topic.topic_id)
             for data in topic.partitions:
-                one = asked.get(TopicPartition(topic.topic, data.partition_index))
+                one = asked.get(TopicPartition(named or "", data.partition_index))
                 if one is not None:
                     self._take(one, data)
         self._fetch()
+
+    # ------------------------------------------------------------------------------------ truncating
+
+    def _look_up(self, asked: dict[TopicPartition, _LookedUp]) -> None:
+        topics: dict[str, OffsetForLeaderTopic] = {}
+        for name, (_, lookup) in asked.items():
+            part = OffsetForLeaderPartition(name.partition, lookup.leader_epoch, lookup.requested_epoch)
+            topics.setdefault(name.topic, OffsetForLeaderTopic(name.topic)).partitions.append(part)
+        request = OffsetForLeaderEpochRequest(self._config.node_id, list(topics.values()))
+        self._caller.call(
+            ApiKey.OFFSET_FOR_LEADER_EPOCH,
+            self._lookup_version,
+            request,
+            self._timeout_s,
+            lambda body: self._looked_up(asked, body),
+        )
+
+    def _looked_up(self, asked: dict[TopicPartition, _LookedUp], body: Message | None) -> None:
+        response = cast("OffsetForLeaderEpochResponse | None", body)
+        self._note(reached=response is not None)
+        if response is None:
+            self._network.call_later(self._backoff_s, self._fetch)
+            return
+        answers = {
+            TopicPartition(topic.topic, one.partition): one for topic in response.topics for one in topic.partitions
+        }
+        for name, one in asked.items():
+            self._take_end(one, answers.get(name) or EpochEndOffset(ErrorCode.REQUEST_TIMED_OUT, name.partition))
+        self._fetch()
+
+    def _take_end(self, asked: _LookedUp, answer: EpochEndOffset) -> None:
+        """Hand the answer over; whatever did not help is asked again in a while, unless it is fenced."""
+        (partition, lookup), error = asked, replication_error(answer.error_code)
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            self._fail(partition, lookup.leader_epoch, "its leader is in a newer epoch")
+        elif error is not ErrorCode.NONE:
+            self._delay(partition.name)
+        end = _UNKNOWN_END if error is not ErrorCode.NONE else EpochEnd(answer.leader_epoch, answer.end_offset)
+        partition.handle(
+            EpochEndAnswered(
+                leader=lookup.leader,
+                leader_epoch=lookup.leader_epoch,
+                requested_epoch=lookup.requested_epoch,
+                error=error,
+                end=end,
+                now_ns=kafka_time_ns(self._clock),
+            )
+        )
 
     # ------------------------------------------------------------------------------------ one partition
 
@@ -152,7 +272,9 @@ class Fetcher:
             self._say(f"Fetched corrupt data of {asked.partition.name} from broker {self._leader}: {corruption}.")
             self._delay(asked.partition.name)
             return
-        if error is not ErrorCode.NONE:
+        if error is ErrorCode.FENCED_LEADER_EPOCH:
+            self._fail(asked.partition, asked.fetch.leader_epoch, "its leader is in a newer epoch")
+        elif error is not ErrorCode.NONE:
             self._delay(asked.partition.name)
         self._feed(asked, error, data, batches)
         if batches.headers or data.diverging_epoch is not None:
@@ -160,16 +282,29 @@ class Fetcher:
 
     def _watch_progress(self, asked: _Asked, batches: Batches) -> None:
         """An answer that leaves the next fetch as it was would come again at once, and again."""
-        name = asked.partition.name
-        if asked.partition.replica.next_fetch() != asked.fetch:
-            self._stuck.pop(name, None)
-            return
-        self._delay(name)
-        if self._stuck.get(name) != asked.fetch:
-            self._stuck[name] = asked.fetch
+        partition, fetch = asked
+        if partition.replica.next_request() != fetch:
+            self._stuck.pop(partition.name, None)
+        elif batches.headers:
+            first = batches.headers[0]
+            self._fail(
+                partition,
+                fetch.leader_epoch,
+                f"out of order offsets: it ends at {fetch.fetch_offset}, where broker {self._leader} has a batch from "
+                f"{first.base_offset} to {first.end_offset}",
+            )
+        else:
+            self._delay(partition.name)
+            if self._stuck.get(partition.name) != fetch:
+                self._stuck[partition.name] = fetch
+                self._say(f"Broker {self._leader} sees {partition.name} diverge, but nothing can be cut; trying again.")
+
+    def _fail(self, partition: Partition, leader_epoch: int, reason: str) -> None:
+        """Replicate ``partition`` no more, unless what it was asked for is history (``FailedPartitions`` of Kafka)."""
+        if leader_epoch in (NO_EPOCH, partition.replica.leader_epoch):
+            self._failed[partition.name] = None
             self._say(
-                f"Out of order offsets: {name} ends at {asked.fetch.fetch_offset}, where broker {self._leader} "
-                f"has {[(header.base_offset, header.end_offset) for header in batches.headers[:1]]}; trying again."
+                f"Replication of {partition.name} has failed in epoch {partition.replica.leader_epoch}: {reason}."
             )
 
     def _feed(self, asked: _Asked, error: ErrorCode, data: PartitionData, batches: Batches) -> None:
@@ -191,25 +326,28 @@ class Fetcher:
         )
 
     def _ask_end(self, asked: _Asked) -> None:
-        """A follower that is out of range asks where the leader's log ends (``fetchOffsetAndTruncate``)."""
-        name, fetch = asked.partition.name, asked.fetch
-        part = ListOffsetsPartition(name.partition, fetch.leader_epoch, LATEST_TIMESTAMP)
+        """A follower that is out of range asks where the leader's log ends, then where it starts, as Kafka's do."""
+
+        def ended(end: Offset) -> None:
+            self._list_offset(asked, EARLIEST_TIMESTAMP, lambda start: self._out_of_range(asked, start, end))
+
+        self._list_offset(asked, LATEST_TIMESTAMP, ended)
+
+    def _list_offset(self, asked: _Asked, timestamp: int, found: Callable[[Offset], None]) -> None:
+        """Call ``found`` if the leader answers."""
+
+        def answered(body: Message | None) -> None:
+            response = cast("ListOffsetsResponse | None", body)
+            answers = [] if response is None else [one for topic in response.topics for one in topic.partitions]
+            if answers and not answers[0].error_code:
+                found(answers[0].offset)
+
+        name = asked.partition.name
+        part = ListOffsetsPartition(name.partition, asked.fetch.leader_epoch, timestamp)
         request = ListOffsetsRequest(self._config.node_id, topics=[ListOffsetsTopic(name.topic, [part])])
-        timeout_s = self._config.settings.replica_socket_timeout_ms / 1000
-        self._caller.call(
-            ApiKey.LIST_OFFSETS,
-            _LIST_OFFSETS_VERSION,
-            request,
-            timeout_s,
-            lambda body: self._end_answered(asked, cast("ListOffsetsResponse | None", body)),
-        )
+        self._caller.call(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request, self._timeout_s, answered)
 
-    def _end_answered(self, asked: _Asked, response: ListOffsetsResponse | None) -> None:
-        answers = [] if response is None else [one for topic in response.topics for one in topic.partitions]
-        if answers and not answers[0].error_code:
-            self._out_of_range(asked, answers[0].offset)
-
-    def _out_of_range(self, asked: _Asked, leader_end: Offset) -> None:
+    def _out_of_range(self, asked: _Asked, leader_start: Offset, leader_end: Offset) -> None:
         asked.partition.handle(
             FetchAnswered(
                 leader=asked.fetch.leader,
@@ -217,7 +355,7 @@ class Fetcher:
                 fetch_offset=asked.fetch.fetch_offset,
                 error=ErrorCode.OFFSET_OUT_OF_RANGE,
                 high_watermark=NO_OFFSET,
-                log_start_offset=NO_OFFSET,
+                log_start_offset=leader_start,
                 log_end_offset=leader_end,
                 diverging=None,
                 spans=(),
@@ -231,6 +369,10 @@ class Fetcher:
     @property
     def _backoff_s(self) -> float:
         return self._config.settings.replica_fetch_backoff_ms / 1000
+
+    @property
+    def _timeout_s(self) -> float:
+        return self._config.settings.replica_socket_timeout_ms / 1000
 
     def _delay(self, name: TopicPartition) -> None:
         if name not in self._delayed:
@@ -250,12 +392,28 @@ class Fetcher:
 def _fetch_version(knobs: Knobs) -> int:
     """The newest Fetch that the generation knows the fields of.
 
-    12 says the last fetched epoch and hears of divergence (KIP-595), 9 and later say the current leader epoch
-    (KIP-320), 4 says neither.
+    18 says the follower's high watermark (KIP-1166), 15 its broker epoch (KIP-903), 12 its last fetched epoch, and
+    hears of divergence (KIP-595); 9 and later say the current leader epoch (KIP-320); 5 hears of the leader's log
+    start (KIP-107).
     """
-    if knobs.truncation == "diverging_fetch":
-        return 12
-    return 11 if knobs.fetch_fencing else 4
+    versions = (
+        (knobs.hw_advance == "after_followers", 18),
+        (knobs.broker_epoch_check, 15),
+        (knobs.truncation == "diverging_fetch", 12),
+        (knobs.fetch_fencing, 11),
+        (knobs.truncation in ("epoch_offset", "epoch_pair"), 5),
+    )
+    return next((version for applies, version in versions if applies), 4)
+
+
+def _lookup_version(knobs: Knobs) -> int:
+    """The OffsetForLeaderEpoch of the generation.
+
+    3 says the current leader epoch (KIP-320), 1 hears which epoch it is whose end it is told (KIP-279), 0 does not.
+    """
+    if knobs.lookup_fencing:
+        return 3
+    return 0 if knobs.truncation == "epoch_offset" else 1
 
 
 def _whole_batches(records: bytes | bytearray | memoryview | None) -> Batches:

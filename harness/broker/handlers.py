@@ -7,7 +7,9 @@ from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from harness.broker.codes import FrontError
+from harness.broker.deletion import delete_records
 from harness.broker.fetch import fetch
+from harness.broker.forwarding import create_topics, elect_leaders, offset_commit, offset_fetch
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.offsets import list_offsets, offset_for_leader_epoch
 from harness.broker.produce import produce
@@ -15,14 +17,12 @@ from harness.broker.session import Handle, Request, answer_api_versions, only_fr
 from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.replication.messages import ErrorCode, PartitionStateChanged
 from harness.replication.topics import legal_name
-from harness.wire.declaration import NO_UUID, Message
+from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     Coordinator,
     CreatableTopic,
-    CreatableTopicResult,
     CreateTopicsRequest,
-    CreateTopicsResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     InitProducerIdRequest,
@@ -53,10 +53,14 @@ def handlers(broker: Broker) -> Mapping[ApiKey, Handle]:
         ApiKey.FETCH: fetch,
         ApiKey.LIST_OFFSETS: list_offsets,
         ApiKey.METADATA: metadata,
+        ApiKey.OFFSET_COMMIT: offset_commit,
+        ApiKey.OFFSET_FETCH: offset_fetch,
         ApiKey.FIND_COORDINATOR: find_coordinator,
         ApiKey.CREATE_TOPICS: create_topics,
+        ApiKey.DELETE_RECORDS: delete_records,
         ApiKey.INIT_PRODUCER_ID: init_producer_id,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
+        ApiKey.ELECT_LEADERS: elect_leaders,
     }
     for_the_controller = {ApiKey.LEADER_AND_ISR: leader_and_isr, ApiKey.UPDATE_METADATA: update_metadata}
     return {
@@ -109,19 +113,7 @@ def _create_missing(broker: Broker, topics: list[MetadataResponseTopic]) -> None
         topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE
     if missing:
         body = CreateTopicsRequest([CreatableTopic(topic.name or "", -1, -1) for topic in missing])
-        broker.controller.create_topics(_AUTO_CREATE_VERSION, body, lambda _: None)
-
-
-def create_topics(broker: Broker, request: Request) -> None:
-    """Forward CreateTopics to the controller."""
-    body = cast("CreateTopicsRequest", request.body)
-
-    def answered(response: Message | None) -> None:
-        silence = "The controller did not answer; the topic may or may not have been created."
-        results = [CreatableTopicResult(t.name, NO_UUID, ErrorCode.REQUEST_TIMED_OUT, silence) for t in body.topics]
-        request.answer(response or CreateTopicsResponse(topics=results))
-
-    broker.controller.create_topics(request.version, body, answered)
+        broker.controller.call(ApiKey.CREATE_TOPICS, _AUTO_CREATE_VERSION, body, lambda _: None)
 
 
 def init_producer_id(broker: Broker, request: Request) -> None:
@@ -140,18 +132,39 @@ def init_producer_id(broker: Broker, request: Request) -> None:
     broker.producer_ids.next(allocated)
 
 
-def find_coordinator(_: Broker, request: Request) -> None:
-    """Serve FindCoordinator: there are no coordinators. Host "" and port -1: 0 would poison librdkafka's table."""
+_GROUP = 0
+
+
+def find_coordinator(broker: Broker, request: Request) -> None:
+    """Serve FindCoordinator: any broker carries a group's offsets to the controller; transactions have nobody.
+
+    Host "" and port -1 where there is no coordinator: a port of 0 would poison librdkafka's table.
+    """
     body = cast("FindCoordinatorRequest", request.body)
-    error, sentence = FrontError.COORDINATOR_NOT_AVAILABLE, "This cluster has no consumer groups; use assign()."
+    address = broker.metadata.address(broker.node)
+    if body.key_type == _GROUP and address is not None:
+        coordinator = Coordinator("", broker.node, *address)
+    else:
+        sentence = "This cluster coordinates no transactions."
+        coordinator = Coordinator("", -1, "", -1, FrontError.COORDINATOR_NOT_AVAILABLE, sentence)
     request.answer(
         FindCoordinatorResponse(
-            error_code=error,
-            error_message=sentence,
-            node_id=-1,
-            host="",
-            port=-1,
-            coordinators=[Coordinator(key, -1, "", -1, error, sentence) for key in body.coordinator_keys],
+            error_code=coordinator.error_code,
+            error_message=coordinator.error_message,
+            node_id=coordinator.node_id,
+            host=coordinator.host,
+            port=coordinator.port,
+            coordinators=[
+                Coordinator(
+                    key,
+                    coordinator.node_id,
+                    coordinator.host,
+                    coordinator.port,
+                    coordinator.error_code,
+                    coordinator.error_message,
+                )
+                for key in body.coordinator_keys
+            ],
         )
     )
 

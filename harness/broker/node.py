@@ -47,6 +47,10 @@ class Node(Protocol):
         """The node's own part of the control channel's status."""
         ...
 
+    def operations(self) -> dict[str, Operation]:
+        """The node's own operations for the control channel."""
+        ...
+
     def address_of(self, node: str) -> Address:
         """The listener of another node.
 
@@ -128,6 +132,7 @@ class NodeProcess:
             "nudge": self._nudge,
             "probe_disk": self._probe_disk,
             "sync": self._sync,
+            **self._node.operations(),
         }
 
     def _status(self) -> dict[str, Any]:

@@ -9,13 +9,14 @@ from typing import Any, Protocol, assert_never, cast
 from harness.broker.checkpoints import LEADER_EPOCHS, GarbledCheckpoint, format_epochs, parse_epochs
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.ports import FileSystem
-from harness.broker.segments import Batches, SegmentLog
+from harness.broker.segments import Batches, Checkpointed, LogPolicy, SegmentLog
 from harness.broker.settings import Settings
 from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
 from harness.clock import Clock
 from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.knobs import Knobs
 from harness.replication.messages import (
+    AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
     Append,
@@ -25,10 +26,15 @@ from harness.replication.messages import (
     EpochEntry,
     ErrorCode,
     HighWatermarkAdvanced,
+    LogStartedAt,
+    LogStartRaised,
     ProposeIsr,
+    RaiseLogStart,
     ReplicaEffect,
     ReplicaEvent,
     ReplicaFailed,
+    RetentionReached,
+    StartLogAt,
     Truncate,
     Truncated,
 )
@@ -47,6 +53,14 @@ class FetchToken(Protocol):
     """The ``token`` of every :class:`FetchReceived`."""
 
     def judged(self, answer: AnswerFetch) -> None:
+        """The core's answer."""
+        ...
+
+
+class DeleteRecordsToken(Protocol):
+    """The ``token`` of every :class:`DeleteRecordsRequested`."""
+
+    def deleted(self, error: ErrorCode, low_watermark: Offset) -> None:
         """The core's answer."""
         ...
 
@@ -86,16 +100,18 @@ class Partition:
         owner: the broker.
         name: which partition.
         high_watermark: as checkpointed; 0 when it never was.
+        checkpointed: what else was written down about its log.
 
     Raises:
         OSError: its directory cannot be read or created, or a checkpoint that is wrong not be written again.
     """
 
-    def __init__(self, owner: Owner, name: TopicPartition, high_watermark: Offset) -> None:
+    def __init__(self, owner: Owner, name: TopicPartition, high_watermark: Offset, checkpointed: Checkpointed) -> None:
         self.name = name
-        self.log = SegmentLog(owner.files, str(name), owner.settings.log_segment_bytes)
+        self.log = SegmentLog(owner.files, str(name), _policy(owner), checkpointed)
         self._owner = owner
-        self._truncation: dict[str, object] | None = None
+        self._flushed_ms = owner.clock.wall_ms()
+        self._cuts: list[tuple[str, dict[str, object]]] = []
         self._failure: ReplicaFailed | None = None
         self._refusal: StorageRefusal | None = None
         self.replica = Replica(
@@ -104,6 +120,7 @@ class Partition:
             knobs=owner.knobs,
             min_insync_replicas=owner.settings.min_insync_replicas,
             replica_lag_time_max_ms=owner.settings.replica_lag_time_max_ms,
+            unclean_leader_election_enable=owner.settings.unclean_leader_election_enable,
             log_start_offset=self.log.log_start_offset,
             log_end_offset=self.log.log_end_offset,
             epoch_entries=self.log.recovered.epochs,
@@ -126,6 +143,28 @@ class Partition:
                 pending = AppendFailed(self._failure.errno)
         self._publish()
 
+    def flush_when_due(self) -> None:
+        """Flush what has been unflushed for ``log.flush.interval.ms``."""
+        now_ms = self._owner.clock.wall_ms()
+        if now_ms - self._flushed_ms >= self._owner.settings.log_flush_interval_ms:
+            self._flushed_ms = now_ms
+            self.flush()
+
+    def flush(self) -> None:
+        """Make the log durable."""
+        try:
+            self.log.flush()
+        except OSError as error:
+            self._complain("flush", StorageRefusal(error.errno or 0, str(self.name), "flush"))
+            self.handle(AppendFailed(error.errno or 0))
+
+    def retire(self) -> None:
+        """Let the core delete the segments whose records are all older than ``log.retention.ms``."""
+        clock, settings = self._owner.clock, self._owner.settings
+        start = self.log.expired(clock.wall_ms() - settings.log_retention_ms, self.replica.high_watermark)
+        if start > self.log.log_start_offset:
+            self.handle(RetentionReached(start, kafka_time_ns(clock)))
+
     def status(self) -> dict[str, Any]:
         """For the control channel."""
         remote = self.replica.remote_log_end_offsets
@@ -139,19 +178,25 @@ class Partition:
 
     # ------------------------------------------------------------------------------------ effects
 
-    def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:
+    def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:  # noqa: C901 (one case per effect)
         """Do one thing; returns what storage says, if it was asked."""
         match effect:
             case Append():
                 return self._append(effect)
             case Truncate(to_offset, reason):
                 return self._truncate(to_offset, reason)
+            case RaiseLogStart(to_offset, reason):
+                return self._raise_log_start(to_offset, reason)
+            case StartLogAt(offset, reason):
+                return self._start_log_at(offset, reason)
             case CheckpointEpochs(entries):
                 self._checkpoint(entries)
             case AnswerProduce(token, error, base_offset):
                 self._answer_produce(cast("ProduceToken", token), error, base_offset)
             case AnswerFetch():
                 cast("FetchToken", effect.token).judged(effect)
+            case AnswerDeleteRecords(token, error, low_watermark):
+                cast("DeleteRecordsToken", token).deleted(error, low_watermark)
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)
             case HighWatermarkAdvanced():
@@ -179,13 +224,37 @@ class Partition:
             self._complain("truncate", StorageRefusal(error.errno or 0, str(self.name), "truncate"))
             return AppendFailed(error.errno or 0)
         end = self.log.log_end_offset
-        self._truncation = {"from_offset": from_offset, "to_offset": end, "reason": reason}
+        self._cuts.append(("truncation", {"from_offset": from_offset, "to_offset": end, "reason": reason}))
         self._owner.say(f"Truncated {self.name} from offset {from_offset} to {end} ({reason}).")
         return Truncated(end, self.log.producer_spans())
 
+    def _raise_log_start(self, to_offset: Offset, reason: str) -> ReplicaEvent:
+        from_offset = self.log.log_start_offset
+        try:
+            self.log.raise_start(to_offset, roll=reason == "retention")
+        except OSError as error:
+            self._complain("delete segments of", StorageRefusal(error.errno or 0, str(self.name), "delete segments"))
+            return AppendFailed(error.errno or 0)
+        start = self.log.log_start_offset
+        self._cuts.append(("log_start", {"from_offset": from_offset, "to_offset": start, "reason": reason}))
+        self._owner.say(f"{self.name} starts at offset {start} instead of {from_offset} ({reason}).")
+        return LogStartRaised(start)
+
+    def _start_log_at(self, offset: Offset, reason: str) -> ReplicaEvent:
+        start, end = self.log.log_start_offset, self.log.log_end_offset
+        try:
+            self.log.start_at(offset)
+        except OSError as error:
+            self._complain("empty", StorageRefusal(error.errno or 0, str(self.name), "empty"))
+            return AppendFailed(error.errno or 0)
+        self._cuts.append(("truncation", {"from_offset": end, "to_offset": start, "reason": reason}))
+        self._cuts.append(("log_start", {"from_offset": start, "to_offset": offset, "reason": reason}))
+        self._owner.say(f"Emptied {self.name}, which ended at {end}; it starts at {offset} now ({reason}).")
+        return LogStartedAt(offset)
+
     def _checkpoint(self, entries: tuple[EpochEntry, ...]) -> None:
         try:
-            self._owner.files.replace_text(f"{self.name}/{LEADER_EPOCHS}", format_epochs(entries), flush=False)
+            self._owner.files.replace_text(f"{self.name}/{LEADER_EPOCHS}", format_epochs(entries), flush=True)
         except OSError as error:
             refusal = StorageRefusal(error.errno or 0, str(self.name), "checkpoint leader epochs")
             self._complain("checkpoint the leader epochs of", refusal)
@@ -221,9 +290,9 @@ class Partition:
         """Tell the timeline and whoever waits what changed."""
         before, after = self.state, self._state()
         self.state = after
-        if self._truncation is not None:
-            self._owner.timeline.about_replica("truncation", self.name, after, self._truncation)
-            self._truncation = None
+        for kind, detail in self._cuts:
+            self._owner.timeline.about_replica(kind, self.name, after, detail)
+        self._cuts.clear()
         if before != after:
             self._owner.timeline.about_replica("state", self.name, after)
             self._owner.replica_changed(self, before, after)
@@ -248,9 +317,20 @@ class Partition:
             self._owner.say(f"Ignored the garbled {LEADER_EPOCHS} of {self.name} ({error}); rebuilt it from the log.")
             sound = False
         if not sound:
-            self._owner.files.replace_text(path, format_epochs(entries), flush=False)
+            self._owner.files.replace_text(path, format_epochs(entries), flush=True)
 
     def _announce_recovery(self) -> None:
         if self.log.recovered.cut_bytes:
             self._owner.say(f"Recovered {self.name}: cut {self.log.recovered.cut_bytes} bytes off its end.")
         self._owner.timeline.about_replica("state", self.name, self.state)
+
+
+def _policy(owner: Owner) -> LogPolicy:
+    settings, knobs = owner.settings, owner.knobs
+    return LogPolicy(
+        segment_bytes=settings.log_segment_bytes,
+        roll_ms=settings.log_roll_ms,
+        flush_messages=settings.log_flush_interval_messages,
+        flush_names=knobs.segment_names == "flushed",
+        flush_recovered=knobs.recovered_tail == "flushed",
+    )

@@ -1,20 +1,20 @@
 """A partition's log: segment files of record batches, exactly as Kafka lays them out.
 
 ``00000000000000000000.log`` and so on, each named for its first offset. Every batch has an entry in memory (its
-base offset and position: 16 bytes), so that a read never scans; no index files are written, because recovery
-reads the segments anyway. Offsets are contiguous: nothing here compacts.
+base offset, position and timestamp: 24 bytes), so that a read never scans; no index files are written, because
+opening a log reads the segments anyway. Offsets only rise: nothing here compacts.
 """
 
 from __future__ import annotations
 
-import struct
-from array import array
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import zip_longest
 from typing import NamedTuple
 
-from harness.broker.ports import File, FileSystem
+from harness.broker.ports import FileSystem
+from harness.broker.segment import READ_BYTES, Segment
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, EpochEntry, ProducerStamp
 from harness.wire import batches as wire
@@ -22,9 +22,6 @@ from harness.wire.batches import BatchHeader
 from harness.wire.errors import CorruptBatch
 
 _SUFFIX = ".log"
-_READ_BYTES = 16 * 1_048_576
-_LENGTH = struct.Struct(">i")
-_LENGTH_AT = 8
 
 
 class Batches(NamedTuple):
@@ -65,76 +62,109 @@ class Recovery(NamedTuple):
     cut_bytes: int
 
 
-class Segment:
-    """One segment file and where its batches lie."""
+class LogPolicy(NamedTuple):
+    """How a log is cut into segments, and when it is flushed.
 
-    def __init__(self, base_offset: Offset, path: str, file: File) -> None:
-        self.base_offset = base_offset
-        self.path = path
-        self.file = file
-        self.size = 0
-        self.bases = array("q")
-        self.positions = array("q")
+    Attributes:
+        segment_bytes: ``log.segment.bytes``.
+        roll_ms: ``log.roll.ms``: how far the timestamps of one segment may lie apart.
+        flush_messages: ``log.flush.interval.messages``: how many records may be unflushed.
+        flush_names: whether a new segment's name is flushed with its content (KAFKA-3968). Otherwise it is only safe
+            once the next segment exists: by then the file system has written it by itself.
+        flush_recovered: whether what is found beyond the recovery point is flushed before that point moves past it
+            (KAFKA-10101).
+    """
 
-    def add(self, base_offset: Offset, size: int) -> None:
-        """Note that a batch of ``size`` bytes was written at the end."""
-        self.bases.append(base_offset)
-        self.positions.append(self.size)
-        self.size += size
+    segment_bytes: int
+    roll_ms: int
+    flush_messages: int
+    flush_names: bool = True
+    flush_recovered: bool = True
 
-    def cut(self, batch: int) -> None:
-        """Remove the batches from number ``batch`` on."""
-        if batch < len(self.bases):
-            self.file.truncate(self.positions[batch])
-            self.size = self.positions[batch]
-            del self.bases[batch:]
-            del self.positions[batch:]
 
-    def end_position(self, batch: int) -> int:
-        """Where batch number ``batch`` starts; the size of the segment when there is no such batch."""
-        return self.positions[batch] if batch < len(self.positions) else self.size
+class Checkpointed(NamedTuple):
+    """What a broker has written down about a log.
+
+    Attributes:
+        log_start_offset: no record below it is to be seen again.
+        recovery_point: everything below it has been flushed.
+        clean: whether the log was closed in order, so that all of it has.
+    """
+
+    log_start_offset: Offset = 0
+    recovery_point: Offset = 0
+    clean: bool = False
+
+
+NOTHING_CHECKPOINTED = Checkpointed()
 
 
 class SegmentLog:
     """The log of one replica below ``directory``.
 
-    Opening it recovers it: every batch's length and CRC32C is checked, and the first one that is torn, corrupt or
-    out of sequence is cut off with everything behind it.
+    Opening it after anything but a clean shutdown recovers it: of every batch from the segment of the recovery point
+    on, length and CRC32C are checked, and the first one that is torn, corrupt or out of sequence is cut off with
+    everything behind it. What was flushed, or was closed in order, is taken as it is.
+
+    Args:
+        files: the port.
+        directory: of the log, relative to the data directory.
+        policy: how it is kept.
+        checkpointed: what was written down about it.
 
     Attributes:
+        log_start_offset: the first offset held.
         log_end_offset: the next record's offset.
+        recovery_point: everything below it has been flushed.
         recovered: what was found.
         torn_bytes: how much of the last append that was refused had been written by then.
     """
 
-    def __init__(self, files: FileSystem, directory: str, segment_bytes: int) -> None:
+    def __init__(
+        self, files: FileSystem, directory: str, policy: LogPolicy, checkpointed: Checkpointed = NOTHING_CHECKPOINTED
+    ) -> None:
         self._files = files
         self._directory = directory
-        self._segment_bytes = segment_bytes
+        self._policy = policy
         self._segments: list[Segment] = []
-        self.log_end_offset: Offset = 0
+        self._has_unsafe_names = False
+        self.log_start_offset = 0
+        self.log_end_offset = 0
+        self.recovery_point = checkpointed.recovery_point
         self.torn_bytes = 0
-        self.recovered = self._recover()
-
-    @property
-    def log_start_offset(self) -> Offset:
-        """The first offset held."""
-        return self._segments[0].base_offset
+        self.recovered = self._recover(checkpointed)
 
     def append(self, batches: Batches, spans: Sequence[BatchSpan]) -> None:
         """Write all batches with one write, after patching offsets and epochs of ``spans`` into their headers.
 
         Raises:
-            OSError: nothing of it is in the log; torn bytes have been cut off again.
+            OSError: nothing of it is in the log, torn bytes have been cut off again; or it cannot be flushed.
         """
-        segment = self._segment_for(len(batches.buffer))
+        segment = self._segment_for(batches)
         for header, span in zip(batches.headers, spans, strict=True):
             if (header.base_offset, header.leader_epoch) != (span.base_offset, span.leader_epoch):
                 wire.patch(batches.buffer, header.position, span.base_offset, span.leader_epoch)
         self._write(segment, batches.buffer)
         for header, span in zip(batches.headers, spans, strict=True):
-            segment.add(span.base_offset, header.size)
+            segment.add(span.base_offset, header.size, header.max_timestamp)
         self.log_end_offset = spans[-1].end_offset
+        if self.log_end_offset - self.recovery_point >= self._policy.flush_messages:
+            self.flush()
+
+    def flush(self) -> None:
+        """Make everything durable, the names of new segments where the policy says so.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        if self.recovery_point >= self.log_end_offset:
+            return
+        first = bisect_right(self._segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
+        for segment in self._segments[max(first, 0) :]:
+            segment.file.flush()
+        if self._policy.flush_names:
+            self._flush_names()
+        self.recovery_point = self.log_end_offset
 
     def truncate(self, to_offset: Offset) -> None:
         """Cut every batch that holds an offset ``>= to_offset``.
@@ -145,13 +175,57 @@ class SegmentLog:
         while len(self._segments) > 1 and self._segments[-1].base_offset >= to_offset:
             self._drop(self._segments[-1])
             self.log_end_offset = self._segments.pop().base_offset
-        if to_offset >= self.log_end_offset:
-            return  # a cut at the boundary of two segments ends here: no batch that is left reaches beyond it
-        segment = self._segments[-1]
-        batch = max(bisect_right(segment.bases, to_offset) - 1, 0)
-        end_offset = segment.bases[batch]
-        segment.cut(batch)
-        self.log_end_offset = end_offset
+        if to_offset < self.log_end_offset:  # not at the boundary of two segments, which ends the log there
+            segment = self._segments[-1]
+            batch = max(bisect_right(segment.bases, to_offset) - 1, 0)
+            end_offset = segment.bases[batch]
+            segment.cut(batch)
+            self.log_end_offset = max(end_offset, self.log_start_offset)
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+
+    def raise_start(self, offset: Offset, *, roll: bool) -> None:
+        """Start at ``offset`` from now on; segments wholly below it are deleted.
+
+        Args:
+            offset: at most the log's end; lower than the start: nothing happens.
+            roll: whether the last segment may be deleted too, and a new one begun, when all of it is below.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        if offset <= self.log_start_offset:
+            return
+        if roll and offset >= self.log_end_offset and self._segments[-1].size:
+            self._roll()
+        while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            self._drop(self._segments.pop(0))
+        self.log_start_offset = offset
+
+    def start_at(self, offset: Offset) -> None:
+        """Delete everything, and be an empty log that begins at ``offset``.
+
+        Raises:
+            OSError: the file system refuses.
+        """
+        while self._segments:
+            self._drop(self._segments.pop())
+        self.log_start_offset = self.log_end_offset = self.recovery_point = offset
+        self._add_segment()
+
+    def expired(self, before_ms: int, high_watermark: Offset) -> Offset:
+        """Where the log would start if the segments were gone that hold nothing as young as ``before_ms``.
+
+        Only whole segments below ``high_watermark`` count, the oldest first, and none that has a record without a
+        timestamp.
+        """
+        start = self.log_start_offset
+        ends = [segment.base_offset for segment in self._segments[1:]] + [self.log_end_offset]
+        for segment, end in zip(self._segments, ends, strict=True):
+            young = not segment.times or min(segment.times) < 0 or max(segment.times) >= before_ms
+            if young or end > high_watermark:
+                break
+            start = max(start, end)
+        return start
 
     def locate(self, offset: Offset, end_offset: Offset, max_bytes: int, *, at_least_one: bool) -> Slice:
         """Whole batches, from the one that holds ``offset``, that end at or before ``end_offset``.
@@ -181,8 +255,11 @@ class SegmentLog:
             batch = 0
             while batch < len(segment.bases):
                 start = segment.positions[batch]
-                until = max(bisect_right(segment.positions, start + _READ_BYTES) - 1, batch + 1)
-                yield from wire.headers(segment.file.read(start, segment.end_position(until) - start))
+                until = max(bisect_right(segment.positions, start + READ_BYTES) - 1, batch + 1)
+                try:
+                    yield from wire.headers(segment.file.read(start, segment.end_position(until) - start))
+                except CorruptBatch:  # in what was trusted: whoever fetches it will see it too
+                    return
                 batch = until
 
     def producer_spans(self) -> tuple[BatchSpan, ...]:
@@ -196,12 +273,29 @@ class SegmentLog:
 
     # ------------------------------------------------------------------------------------ writing
 
-    def _segment_for(self, size: int) -> Segment:
+    def _segment_for(self, batches: Batches) -> Segment:
         active = self._segments[-1]
-        if active.size and active.size + size > self._segment_bytes:
-            active = self._open(self.log_end_offset)
-            self._segments.append(active)
-        return active
+        if active.size and (
+            active.size + len(batches.buffer) > self._policy.segment_bytes
+            or (active.times and batches.headers[-1].max_timestamp - active.times[0] > self._policy.roll_ms)
+        ):
+            self._roll()
+        return self._segments[-1]
+
+    def _roll(self) -> None:
+        """Begin a new segment; what is behind it is flushed, as Kafka does soon after rolling."""
+        self.flush()
+        self._flush_names()
+        self._add_segment()
+
+    def _add_segment(self) -> None:
+        self._segments.append(self._open(self.log_end_offset))
+        self._has_unsafe_names = True
+
+    def _flush_names(self) -> None:
+        if self._has_unsafe_names:
+            self._files.flush_directory(self._directory)
+            self._has_unsafe_names = False
 
     def _write(self, segment: Segment, data: memoryview) -> None:
         rest = data
@@ -228,61 +322,45 @@ class SegmentLog:
         self._files.remove(segment.path)
         segment.file.close()
 
-    # ------------------------------------------------------------------------------------ recovery
+    # ------------------------------------------------------------------------------------ opening
 
-    def _recover(self) -> Recovery:
+    def _recover(self, checkpointed: Checkpointed) -> Recovery:
         names = [name for name in self._files.list(self._directory) if name.endswith(_SUFFIX)]
         bases = [int(stem) for name in names if (stem := name.removesuffix(_SUFFIX)).isdecimal()]
         epochs: list[EpochEntry] = []
         cut_bytes = 0
-        for base_offset in bases or [0]:
-            segment = self._open(base_offset)
-            if cut_bytes or (self._segments and base_offset != self.log_end_offset):
-                cut_bytes += segment.file.size()
-                self._drop(segment)
-                continue
-            if not self._segments:
-                self.log_end_offset = base_offset
-            self._segments.append(segment)
-            cut_bytes += self._recover_segment(segment, epochs)
+        for base_offset, following in zip_longest(bases, bases[1:]):
+            trusted = checkpointed.clean or (following is not None and following <= self.recovery_point)
+            cut_bytes += self._load(base_offset, epochs, trusted=trusted, lost=bool(cut_bytes))
+        if not self._segments:
+            self._create(checkpointed.log_start_offset)
+        self.log_start_offset = max(self._segments[0].base_offset, checkpointed.log_start_offset)
+        if self.log_start_offset > self.log_end_offset:  # more was lost than had been deleted
+            self.start_at(self.log_start_offset)
+            epochs.clear()
+        self._settle_recovery_point(clean=checkpointed.clean)
         return Recovery(tuple(epochs), cut_bytes)
 
-    def _recover_segment(self, segment: Segment, epochs: list[EpochEntry]) -> int:
-        """Index the sound batches of one file and cut off the rest; returns how many bytes that were."""
-        for batch, header in _sound_batches(segment.file):
-            if header.base_offset < self.log_end_offset or not wire.verify(batch, header):
-                break
-            segment.add(header.base_offset, header.size)
-            self.log_end_offset = header.end_offset
-            if header.leader_epoch >= 0 and (not epochs or header.leader_epoch != epochs[-1].leader_epoch):
-                epochs.append(EpochEntry(header.leader_epoch, header.base_offset))
-        garbage = segment.file.size() - segment.size
-        if garbage:
-            segment.file.truncate(segment.size)
-        return garbage
+    def _load(self, base_offset: Offset, epochs: list[EpochEntry], *, trusted: bool, lost: bool) -> int:
+        """Open one segment, or drop it when it does not continue the log; returns how many bytes were cut."""
+        segment = self._open(base_offset)
+        continues = not self._segments or base_offset == self.log_end_offset
+        if lost or not (continues or (trusted and base_offset > self.log_end_offset)):
+            size = segment.file.size()
+            self._drop(segment)
+            return size
+        self._segments.append(segment)
+        self.log_end_offset = segment.load(base_offset, epochs, trusted=trusted)
+        return 0 if trusted else segment.cut_garbage()
 
+    def _create(self, offset: Offset) -> None:
+        """A new log: its directory and its first segment are safe at once, whatever becomes of later ones."""
+        self.start_at(offset)
+        self._flush_names()
+        self._files.flush_directory("")
 
-def _sound_batches(file: File) -> Iterator[tuple[memoryview, BatchHeader]]:
-    """Batches from the start of ``file`` for as long as their headers make sense, each with its own bytes."""
-    position, size = 0, file.size()
-    while position < size:
-        chunk = memoryview(file.read(position, _READ_BYTES))
-        taken = 0
-        while (length := _batch_size(chunk, taken)) and taken + length <= len(chunk):
-            batch = chunk[taken : taken + length]
-            try:
-                header = wire.headers(batch)[0]
-            except CorruptBatch:
-                return
-            yield batch, header
-            taken += length
-        if not taken:
-            return
-        position += taken
-
-
-def _batch_size(chunk: memoryview, position: int) -> int:
-    """The size that the batch at ``position`` claims; 0 when it cannot be told, or cannot be."""
-    if len(chunk) - position < wire.HEADER_BYTES:
-        return 0
-    return max(int(_LENGTH.unpack_from(chunk, position + _LENGTH_AT)[0]) + _LENGTH_AT + _LENGTH.size, 0)
+    def _settle_recovery_point(self, *, clean: bool) -> None:
+        self.recovery_point = min(self.recovery_point, self.log_end_offset)
+        if clean or not self._policy.flush_recovered:
+            self.recovery_point = self.log_end_offset
+        self.flush()

@@ -64,7 +64,14 @@ class Session:
         peer: the node at the other end.
     """
 
-    def __init__(self, connection: Connection, number: int, handlers: Mapping[ApiKey, Handle]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        number: int,
+        handlers: Mapping[ApiKey, Handle],
+        is_silent: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._is_silent = is_silent
         self.number = number
         self.peer = connection.peer
         self._connection = connection
@@ -100,7 +107,7 @@ class Session:
         """Send the answers whose turn it is."""
         while self._unanswered and self._unanswered[0].answered:
             segments = self._unanswered.popleft().segments
-            if segments is not None:
+            if segments is not None and not self._is_silent():
                 self._connection.send(segments)
         self._pause_or_resume()
 
@@ -142,12 +149,17 @@ class Sessions:
     def __init__(self, handlers: Mapping[ApiKey, Handle]) -> None:
         self._handlers = handlers
         self._accepted = 0
+        self._is_silent = False
 
     def accept(self, connection: Connection) -> FrameHandler:
         """For :meth:`harness.broker.ports.Network.listen`."""
-        session = Session(connection, self._accepted, self._handlers)
+        session = Session(connection, self._accepted, self._handlers, lambda: self._is_silent)
         self._accepted += 1
         return session
+
+    def silence(self) -> None:
+        """Send no further answers to anybody."""
+        self._is_silent = True
 
 
 def api_versions(error: int = 0) -> ApiVersionsResponse:

@@ -82,11 +82,13 @@ class NodeFaults:
         cut: directed links of this node over which no byte may pass.
         free_bytes: how much its storage still takes before ENOSPC; None: no limit.
         wall_offset_ms: its wall clock minus true time.
+        dies_while_loading: whether it dies after it has opened its logs, and before anything else.
     """
 
     cut: tuple[Link, ...] = ()
     free_bytes: int | None = None
     wall_offset_ms: int = 0
+    dies_while_loading: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -173,9 +173,14 @@ def int64(*, since: int = 0, until: int = LATEST, default: int = 0, tag: int | N
     return _field("int64", since, until, default, tag)
 
 
-def uuid(*, since: int = 0, until: int = LATEST) -> bytes:
+def uuid(*, since: int = 0, until: int = LATEST, tag: int | None = None) -> bytes:
     """16 raw bytes; ``NO_UUID`` when unknown."""
-    return _field("uuid", since, until, NO_UUID, None)
+    return _field("uuid", since, until, NO_UUID, tag)
+
+
+def uuids(*, since: int = 0, until: int = LATEST) -> list[bytes]:
+    """A list of UUIDs."""
+    return _list(since, until, None, list, "uuid")
 
 
 def string(*, since: int = 0, until: int = LATEST, default: str = "") -> str:

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from harness.wire import primitives
 from harness.wire.declaration import Message, Struct, Wire, all_fields, default_of
-from harness.wire.source import BYTE, FIXED, Source
+from harness.wire.source import BYTE, FIXED, NUMBERS, Source
 
 Decoder = Callable[[memoryview, int], tuple[Message, int]]
 """Decodes the body that starts at a position; returns it and the position behind it."""
@@ -109,7 +109,7 @@ class _DecoderSource(Source):
         with self.block(f"if {length} > end - pos:"):
             self.line(f"refuse_length({label!r}, {length})")
         with self.block(f"if {length} >= 0:"):
-            if wire.element in FIXED:
+            if wire.element in NUMBERS:
                 self.numbers(label, target, str(wire.element), length)
             else:
                 self.line(f"{target} = []")

@@ -12,7 +12,7 @@ from typing import Any
 
 from harness.wire import primitives
 from harness.wire.declaration import Buffer, Message, Struct, Wire, default_of, wire_fields
-from harness.wire.source import BYTE, FIXED, Source
+from harness.wire.source import BYTE, FIXED, NUMBERS, Source
 
 Cuts = list[tuple[int, Buffer]]
 """Blobs to insert, and the positions in the bytearray at which to: ascending, never empty blobs."""
@@ -94,7 +94,7 @@ class _EncoderSource(Source):
         self.line(f"{value} = {expression}")
         self.length(value, wire, "i")
         with self.block(f"if {value}:"):
-            if wire.element in FIXED:
+            if wire.element in NUMBERS:
                 self.line(f"{self.out} += pack('>%d{FIXED[str(wire.element)]}' % len({value}), *{value})")
             else:
                 self.elements(value, wire)

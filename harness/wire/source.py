@@ -16,6 +16,9 @@ from harness.wire.declaration import Message
 FIXED = {"boolean": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "int64": "q", "uuid": "16s"}
 """The kinds whose size is fixed, as :mod:`struct` characters."""
 
+NUMBERS = FIXED.keys() - {"uuid"}
+"""The fixed kinds of which :mod:`struct` packs many at once."""
+
 BYTE = "B"
 
 

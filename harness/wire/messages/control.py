@@ -1,8 +1,7 @@
 """Between brokers and the controller; never advertised to clients.
 
 ``LeaderAndIsr`` v4 and ``UpdateMetadata`` v6 are the push-based control plane of ZooKeeper times (removed in
-Kafka 4); registration, heartbeats and ``AlterPartition`` v0 are KRaft's (KIP-631, KIP-497). v0 of AlterPartition
-names topics; later versions use topic ids.
+Kafka 4); registration, heartbeats and ``AlterPartition`` are KRaft's (KIP-631, KIP-497).
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ from harness.wire.declaration import (
     Struct,
     array,
     boolean,
+    int8,
     int16,
     int32,
     int32s,
@@ -23,6 +23,7 @@ from harness.wire.declaration import (
     struct,
     uint16,
     uuid,
+    uuids,
 )
 from harness.wire.keys import ApiKey
 
@@ -171,9 +172,12 @@ class Feature(Struct):
     max_supported_version: int = int16()
 
 
-@request(ApiKey.BROKER_REGISTRATION, versions=(0, 0), flexible=0)
+@request(ApiKey.BROKER_REGISTRATION, versions=(0, 3), flexible=0)
 class BrokerRegistrationRequest(Message):
-    """I am here; ``incarnation_id`` is new at each start of the process."""
+    """I am here; ``incarnation_id`` is new at each start of the process.
+
+    ``previous_broker_epoch`` is the epoch of its last life if that ended with a clean shutdown, else -1 (KIP-966).
+    """
 
     broker_id: int = int32()
     cluster_id: str = string()
@@ -181,9 +185,12 @@ class BrokerRegistrationRequest(Message):
     listeners: list[Listener] = array(Listener)
     features: list[Feature] = array(Feature)
     rack: str | None = nullable_string()
+    is_migrating_zk_broker: bool = boolean(since=1)
+    log_dirs: list[bytes] = uuids(since=2)
+    previous_broker_epoch: int = int64(since=3, default=-1)
 
 
-@response(ApiKey.BROKER_REGISTRATION, versions=(0, 0), flexible=0)
+@response(ApiKey.BROKER_REGISTRATION, versions=(0, 3), flexible=0)
 class BrokerRegistrationResponse(Message):
     """The registered broker's epoch, -1 on error."""
 
@@ -215,12 +222,22 @@ class BrokerHeartbeatResponse(Message):
 
 
 @struct
+class BrokerState(Struct):
+    """A broker in one of its lives; -1: whichever (KIP-903)."""
+
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+
+
+@struct
 class AlterPartitionPartitionData(Struct):
     """The ISR that the leader proposes; ``partition_epoch`` is the one it believes current."""
 
     partition_index: int = int32()
     leader_epoch: int = int32()
-    new_isr: list[int] = int32s()
+    new_isr: list[int] = int32s(until=2)
+    new_isr_with_epochs: list[BrokerState] = array(BrokerState, since=3)
+    leader_recovery_state: int = int8(since=1)
     partition_epoch: int = int32()
 
 
@@ -228,11 +245,11 @@ class AlterPartitionPartitionData(Struct):
 class AlterPartitionTopicData(Struct):
     """The proposals for one topic."""
 
-    topic_name: str = string()
+    topic_id: bytes = uuid(since=2)
     partitions: list[AlterPartitionPartitionData] = array(AlterPartitionPartitionData)
 
 
-@request(ApiKey.ALTER_PARTITION, versions=(0, 0), flexible=0)
+@request(ApiKey.ALTER_PARTITION, versions=(2, 3), flexible=0)
 class AlterPartitionRequest(Message):
     """A leader proposes new ISRs (KIP-497)."""
 
@@ -250,6 +267,7 @@ class AlterPartitionPartitionResult(Struct):
     leader_id: int = int32()
     leader_epoch: int = int32()
     isr: list[int] = int32s()
+    leader_recovery_state: int = int8(since=1)
     partition_epoch: int = int32()
 
 
@@ -257,11 +275,11 @@ class AlterPartitionPartitionResult(Struct):
 class AlterPartitionTopicResult(Struct):
     """The outcomes for one topic."""
 
-    topic_name: str = string()
+    topic_id: bytes = uuid(since=2)
     partitions: list[AlterPartitionPartitionResult] = array(AlterPartitionPartitionResult)
 
 
-@response(ApiKey.ALTER_PARTITION, versions=(0, 0), flexible=0)
+@response(ApiKey.ALTER_PARTITION, versions=(2, 3), flexible=0)
 class AlterPartitionResponse(Message):
     """What became of the proposals."""
 

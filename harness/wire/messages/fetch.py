@@ -20,9 +20,21 @@ from harness.wire.declaration import (
     response,
     string,
     struct,
+    uuid,
 )
 from harness.wire.keys import ApiKey
-from harness.wire.messages.leadership import LeaderIdAndEpoch
+from harness.wire.messages.leadership import LeaderIdAndEpoch, NodeEndpoint
+
+NO_HIGH_WATERMARK = (1 << 63) - 1
+"""What a fetcher says that does not tell its own high watermark (KIP-1166)."""
+
+
+@struct
+class ReplicaState(Struct):
+    """Which replica fetches, and in which of its lives: the broker epoch it registered with (KIP-903)."""
+
+    replica_id: int = int32(default=-1)
+    replica_epoch: int = int64(default=-1)
 
 
 @struct
@@ -35,13 +47,16 @@ class FetchPartition(Struct):
     last_fetched_epoch: int = int32(since=12, default=-1)
     log_start_offset: int = int64(since=5, default=-1)
     partition_max_bytes: int = int32()
+    replica_directory_id: bytes = uuid(since=17, tag=0)
+    high_watermark: int = int64(since=18, default=NO_HIGH_WATERMARK, tag=1)
 
 
 @struct
 class FetchTopic(Struct):
     """The partitions to fetch of one topic."""
 
-    topic: str = string()
+    topic: str = string(until=12)
+    topic_id: bytes = uuid(since=13)
     partitions: list[FetchPartition] = array(FetchPartition)
 
 
@@ -49,16 +64,21 @@ class FetchTopic(Struct):
 class ForgottenTopic(Struct):
     """Partitions to drop from an incremental fetch session."""
 
-    topic: str = string(since=7)
+    topic: str = string(since=7, until=12)
+    topic_id: bytes = uuid(since=13)
     partitions: list[int] = int32s(since=7)
 
 
-@request(ApiKey.FETCH, versions=(4, 12), flexible=12)
+@request(ApiKey.FETCH, versions=(4, 18), flexible=12)
 class FetchRequest(Message):
-    """Send me records. ``replica_id`` is -1 for a consumer; session epoch -1 means without a session."""
+    """Send me records. ``replica_id`` is -1 for a consumer; session epoch -1 means without a session.
+
+    Topics go by their names up to v12 and by their ids from v13 on; from v15 on the replica is in ``replica_state``.
+    """
 
     cluster_id: str | None = nullable_string(since=12, tag=0)
-    replica_id: int = int32(default=-1)
+    replica_id: int = int32(until=14, default=-1)
+    replica_state: ReplicaState | None = nullable_struct(ReplicaState, since=15, tag=1)
     max_wait_ms: int = int32()
     min_bytes: int = int32()
     max_bytes: int = int32(default=0x7FFFFFFF)
@@ -121,11 +141,12 @@ class PartitionData(Struct):
 class FetchableTopicResponse(Struct):
     """The fetched partitions of one topic."""
 
-    topic: str = string()
+    topic: str = string(until=12)
+    topic_id: bytes = uuid(since=13)
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@response(ApiKey.FETCH, versions=(4, 12), flexible=12)
+@response(ApiKey.FETCH, versions=(4, 18), flexible=12)
 class FetchResponse(Message):
     """The fetched batches. ``session_id`` 0 means that the broker keeps no session."""
 
@@ -133,3 +154,4 @@ class FetchResponse(Message):
     error_code: int = int16(since=7)
     session_id: int = int32(since=7)
     responses: list[FetchableTopicResponse] = array(FetchableTopicResponse)
+    node_endpoints: list[NodeEndpoint] = array(NodeEndpoint, since=16, tag=0)

@@ -79,4 +79,4 @@ def fetch_request(topic: str, offset: int, partition: int = 0, **fields: Any) ->
     epoch = fields.pop("current_leader_epoch", -1)
     part = FetchPartition(partition, epoch, offset, partition_max_bytes=fields.pop("partition_max_bytes", 1 << 20))
     defaults = {"max_wait_ms": 0, "min_bytes": 1, "max_bytes": 1 << 24}
-    return FetchRequest(**(defaults | fields), topics=[FetchTopic(topic, [part])])
+    return FetchRequest(**(defaults | fields), topics=[FetchTopic(topic, partitions=[part])])

@@ -3,9 +3,9 @@ import pytest
 from harness.broker.checkpoints import (
     GarbledCheckpoint,
     format_epochs,
-    format_high_watermarks,
+    format_offsets,
     parse_epochs,
-    parse_high_watermarks,
+    parse_offsets,
 )
 from harness.model import TopicPartition
 from harness.replication.messages import EpochEntry
@@ -22,9 +22,9 @@ def test_epochs_survive_the_round_trip() -> None:
 
 def test_high_watermarks_are_written_sorted_and_survive_the_round_trip() -> None:
     watermarks = {TopicPartition("b", 0): 5, TopicPartition("a", 10): 2, TopicPartition("a", 9): 0}
-    text = format_high_watermarks(watermarks)
+    text = format_offsets(watermarks)
     assert text == "0\n3\na 9 0\na 10 2\nb 0 5\n"
-    assert parse_high_watermarks(text) == watermarks
+    assert parse_offsets(text) == watermarks
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 import uuid
+import warnings
 
 import pytest
 
@@ -39,14 +40,55 @@ def test_an_idempotent_producer_is_served(cluster: Cluster, topic: str) -> None:
     assert cluster.produce(topic, [b"a"] * 20, partition=1, config={"enable.idempotence": True}) == list(range(20))
 
 
-def test_a_consumer_group_is_refused_and_nothing_breaks(cluster: Cluster, topic: str) -> None:
-    from confluent_kafka import Consumer
+def test_a_consumer_that_subscribes_is_told_that_it_cannot_and_nothing_breaks(cluster: Cluster, topic: str) -> None:
+    from confluent_kafka import Consumer, KafkaError
 
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "g", "session.timeout.ms": 6000})
     consumer.subscribe([topic])
-    assert consumer.poll(0.5) is None
+    message = consumer.poll(5)
+    error = None if message is None else message.error()
+    assert error is not None
+    assert error.code() == KafkaError._UNSUPPORTED_FEATURE
     consumer.close()
     assert cluster.produce(topic, [b"a"]) == [0]
+
+
+def test_the_offsets_of_a_consumer_that_assigns_itself_are_kept(cluster: Cluster, topic: str) -> None:
+    from confluent_kafka import Consumer, TopicPartition
+
+    assert cluster.produce(topic, [b"a", b"b", b"c"]) == [0, 1, 2]
+    settings = {"bootstrap.servers": cluster.bootstrap, "group.id": topic, "enable.auto.commit": False}
+    first = Consumer(settings)
+    first.assign([TopicPartition(topic, 0, 0)])
+    assert [first.poll(5).value() for _ in range(2)] == [b"a", b"b"]  # type: ignore[union-attr]
+    assert first.commit(asynchronous=False)[0].error is None
+    first.close()
+    second = Consumer(settings)
+    (found,) = second.committed([TopicPartition(topic, 0)], timeout=10)
+    assert (found.offset, found.leader_epoch) == (2, 0)
+    second.assign([TopicPartition(topic, 0)])  # goes on where the group has stopped
+    message = second.poll(5)
+    assert message is not None
+    assert message.value() == b"c"
+    second.close()
+
+
+def test_kafka_python_commits_and_finds_its_offsets(cluster: Cluster, topic: str) -> None:
+    kafka = pytest.importorskip("kafka")
+    where = kafka.TopicPartition(topic, 0)
+    assert cluster.produce(topic, [b"a", b"b"]) == [0, 1]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for offset in (1, 2):
+            consumer = kafka.KafkaConsumer(
+                bootstrap_servers=cluster.bootstrap.split(","), group_id=topic, enable_auto_commit=False
+            )
+            consumer.assign([where])
+            assert consumer.committed(where) == (offset - 1 or None)
+            consumer.seek(where, offset)
+            consumer.commit()
+            assert consumer.committed(where) == offset
+            consumer.close()
 
 
 def test_acknowledged_with_all_means_that_every_replica_has_it(cluster: Cluster, topic: str) -> None:

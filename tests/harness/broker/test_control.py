@@ -50,7 +50,8 @@ def test_the_status_of_the_controller_tells_all_that_the_harness_reads(cluster: 
     status = cluster.status(100)
     assert [(broker["id"], broker["live"]) for broker in status["brokers"]] == [(0, True), (1, True), (2, True)]
     assert set(status["partitions"][0]) == {
-        "topic", "partition", "leader", "leader_epoch", "partition_epoch", "isr", "replicas"
+        "topic", "partition", "leader", "leader_epoch", "partition_epoch", "isr", "replicas",
+        "elr", "last_known_elr", "last_known_leader",
     }  # fmt: skip
 
 

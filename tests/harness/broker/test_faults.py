@@ -234,7 +234,7 @@ def test_a_disk_too_full_for_a_checkpoint_halts_the_broker(start: Start) -> None
     assert "cannot checkpoint the high watermarks" in cluster.log(1)
     row = cluster.timeline(1)[-1]
     assert row["kind"] == "storage_failed"
-    refusal = {"errno": errno.ENOSPC, "partition": None, "operation": "checkpoint high watermarks", "torn_bytes": 0}
+    refusal = {"errno": errno.ENOSPC, "partition": None, "operation": "checkpoint the high watermarks", "torn_bytes": 0}
     assert json.loads(row["detail"]) == refusal
 
 

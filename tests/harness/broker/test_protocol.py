@@ -12,7 +12,7 @@ import pytest
 from harness.broker.codes import FrontError
 from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
-from harness.wire.frames import SUPPORTED
+from harness.wire.frames import ADVERTISED, SUPPORTED
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     ApiVersionsRequest,
@@ -189,7 +189,7 @@ def test_pipelined_requests_are_answered_in_order_although_they_complete_out_of_
 # --------------------------------------------------------------------------------------------------- Fetch
 
 
-@pytest.mark.parametrize("version", range(SUPPORTED[ApiKey.FETCH][0], SUPPORTED[ApiKey.FETCH][1] + 1))
+@pytest.mark.parametrize("version", range(ADVERTISED[ApiKey.FETCH][0], ADVERTISED[ApiKey.FETCH][1] + 1))
 def test_every_version_of_fetch_is_served(client: RawClient, version: int) -> None:
     produce(client, produce_request("shared", batch()))
     answer = client.ask(ApiKey.FETCH, version, fetch_request("shared", 0))
@@ -252,11 +252,6 @@ def test_a_fetch_session_is_not_known(client: RawClient) -> None:
 
 def test_an_empty_fetch_is_answered_at_once(client: RawClient) -> None:
     assert client.ask(ApiKey.FETCH, 12, FetchRequest(max_wait_ms=60_000, min_bytes=1)).responses == []
-
-
-def test_a_client_that_pretends_to_be_a_replica_is_disconnected(client: RawClient) -> None:
-    client.send(ApiKey.FETCH, 12, fetch_request("shared", 0, replica_id=1))
-    assert client.is_hung_up()
 
 
 # ------------------------------------------------------------------------------------------------- offsets
@@ -392,11 +387,18 @@ def test_producer_ids_are_never_handed_out_twice(cluster: Cluster) -> None:
     assert len(set(ids)) == 6
 
 
-def test_there_are_no_coordinators_and_their_port_is_not_0(client: RawClient) -> None:
+def test_any_broker_coordinates_a_group(cluster: Cluster, client: RawClient) -> None:
     old = client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("group"))
-    assert (old.error_code, old.node_id, old.host, old.port) == (15, -1, "", -1)
+    assert (old.error_code, old.node_id, old.host, old.port) == (0, 0, cluster.ips[0], 9092)
     new = client.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=["group"]))
-    assert [(c.key, c.error_code, c.node_id, c.port) for c in new.coordinators] == [("group", 15, -1, -1)]
+    assert [(c.key, c.error_code, c.node_id, c.port) for c in new.coordinators] == [("group", 0, 0, 9092)]
+
+
+def test_nobody_coordinates_a_transaction_and_nobody_s_port_is_not_0(client: RawClient) -> None:
+    old = client.ask(ApiKey.FIND_COORDINATOR, 2, FindCoordinatorRequest("id", 1))
+    assert (old.error_code, old.node_id, old.host, old.port) == (15, -1, "", -1)
+    new = client.ask(ApiKey.FIND_COORDINATOR, 4, FindCoordinatorRequest(key_type=1, coordinator_keys=["id"]))
+    assert [(c.key, c.error_code, c.node_id, c.port) for c in new.coordinators] == [("id", 15, -1, -1)]
     init = client.ask(ApiKey.INIT_PRODUCER_ID, 4, InitProducerIdRequest("transactional"))
     assert init.error_code == FrontError.COORDINATOR_NOT_AVAILABLE
 
@@ -432,7 +434,7 @@ def test_bits_flipped_in_sound_requests_never_take_the_broker_down(cluster: Clus
     sound = [
         (ApiKey.PRODUCE, 9, produce_request(topic, batch(b"x" * 20))),
         (ApiKey.FETCH, 12, fetch_request(topic, 0)),
-        (ApiKey.FETCH, 4, FetchRequest(topics=[FetchTopic(topic, [FetchPartition(0, fetch_offset=0)])])),
+        (ApiKey.FETCH, 4, FetchRequest(topics=[FetchTopic(topic, partitions=[FetchPartition(0, fetch_offset=0)])])),
         (ApiKey.METADATA, 12, MetadataRequest([MetadataRequestTopic(name=topic)])),
         (ApiKey.LIST_OFFSETS, 7, ListOffsetsRequest(topics=[ListOffsetsTopic(topic, [ListOffsetsPartition(0)])])),
         (ApiKey.OFFSET_FOR_LEADER_EPOCH, 3,

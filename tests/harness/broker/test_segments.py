@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.broker.files import Disk
-from harness.broker.segments import Batches, SegmentLog
+from harness.broker.segments import Batches, LogPolicy, SegmentLog
+from harness.broker.settings import NEVER
 from harness.model import Offset
 from harness.replication.messages import BatchSpan, EpochEntry
 from harness.wire import batches as wire
@@ -21,7 +22,7 @@ def disk(tmp_path: Path) -> Disk:
 
 
 def open_log(disk: Disk, segment_bytes: int = LARGE) -> SegmentLog:
-    return SegmentLog(disk, "t-0", segment_bytes)
+    return SegmentLog(disk, "t-0", LogPolicy(segment_bytes, NEVER, NEVER))
 
 
 def append(log: SegmentLog, *counts: int, epoch: int = 0) -> None:
@@ -195,7 +196,7 @@ def test_recovery_survives_garbage(disk: Disk, garbage: bytes) -> None:
 def test_recovery_reads_segments_larger_than_its_chunks(disk: Disk, monkeypatch: pytest.MonkeyPatch) -> None:
     log = open_log(disk)
     append(log, *range(1, 30))
-    monkeypatch.setattr("harness.broker.segments._READ_BYTES", 400)
+    monkeypatch.setattr("harness.broker.segment.READ_BYTES", 400)
     assert open_log(disk).log_end_offset == sum(range(1, 30))
     assert [header.record_count for header in log.headers()] == list(range(1, 30))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +10,9 @@ import pytest
 from harness.broker.broker import Broker
 from harness.broker.caller import Caller
 from harness.broker.controller_node import ControllerNode
-from harness.broker.files import Disk
 from harness.broker.partition import Partition
-from harness.broker.settings import NodeConfig, Settings
-from harness.broker.surroundings import Surroundings
-from harness.broker.timeline import Timeline
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, TopicPartition, node_name
-from harness.replication.knobs import generation
+from harness.broker.topic_ids import topic_id
+from harness.model import CONTROLLER, CONTROLLER_ID
 from harness.replication.messages import FetchAnswered, ReplicaEvent
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
@@ -28,94 +23,15 @@ from harness.wire.messages import (
     AlterPartitionRequest,
     AlterPartitionTopicData,
     BrokerHeartbeatRequest,
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreateTopicsRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
     MetadataRequest,
     MetadataRequestTopic,
 )
-from tests.harness.broker.fakes import FakeNetwork, World
+from tests.harness.broker.fakes import FakeNetwork
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
-
-NAMES = {f"10.0.0.{node}": node_name(NodeId(node)) for node in (0, 1, 2, CONTROLLER_ID)}
-T = TopicPartition("t", 0)
-
-
-class NodeClock:
-    """The world's time, and a wall clock that is off by ``offset_ms``."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.offset_ms = 0
-
-    def monotonic_ns(self) -> int:
-        return self._world.monotonic_ns()
-
-    def wall_ms(self) -> int:
-        return self._world.wall_ms() + self.offset_ms
-
-
-class VirtualCluster:
-    def __init__(self, directory: Path, knobs: str = "3.7", **settings: Any) -> None:
-        self.world = World()
-        self.knobs = knobs
-        self.settings = Settings(min_insync_replicas=2, default_replication_factor=3, **settings)
-        self.said: list[str] = []
-        self.directory = directory
-        self.rows: list[bytes] = []
-        self.networks: dict[int, FakeNetwork] = {}
-        self.disks: dict[int, Disk] = {}
-        self.clocks: dict[int, NodeClock] = {}
-        self.exit_codes: dict[int, int] = {}
-        self.incarnations = dict.fromkeys((0, 1, 2, CONTROLLER_ID), -1)
-        self.controller = ControllerNode(*self.surroundings(CONTROLLER_ID))
-        self.controller.start()
-        self.brokers = {broker: self.start(broker) for broker in (0, 1, 2)}
-        self.clients = FakeNetwork(self.world, CLIENTS)
-        self.world.advance(1)
-
-    def surroundings(self, node: int) -> tuple[NodeConfig, Surroundings]:
-        self.incarnations[node] += 1
-        config = NodeConfig(
-            node_id=NodeId(node), cluster_id="virtual", listener=(f"10.0.0.{node}", 9092), control=("", 0),
-            controller=(f"10.0.0.{CONTROLLER_ID}", 9092), names=NAMES, data_dir="", timeline="",
-            incarnation=self.incarnations[node], parent_pid=0, knobs=generation(self.knobs),
-            settings=self.settings,
-        )  # fmt: skip
-        self.networks[node] = network = FakeNetwork(self.world, node_name(NodeId(node)))
-        self.disks[node] = disk = Disk(self.directory / str(node))
-        self.clocks[node] = clock = NodeClock(self.world)
-        timeline = Timeline(NodeId(node), self.incarnations[node], clock, self.rows.append)
-
-        def halt(exit_code: int) -> None:
-            self.exit_codes[node] = exit_code
-            network.call_later(0.05, network.die)  # what was already sent still leaves
-
-        return config, Surroundings(network, disk, clock, timeline, self.said.append, halt)
-
-    def start(self, node: int) -> Broker:
-        broker = Broker(*self.surroundings(node))
-        broker.start()
-        return broker
-
-    def call(self, node: int, key: ApiKey, version: int, body: Message) -> list[Any]:
-        answers: list[Any] = []
-        Caller(self.clients, (f"10.0.0.{node}", 9092), str(node), "test").call(key, version, body, 30, answers.append)
-        self.world.pump()
-        return answers
-
-    def create_topic(self) -> None:
-        topic = CreatableTopic("t", -1, -1, [CreatableReplicaAssignment(0, [0, 1, 2])])
-        (answer,) = self.call(1, ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([topic]))
-        assert answer.topics[0].error_code == 0
-        self.world.advance(1)
-
-    def produce(self, node: int, value: bytes, **fields: Any) -> list[tuple[int, int]]:
-        answers = self.call(node, ApiKey.PRODUCE, 9, produce_request("t", batch(value), **fields))
-        return [(one.error_code, one.base_offset) for a in answers for one in a.responses[0].partition_responses]
+from tests.harness.broker.virtual_cluster import T, VirtualCluster
 
 
 def test_a_produce_is_acknowledged_when_the_last_follower_has_fetched_past_it(tmp_path: Path) -> None:
@@ -306,7 +222,7 @@ def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again(tmp_pat
     assert (replica.role, replica.leader_epoch) == ("follower", 1)
 
 
-def test_a_follower_whose_log_ends_within_its_leader_s_batch_backs_off_and_says_so_once(
+def test_a_follower_whose_log_ends_within_its_leader_s_batch_fails_until_the_next_epoch_and_says_so_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster = VirtualCluster(tmp_path)
@@ -329,11 +245,13 @@ def test_a_follower_whose_log_ends_within_its_leader_s_batch_backs_off_and_says_
     monkeypatch.setattr(Partition, "handle", count)
     cluster.brokers[2] = cluster.start(2)
     cluster.world.advance(3)
-    backoff_s = cluster.settings.replica_fetch_backoff_ms / 1000
-    assert len(answers) > 3
-    assert all(later - earlier > 0.99 * backoff_s for earlier, later in pairwise(answers))
-    assert sum(line.startswith("Out of order offsets: t-0 ends at 1") for line in cluster.said) == 1
+    assert len(answers) == 1
+    assert sum("t-0 has failed in epoch 0: out of order offsets: it ends at 1" in line for line in cluster.said) == 1
     assert cluster.brokers[2].partitions[T].log.log_end_offset == 1
+    cluster.networks[0].die()
+    cluster.world.advance(3)
+    assert len(answers) == 2
+    assert sum("t-0 has failed in epoch 1" in line for line in cluster.said) == 1
 
 
 def test_a_leader_s_clock_that_steps_forward_drops_the_follower_that_is_behind_until_its_next_fetches(
@@ -419,12 +337,12 @@ def test_an_isr_proposal_from_a_connection_that_its_broker_has_replaced_is_refus
 
     def ask(caller: Caller, key: ApiKey, body: Message) -> Any:
         answers: list[Any] = []
-        caller.call(key, 0, body, 30, answers.append)
+        caller.call(key, 2 if key is ApiKey.ALTER_PARTITION else 0, body, 30, answers.append)
         cluster.world.pump()
         return answers[0]
 
-    change = AlterPartitionPartitionData(0, 0, [0, 1], 0)
-    proposal = AlterPartitionRequest(0, epoch, [AlterPartitionTopicData("t", [change])])
+    change = AlterPartitionPartitionData(0, 0, [0, 1], partition_epoch=0)
+    proposal = AlterPartitionRequest(0, epoch, [AlterPartitionTopicData(topic_id("virtual", "t"), [change])])
     for caller in (old, new):
         assert ask(caller, ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest(0, epoch)).error_code == 0
     assert ask(old, ApiKey.ALTER_PARTITION, proposal).error_code == 77

@@ -56,7 +56,8 @@ def _present(name: str, wire: Wire, version: int) -> st.SearchStrategy[Any]:
 def _elements(wire: Wire, version: int) -> st.SearchStrategy[Any]:
     if isinstance(wire.element, type):
         return _bodies(wire.element, version)
-    return _TEXTS if wire.element == "string" else _numbers("", _BITS[str(wire.element)])
+    kind = str(wire.element)
+    return _SIMPLE[kind] if kind in _SIMPLE else _numbers("", _BITS[kind])
 
 
 def _numbers(name: str, bits: int) -> st.SearchStrategy[int]:

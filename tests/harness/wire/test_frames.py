@@ -19,9 +19,6 @@ from harness.wire.frames import (
     encode_response,
 )
 from harness.wire.messages import (
-    AlterPartitionPartitionData,
-    AlterPartitionRequest,
-    AlterPartitionTopicData,
     ApiVersion,
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -71,7 +68,7 @@ def test_an_api_versions_response_has_a_flexible_header() -> None:
 
 
 def test_a_flexible_response_lacks_the_flexible_header() -> None:
-    body = FetchResponse(responses=[FetchableTopicResponse("t", [PartitionData(0, records=b"\xaa\xbb")])])
+    body = FetchResponse(responses=[FetchableTopicResponse("t", partitions=[PartitionData(0, records=b"\xaa\xbb")])])
     assert response(12, body) == spaced(
         "00000007 00", "00000000", "0000", "00000000",
         "02", "02 74", "02", "00000000 0000", "0000000000000000", "ffffffffffffffff", "ffffffffffffffff",
@@ -110,14 +107,6 @@ def test_update_metadata_v6_differs_from_kafkas_definition() -> None:
     )  # fmt: skip
 
 
-def test_alter_partition_v0_differs_from_kafkas_definition() -> None:
-    topic = AlterPartitionTopicData("t", [AlterPartitionPartitionData(1, 4, [3, 6], 5)])
-    assert request(0, AlterPartitionRequest(3, 9, [topic])).hex(" ") == spaced(
-        "0038 0000 00000007 0001 63 00", "00000003 0000000000000009",
-        "02", "02 74", "02", "00000001 00000004", "03 00000003 00000006", "00000005", "00", "00", "00",
-    )  # fmt: skip
-
-
 # ----------------------------------------------------------------------------------------------------- headers
 
 
@@ -128,7 +117,7 @@ def test_a_client_id_is_lost_in_a_request_header(client_id: str | None, version:
     assert decode_request(b"".join(encode_request(header, ApiVersionsRequest()))) == (header, ApiVersionsRequest())
 
 
-@pytest.mark.parametrize(("api_key", "version"), [(18, 5), (18, 32767), (0, 2), (1, 13), (0, -1)])
+@pytest.mark.parametrize(("api_key", "version"), [(18, 5), (18, 32767), (0, 2), (1, 19), (0, -1)])
 def test_an_unsupported_version_cannot_be_answered(api_key: int, version: int) -> None:
     frame = (
         api_key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True) + bytes.fromhex("00000009 0001 78 00 ff")
@@ -195,7 +184,7 @@ def test_records_are_copied_when_decoded() -> None:
 def test_records_are_copied_when_encoded(version: int) -> None:
     first, second = memoryview(bytearray(b"one")), memoryview(bytearray(b"two"))
     parts = [PartitionData(0, records=first), PartitionData(1, records=b""), PartitionData(2, records=second)]
-    body = FetchResponse(responses=[FetchableTopicResponse("t", parts)])
+    body = FetchResponse(responses=[FetchableTopicResponse("t", partitions=parts)])
     segments = encode_response(ApiKey.FETCH, version, 7, body)
     assert [segment for segment in segments if segment is first or segment is second] == [first, second]
     assert all(len(segment) for segment in segments)
@@ -206,7 +195,7 @@ def test_records_are_copied_when_encoded(version: int) -> None:
 
 
 def test_clients_are_told_of_apis_between_nodes() -> None:
-    assert [int(key) for key in ADVERTISED] == [0, 1, 2, 3, 10, 18, 19, 22, 23]
+    assert [int(key) for key in ADVERTISED] == [0, 1, 2, 3, 8, 9, 10, 18, 19, 21, 22, 23, 43]
 
 
 def test_an_advertised_version_has_no_codec() -> None:

@@ -89,7 +89,7 @@ def test_a_tagged_struct_at_its_default_takes_up_bytes() -> None:
 def fetched(partition: PartitionData) -> FetchResponse:
     from harness.wire.messages import FetchableTopicResponse
 
-    return FetchResponse(responses=[FetchableTopicResponse("t", [partition])])
+    return FetchResponse(responses=[FetchableTopicResponse("t", partitions=[partition])])
 
 
 def body_bytes(body: Message, version: int) -> bytes:

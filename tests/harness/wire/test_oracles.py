@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from harness.wire.declaration import MESSAGES, Message, Struct, all_fields, wire_fields
+from harness.wire.declaration import MESSAGES, Message, Struct, all_fields, default_of, wire_fields
 from harness.wire.decoding import decoder
 from harness.wire.encoding import Cuts, encoder
 from harness.wire.frames import ADVERTISED, ApiKey, RequestHeader, decode_request, decode_response, encode_request
@@ -163,7 +163,7 @@ def kafka_python_object(ours: Struct, theirs: Any, version: int) -> Any:
             value = uuid.UUID(bytes=value)
         if name in RENAMED:
             value = bits(value)
-        if wire.tag is None or value not in (None, [], False, 0, -1):
+        if wire.tag is None or getattr(ours, name) != default_of(type(ours), name):
             values[RENAMED.get(name, name)] = value
     return theirs(version=version, **values)
 

@@ -1,0 +1,108 @@
+"""What a broker writes down beside its logs, and finds again when it starts; the files are Kafka's.
+
+``replication-offset-checkpoint`` (high watermarks), ``recovery-point-offset-checkpoint``,
+``log-start-offset-checkpoint``, and ``.kafka_cleanshutdown``, which is there while nobody has written anything since
+a shutdown that flushed everything.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+
+from harness.broker.checkpoints import (
+    HIGH_WATERMARKS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    GarbledCheckpoint,
+    format_offsets,
+    parse_offsets,
+)
+from harness.broker.ports import FileSystem
+from harness.broker.segments import Checkpointed
+from harness.model import Offset, TopicPartition
+from harness.replication.knobs import Knobs
+
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+
+
+class LogDirectory:
+    """The log directory of one broker: its only one.
+
+    Attributes:
+        clean: whether the last shutdown was clean, as far as the marker is to be believed.
+        previous_broker_epoch: what the broker was registered with when it shut down cleanly; -1: it did not.
+
+    Raises:
+        OSError: the marker is to be removed, and cannot be.
+    """
+
+    def __init__(self, files: FileSystem, knobs: Knobs, say: Callable[[str], None]) -> None:
+        self._files = files
+        self._marker = knobs.clean_shutdown_marker
+        self._say = say
+        marker = files.read_text(CLEAN_SHUTDOWN)
+        self.clean = marker is not None and self._marker != "none"
+        self.previous_broker_epoch = _broker_epoch(marker) if self.clean else -1
+        self._high_watermarks = self._read(HIGH_WATERMARKS)
+        self._recovery_points = self._read(RECOVERY_POINTS)
+        self._log_starts = self._read(LOG_STARTS)
+        if marker is not None and self._marker in ("removed_first", "none"):
+            files.remove(CLEAN_SHUTDOWN)
+
+    def partitions(self) -> list[TopicPartition]:
+        """Whose logs are here."""
+        names = [name.rpartition("-") for name in self._files.list("")]
+        return [TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdecimal()]
+
+    def loaded(self) -> None:
+        """The logs are open; now a marker goes that does not go first (KAFKA-10471).
+
+        Raises:
+            OSError: it cannot be removed.
+        """
+        if self.clean and self._marker == "removed_late":
+            self._files.remove(CLEAN_SHUTDOWN)
+
+    def high_watermark(self, name: TopicPartition) -> Offset:
+        """As checkpointed; 0 when it never was."""
+        return self._high_watermarks.get(name, 0)
+
+    def checkpointed(self, name: TopicPartition) -> Checkpointed:
+        """What else was written down about the log of ``name``."""
+        return Checkpointed(self._log_starts.get(name, 0), self._recovery_points.get(name, 0), self.clean)
+
+    def write(self, checkpoint: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+        """Write one of the three checkpoints.
+
+        Raises:
+            OSError: the old one is still there.
+        """
+        self._files.replace_text(checkpoint, format_offsets(offsets), flush=True)
+
+    def close(self, broker_epoch: int) -> None:
+        """Everything has been flushed and written down: say so.
+
+        Raises:
+            OSError: that cannot be written.
+        """
+        if self._marker != "none":
+            text = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
+            self._files.replace_text(CLEAN_SHUTDOWN, text, flush=True)
+
+    def _read(self, checkpoint: str) -> dict[TopicPartition, Offset]:
+        text = self._files.read_text(checkpoint)
+        try:
+            return parse_offsets(text) if text is not None else {}
+        except GarbledCheckpoint as error:
+            self._say(f"Ignored the garbled {checkpoint} ({error}): its offsets are all 0.")
+            return {}
+
+
+def _broker_epoch(marker: str | None) -> int:
+    """What the marker says; -1 where it says nothing, as before Kafka 3.8, or nonsense."""
+    try:
+        found = json.loads(marker or "")["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return -1
+    return found if isinstance(found, int) else -1

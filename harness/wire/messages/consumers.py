@@ -1,0 +1,139 @@
+"""The positions that consumers leave behind: OffsetCommit and OffsetFetch (the ``*.json`` of those names)."""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    int32s,
+    int64,
+    nullable_array,
+    nullable_string,
+    request,
+    response,
+    string,
+    struct,
+)
+from harness.wire.keys import ApiKey
+
+
+@struct
+class OffsetCommitRequestPartition(Struct):
+    """The next offset to be read of one partition, and the leader epoch of the record before it (KIP-320)."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32(since=6, default=-1)
+    committed_metadata: str | None = nullable_string()
+
+
+@struct
+class OffsetCommitRequestTopic(Struct):
+    """The offsets of one topic."""
+
+    name: str = string()
+    partitions: list[OffsetCommitRequestPartition] = array(OffsetCommitRequestPartition)
+
+
+@request(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
+class OffsetCommitRequest(Message):
+    """Keep these offsets. Generation -1 and an empty member id: a consumer that assigns itself its partitions."""
+
+    group_id: str = string()
+    generation_id_or_member_epoch: int = int32(default=-1)
+    member_id: str = string()
+    group_instance_id: str | None = nullable_string(since=7)
+    retention_time_ms: int = int64(until=4, default=-1)
+    topics: list[OffsetCommitRequestTopic] = array(OffsetCommitRequestTopic)
+
+
+@struct
+class OffsetCommitResponsePartition(Struct):
+    """What became of one partition's offset."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@struct
+class OffsetCommitResponseTopic(Struct):
+    """What became of one topic's offsets."""
+
+    name: str = string()
+    partitions: list[OffsetCommitResponsePartition] = array(OffsetCommitResponsePartition)
+
+
+@response(ApiKey.OFFSET_COMMIT, versions=(2, 8), flexible=8)
+class OffsetCommitResponse(Message):
+    """What became of the offsets."""
+
+    throttle_time_ms: int = int32(since=3)
+    topics: list[OffsetCommitResponseTopic] = array(OffsetCommitResponseTopic)
+
+
+@struct
+class OffsetFetchRequestTopic(Struct):
+    """The partitions of one topic whose offsets are wanted."""
+
+    name: str = string()
+    partition_indexes: list[int] = int32s()
+
+
+@struct
+class OffsetFetchRequestGroup(Struct):
+    """The partitions of one group whose offsets are wanted; ``topics`` None: all that it has."""
+
+    group_id: str = string()
+    topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic)
+
+
+@request(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
+class OffsetFetchRequest(Message):
+    """Which offsets were kept? Of one group up to v7, of several from v8 on. ``topics`` as in a group above."""
+
+    group_id: str = string(until=7)
+    topics: list[OffsetFetchRequestTopic] | None = nullable_array(OffsetFetchRequestTopic, until=7, nullable=2)
+    groups: list[OffsetFetchRequestGroup] = array(OffsetFetchRequestGroup, since=8)
+    require_stable: bool = boolean(since=7)
+
+
+@struct
+class OffsetFetchResponsePartition(Struct):
+    """The offset kept for one partition; -1 when there is none."""
+
+    partition_index: int = int32()
+    committed_offset: int = int64()
+    committed_leader_epoch: int = int32(since=5, default=-1)
+    metadata: str | None = nullable_string()
+    error_code: int = int16()
+
+
+@struct
+class OffsetFetchResponseTopic(Struct):
+    """The offsets kept for one topic."""
+
+    name: str = string()
+    partitions: list[OffsetFetchResponsePartition] = array(OffsetFetchResponsePartition)
+
+
+@struct
+class OffsetFetchResponseGroup(Struct):
+    """The offsets kept for one group."""
+
+    group_id: str = string()
+    topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic)
+    error_code: int = int16()
+
+
+@response(ApiKey.OFFSET_FETCH, versions=(1, 8), flexible=6)
+class OffsetFetchResponse(Message):
+    """The offsets kept."""
+
+    throttle_time_ms: int = int32(since=3)
+    topics: list[OffsetFetchResponseTopic] = array(OffsetFetchResponseTopic, until=7)
+    error_code: int = int16(since=2, until=7)
+    groups: list[OffsetFetchResponseGroup] = array(OffsetFetchResponseGroup, since=8)

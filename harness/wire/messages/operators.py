@@ -1,0 +1,119 @@
+"""What operators ask for: DeleteRecords and ElectLeaders (the ``*.json`` of those names)."""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Message,
+    Struct,
+    array,
+    int8,
+    int16,
+    int32,
+    int32s,
+    int64,
+    nullable_array,
+    nullable_string,
+    request,
+    response,
+    string,
+    struct,
+)
+from harness.wire.keys import ApiKey
+
+PREFERRED_ELECTION = 0
+"""ElectLeaders: the first replica that is in sync."""
+
+UNCLEAN_ELECTION = 1
+"""ElectLeaders: anybody, where there is no leader (KIP-460)."""
+
+
+@struct
+class DeleteRecordsPartition(Struct):
+    """The records below ``offset`` are to go; -1: all below the high watermark."""
+
+    partition_index: int = int32()
+    offset: int = int64()
+
+
+@struct
+class DeleteRecordsTopic(Struct):
+    """The partitions of one topic."""
+
+    name: str = string()
+    partitions: list[DeleteRecordsPartition] = array(DeleteRecordsPartition)
+
+
+@request(ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
+class DeleteRecordsRequest(Message):
+    """Delete the beginnings of these partitions (KIP-107)."""
+
+    topics: list[DeleteRecordsTopic] = array(DeleteRecordsTopic)
+    timeout_ms: int = int32()
+
+
+@struct
+class DeleteRecordsPartitionResult(Struct):
+    """Where one partition begins now."""
+
+    partition_index: int = int32()
+    low_watermark: int = int64()
+    error_code: int = int16()
+
+
+@struct
+class DeleteRecordsTopicResult(Struct):
+    """Where one topic's partitions begin now."""
+
+    name: str = string()
+    partitions: list[DeleteRecordsPartitionResult] = array(DeleteRecordsPartitionResult)
+
+
+@response(ApiKey.DELETE_RECORDS, versions=(0, 2), flexible=2)
+class DeleteRecordsResponse(Message):
+    """Where the partitions begin now."""
+
+    throttle_time_ms: int = int32()
+    topics: list[DeleteRecordsTopicResult] = array(DeleteRecordsTopicResult)
+
+
+@struct
+class TopicPartitions(Struct):
+    """The partitions of one topic."""
+
+    topic: str = string()
+    partitions: list[int] = int32s()
+
+
+@request(ApiKey.ELECT_LEADERS, versions=(0, 2), flexible=2)
+class ElectLeadersRequest(Message):
+    """Elect new leaders; ``topic_partitions`` None: of all partitions."""
+
+    election_type: int = int8(since=1)
+    topic_partitions: list[TopicPartitions] | None = nullable_array(TopicPartitions)
+    timeout_ms: int = int32(default=60_000)
+
+
+@struct
+class PartitionResult(Struct):
+    """What became of one election."""
+
+    partition_id: int = int32()
+    error_code: int = int16()
+    error_message: str | None = nullable_string()
+
+
+@struct
+class ReplicaElectionResult(Struct):
+    """What became of one topic's elections."""
+
+    topic: str = string()
+    partition_result: list[PartitionResult] = array(PartitionResult)
+
+
+@response(ApiKey.ELECT_LEADERS, versions=(0, 2), flexible=2)
+class ElectLeadersResponse(Message):
+    """What became of the elections."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16(since=1)
+    replica_election_results: list[ReplicaElectionResult] = array(ReplicaElectionResult)
