@@ -193,12 +193,12 @@ def load(name_or_path: str) -> Scenario:
         UsageError: there is none, or it is wrong; names the file, the key and the value.
     """
     path = _SHIPPED / f"{name_or_path}{_SUFFIX}"
-    if not _looks_like_a_path(name_or_path):
+    if not looks_like_a_path(name_or_path):
         if not path.is_file():
             raise UsageError(f"scenario {name_or_path!r} is not known; {closest(name_or_path, _shipped_names())}")
     else:
         path = Path(name_or_path)
-    return parse(_read(path), str(path) if _looks_like_a_path(name_or_path) else "")
+    return parse(_read(path), str(path) if looks_like_a_path(name_or_path) else "")
 
 
 def shipped() -> list[Scenario]:
@@ -281,7 +281,8 @@ def _override(document: dict[str, Any], key: str, text: str) -> None:
                 topic[name] = value
 
 
-def _looks_like_a_path(text: str) -> bool:
+def looks_like_a_path(text: str) -> bool:
+    """Whether ``text`` names a scenario file rather than a shipped scenario."""
     return "/" in text or text.endswith((_SUFFIX, ".yml"))
 
 

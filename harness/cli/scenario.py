@@ -1,17 +1,29 @@
-"""``seawall scenario list | show NAME``: what can be run."""
+"""``seawall scenario list | show | run | matrix``: what can be run, and whether it goes as predicted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from importlib.resources import files
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from harness.cli.terminal import stdout
+from harness.cli.run import RUNS
+from harness.cli.terminal import Say, progress, stdout, tell
+from harness.errors import UsageError
+
+if TYPE_CHECKING:
+    from harness.runner import Plan
+    from harness.runner.matrix import Cell
+    from harness.scenario import Scenario
 
 app = typer.Typer(help="The scenarios that come with seawall.", no_args_is_help=False)
+
+_Target = Annotated[str, typer.Option(metavar="TARGET", help="builtin: real processes; simulated: virtual time.")]
+_Seed = Annotated[int, typer.Option(metavar="N", help="0 to 2^63 - 1.")]
 
 
 @app.command("list")
@@ -19,9 +31,9 @@ def list_() -> None:
     """List the scenarios that come with seawall."""
     from harness.scenario import shipped
 
-    table = Table("scenario", "what it does", "replays")
-    for scenario in shipped():
-        table.add_row(scenario.id, scenario.title, scenario.source)
+    table = Table("entry", "scenario", "what it does", "replays")
+    for scenario in sorted(shipped(), key=lambda one: (one.catalogue or "~", one.id)):
+        table.add_row(scenario.catalogue or "", scenario.id, scenario.title, scenario.source)
     stdout().print(table)
 
 
@@ -40,3 +52,144 @@ def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A shipped sce
         console.print(Syntax(text, "yaml", background_color="default"))
     else:
         typer.echo(text, nl=False)
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="A scenario, a YAML file, or an entry of the catalogue: A02.")
+    ],
+    target: _Target = "builtin",
+    generation: Annotated[
+        str | None, typer.Option(metavar="G", help="Only this one; without it, the oldest that the scenario is about.")
+    ] = None,
+    seed: _Seed = 0,
+    out: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where run directories go; simulated runs leave none without it.")
+    ] = None,
+) -> int:
+    """Run a scenario, or every variant of a catalogue entry, and hold what came of it against the prediction.
+
+    Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction.
+    """
+    from harness.cli.matrix import exit_code, played, show_cell
+
+    say = progress()
+    cells = []
+    for plan in list(_plans(name, target, generation, seed)):
+        say(f"{plan.scenario.id} on generation {plan.generation}, target {target}, seed {seed}")
+        cell, directory = played(plan, _out(target, out), say)
+        show_cell(cell)
+        if directory is not None:
+            stdout().print(f"report: {directory / 'report.html'}", highlight=False, soft_wrap=True)
+        cells.append(cell)
+    _lead_to_the_first_difference(context, cells, target, seed)
+    return exit_code(cells)
+
+
+@app.command()
+def matrix(
+    context: typer.Context,
+    target: _Target = "builtin",
+    generations: Annotated[
+        str, typer.Option(metavar="G,G-G", help="Only these: 0.10,2.0.0-2.1; without it, all.")
+    ] = "",
+    only: Annotated[str, typer.Option(metavar="ID,ID", help="Only these scenarios or catalogue entries.")] = "",
+    seed: _Seed = 0,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Simulated runs at a time.")] = 1,
+    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where run directories go.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+) -> int:
+    """Run every scenario that has outcomes on every generation: observed against predicted.
+
+    Ends with 1 when any cell differs.
+    """
+    from harness.cli.matrix import exit_code, show_json, show_table
+    from harness.replication.knobs import GENERATIONS
+    from harness.runner import plan
+    from harness.runner.matrix import chosen, rows
+    from harness.scenario import shipped
+
+    meant = list(rows(chosen(shipped(), _words(only)), _words(generations)))
+    plans = [plan(scenario, target, name, seed) for scenario, names in meant for name in names]
+    cells = []
+    for number, cell in enumerate(_cells(plans, _out(target, out), jobs), 1):
+        found = "as predicted" if cell.agrees else f"DIFFERS: {cell.differences[0]}"
+        tell(f"{number}/{len(plans)}  {cell.catalogue}  {cell.scenario}  {cell.generation}: {found}")
+        cells.append(cell)
+    if as_json:
+        show_json(cells)
+    else:
+        across = {name for _, names in meant for name in names}
+        show_table(cells, [name for name in GENERATIONS if name in across])
+    _lead_to_the_first_difference(context, cells, target, seed)
+    return exit_code(cells)
+
+
+def _plans(name: str, target: str, generation: str | None, seed: int) -> Iterator[Plan]:
+    from harness.runner import plan
+    from harness.runner.expectation import expectations
+
+    for scenario in _named(name):
+        known = expectations(scenario)
+        wanted = generation or (scenario.generation if scenario.generation in known else next(iter(known)))
+        if wanted not in known:
+            raise UsageError(
+                f"scenario {scenario.id!r} says nothing of generation {wanted!r}.",
+                f"It is about {', '.join(known)}.",
+            )
+        yield plan(scenario, target, wanted, seed)
+
+
+def _named(name: str) -> list[Scenario]:
+    """The scenario of that id or in that file, or every variant of the catalogue entry."""
+    from harness.runner.matrix import chosen
+    from harness.scenario import load, looks_like_a_path, shipped
+
+    if not looks_like_a_path(name):
+        return chosen(shipped(), [name])
+    scenario = load(name)
+    if not scenario.outcomes:
+        raise UsageError(f"scenario {scenario.id!r} has no outcomes to compare with.", "Run it with `seawall run`.")
+    return [scenario]
+
+
+def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
+    """What came of each plan, in order; in memory, several may be under way at a time."""
+    from harness.cli.matrix import played
+
+    if out is not None or jobs == 1:
+        say: Say = progress() if out is not None else _silent
+        for plan in plans:
+            yield played(plan, out, say)[0]
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(_played_silently, plans)
+
+
+def _played_silently(plan: Plan) -> Cell:
+    from harness.cli.matrix import played
+
+    return played(plan, None, _silent)[0]
+
+
+def _silent(_: str) -> None:
+    """Tells nobody."""
+
+
+def _out(target: str, asked: Path | None) -> Path | None:
+    """Where run directories go; None: the target leaves none."""
+    return asked or (None if target == "simulated" else RUNS)
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _lead_to_the_first_difference(context: typer.Context, cells: list[Cell], target: str, seed: int) -> None:
+    for cell in cells:
+        if not cell.agrees:
+            where = ("--generation", cell.generation, "--target", target, "--seed", str(seed))
+            context.obj.replace("scenario", "run", cell.origin, *where)
+            return

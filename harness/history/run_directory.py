@@ -8,6 +8,7 @@
     replica_logs/part-*.parquet   what was on the brokers' disks at the end
     faults.parquet            what was done to the nodes
     broker_logs/              the nodes' own log output
+    diary.json                what the schedule did and saw, by the names that the scenario gives
     verdict.json              what the checker says
     report.html               for people
 """
@@ -181,6 +182,18 @@ class RunDirectory:
     def verdict_path(self) -> Path:
         """What the checker says; ``harness.checker.to_json`` and ``from_json`` are its codec."""
         return self.path / "verdict.json"
+
+    def write_diary(self, document: Mapping[str, Any]) -> None:
+        """Replace ``diary.json``: what the schedule did and saw, by the names that the scenario gives."""
+        _write_json(self.path / "diary.json", document)
+
+    def read_diary(self) -> dict[str, Any]:
+        """``diary.json`` as plain data.
+
+        Raises:
+            InvalidRun: it is missing or broken.
+        """
+        return _read_json(self.path / "diary.json")
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
         """Replace ``verdict.json``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Protocol
 
@@ -58,7 +57,7 @@ class DirectoryArchive:
 
     def take_diary(self, diary: Diary) -> None:
         """See :class:`Archive`."""
-        (self._directory.path / "diary.json").write_text(json.dumps(diary.to_json(), indent=1) + "\n")
+        self._directory.write_diary(diary.to_json())
 
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`."""

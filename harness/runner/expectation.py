@@ -18,6 +18,9 @@ _KINDS = {
 }
 """The anomaly that a word predicts, wherever it is found."""
 
+_SAME = {"vanished-read": "lost-write"}
+"""Two kinds of anomalies that the same word means."""
+
 
 def generations(ranges: Iterable[str], path: str) -> list[str]:
     """The generations that ``ranges`` name, oldest first: ``["0.10", "2.0.0-2.1"]``, both ends included.
@@ -65,7 +68,7 @@ def predictions(scenario: Scenario, generation: str) -> tuple[Prediction, ...]:
     expectation = expectations(scenario).get(generation)
     if expectation is None:
         return scenario.predictions.get(generation, ())
-    exact = {prediction.kind for prediction in expectation.anomalies}
+    exact = {_SAME.get(prediction.kind, prediction.kind) for prediction in expectation.anomalies}
     words = (_KINDS[word] for word in expectation.outcome if word in _KINDS)
     return (*expectation.anomalies, *(Prediction(kind=kind) for kind in words if kind not in exact))
 

@@ -66,7 +66,25 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
     return {
         "min_insync_replicas": plan.settings.min_insync_replicas,
         "replication_factor": min(topic.replication_factor for topic in plan.topics),
-        "unclean_election": False,
-        "retention": False,
-        "idempotent_producers": False,
+        "unclean_election": _unclean_election(plan),
+        "retention": _retention(plan),
+        "idempotent_producers": _idempotent(plan),
     }
+
+
+def _unclean_election(plan: Plan) -> bool:
+    """Whether a replica outside the ISR may lead: by configuration, or because an operator says so."""
+    asked = any(step.elect is not None and step.elect.unclean for step in plan.steps.values())
+    return asked or plan.settings.unclean_leader_election_enable
+
+
+def _retention(plan: Plan) -> bool:
+    """Whether the scenario means records to be deleted: it sets a retention, or an operator deletes."""
+    asked = any(step.delete_records is not None for step in plan.steps.values())
+    return asked or any(name.startswith("log.retention.") for name in plan.scenario.cluster.settings)
+
+
+def _idempotent(plan: Plan) -> bool:
+    """Whether every producer numbers its batches."""
+    sends = [step.send for step in plan.steps.values() if step.send is not None]
+    return bool(sends) and all(send.idempotent for send in sends) and not plan.workload.rate

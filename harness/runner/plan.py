@@ -23,9 +23,12 @@ from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.simulated import SimulatedTarget
 from workloads.unique_sends import UniqueSendsParameters
 
-TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType({BuiltinTarget.name: BuiltinTarget.capabilities})
+TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType(
+    {target.name: target.capabilities for target in (BuiltinTarget, SimulatedTarget)}
+)
 """What each target can do to itself."""
 
 _KNOB_GROUP = "replication."

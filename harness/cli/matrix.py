@@ -1,0 +1,98 @@
+"""``seawall scenario matrix``: every scenario on every generation, and what a person reads of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from harness.cli.terminal import Say, stdout
+from harness.errors import ExitCode
+
+if TYPE_CHECKING:
+    from harness.runner import Plan
+    from harness.runner.matrix import Cell
+
+
+def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
+    """Run ``plan`` and hold what came of it against what it expects.
+
+    ``out`` is where run directories go, with a verdict by the reference engine and a report; None: on a simulated
+    target, nothing is written.
+    """
+    from harness.cli.run import record
+    from harness.cli.verdicts import Engine, judge
+    from harness.runner.matrix import cell
+    from harness.runner.observation import Gathered, observe
+
+    if out is None:
+        from harness.runner.rehearsal import rehearse
+
+        rehearsal = rehearse(plan, say)
+        return cell(plan, observe(Gathered.kept(rehearsal.manifest, rehearsal.archive))), None
+    directory = record(plan, out, say)
+    judge([directory], Engine.REFERENCE)
+    return cell(plan, observe(Gathered.recorded(directory))), directory
+
+
+def show_cell(cell: Cell) -> None:
+    """Print one cell: words, and the logs on the disks."""
+    from harness.runner.matrix import letters
+
+    console = stdout()
+    colour = "green" if cell.agrees else "bold red"
+    console.print(
+        f"{escape(cell.catalogue)} on {cell.generation}: predicted {', '.join(cell.predicted)} "
+        f"({letters(cell.predicted)}), observed [{colour}]{', '.join(cell.observed) or 'nothing that counts'}[/].",
+        highlight=False,
+        soft_wrap=True,
+    )
+    for partition, node, log in cell.logs:
+        console.print(f"  {partition} on broker {node}: {escape(log)}", highlight=False, soft_wrap=True)
+    for difference in cell.differences:
+        console.print(f"  [bold red]differs[/]: {escape(difference)}", highlight=False, soft_wrap=True)
+
+
+def show_table(cells: Sequence[Cell], generations: Sequence[str]) -> None:
+    """Print the matrix: scenarios down, generations across, observed letters; where they differ, also the predicted."""
+    table = Table("entry", "scenario", *generations)
+    found = {(one.scenario, one.generation): one for one in cells}
+    for scenario in dict.fromkeys(one.scenario for one in cells):
+        mine = [found.get((scenario, generation)) for generation in generations]
+        entry = next(one.catalogue for one in mine if one is not None)
+        table.add_row(escape(entry), escape(scenario), *map(_shown, mine))
+    console = stdout()
+    console.print(table)
+    for one in cells:
+        if not one.agrees:
+            show_cell(one)
+    wrong = sum(not one.agrees for one in cells)
+    console.print(f"{len(cells) - wrong} of {len(cells)} cells are as predicted.", highlight=False)
+
+
+def show_json(cells: Sequence[Cell]) -> None:
+    """Print the cells as one JSON document."""
+    document = {"agrees": all(one.agrees for one in cells), "cells": [one.to_json() for one in cells]}
+    typer.echo(json.dumps(document, indent=1))
+
+
+def exit_code(cells: Sequence[Cell]) -> ExitCode:
+    """1 when a cell differs."""
+    return ExitCode.PASS if all(one.agrees for one in cells) else ExitCode.VIOLATION
+
+
+def _shown(cell: Cell | None) -> str:
+    from harness.runner.matrix import letters
+
+    if cell is None:
+        return "-"
+    if cell.agrees:
+        return f"[green]{letters(cell.observed)}[/]"
+    if not cell.observed:
+        return f"[bold red]? not {letters(cell.predicted)}[/]"
+    return f"[bold red]{letters(cell.observed)} not {letters(cell.predicted)}[/]"

@@ -1,0 +1,114 @@
+"""The matrix: every scenario of the catalogue on every generation, what was observed against what was predicted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from harness.errors import UsageError
+from harness.outcome import LETTERS, Word
+from harness.refusal import closest
+from harness.runner.expectation import expectations, generations
+from harness.runner.observation import Observed, differences, shortened
+from harness.runner.plan import Plan
+from harness.scenario import Scenario
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One scenario on one generation.
+
+    Attributes:
+        origin: what to run to see it again: the scenario's name or its file.
+        observed: in words; empty when the run proves nothing.
+        differences: how it is not what was predicted, one sentence each.
+        logs: by partition and broker, the final log in short.
+    """
+
+    scenario: str
+    origin: str
+    catalogue: str
+    generation: str
+    predicted: tuple[Word, ...]
+    observed: tuple[Word, ...]
+    differences: tuple[str, ...]
+    logs: tuple[tuple[str, int, str], ...]
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what was observed is what was predicted."""
+        return not self.differences
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        logs: dict[str, dict[str, str]] = {}
+        for partition, node, log in self.logs:
+            logs.setdefault(partition, {})[str(node)] = log
+        return {
+            "scenario": self.scenario,
+            "catalogue": self.catalogue,
+            "generation": self.generation,
+            "predicted": [word.value for word in self.predicted],
+            "observed": [word.value for word in self.observed],
+            "agrees": self.agrees,
+            "differences": list(self.differences),
+            "final_logs": logs,
+        }
+
+
+def cell(plan: Plan, observed: Observed) -> Cell:
+    """``observed`` held against what the plan expects."""
+    assert plan.expectation is not None, f"{plan.scenario.id} expects nothing of generation {plan.generation}"
+    return Cell(
+        scenario=plan.scenario.id,
+        origin=plan.scenario.origin,
+        catalogue=plan.scenario.catalogue or plan.scenario.id,
+        generation=plan.generation,
+        predicted=plan.expectation.outcome,
+        observed=() if observed.invalid else observed.words,
+        differences=tuple(differences(plan.expectation, observed)),
+        logs=tuple(
+            (str(name), int(node), shortened(log)) for name, logs in observed.logs.items() for node, log in logs.items()
+        ),
+    )
+
+
+def chosen(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> list[Scenario]:
+    """The scenarios that have outcomes and that ``wanted`` names, in the order of the catalogue; all when it is empty.
+
+    A scenario goes by its own id, by its catalogue entry's, ``A01``, or by that of its variant, ``A01/unclean``.
+
+    Raises:
+        UsageError: nothing goes by one of the names.
+    """
+    known = sorted((one for one in scenarios if one.outcomes), key=lambda one: (one.catalogue or "~", one.id))
+    for name in wanted:
+        if not any(goes_by(one, name) for one in known):
+            names = sorted({name for one in known for name in _names(one)})
+            raise UsageError(f"no scenario with outcomes goes by {name!r}; {closest(name, names)}")
+    return [one for one in known if not wanted or any(goes_by(one, name) for name in wanted)]
+
+
+def goes_by(scenario: Scenario, name: str) -> bool:
+    """Whether ``name`` means ``scenario``."""
+    return name in _names(scenario)
+
+
+def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple[Scenario, list[str]]]:
+    """Each scenario with its generations, oldest first; only those that ``wanted`` names, if it names any."""
+    meant = generations(wanted, "--generations")
+    for scenario in scenarios:
+        names = [name for name in expectations(scenario) if not meant or name in meant]
+        if names:
+            yield scenario, names
+
+
+def letters(words: Iterable[Word]) -> str:
+    """``L+D``; a question mark for a run that proves nothing."""
+    return "+".join(LETTERS[word] for word in words) or "?"
+
+
+def _names(scenario: Scenario) -> set[str]:
+    catalogue = scenario.catalogue or scenario.id
+    return {scenario.id, catalogue, catalogue.partition("/")[0]}

@@ -1,0 +1,264 @@
+"""What came of a run in the words of :mod:`harness.outcome`, each with its evidence, held against what was expected.
+
+The checkers' reference engine says what was lost, diverged or duplicated; the brokers' disks say what the logs hold;
+the diary says what only the schedule could see.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from checkers import reference
+from checkers.judge import Evidence, judge
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Anomaly, Outcome, RunVerdict, Verdict
+from harness.history.run_directory import Manifest, RunDirectory
+from harness.history.schema import TABLES
+from harness.model import NodeId, TopicPartition
+from harness.outcome import Word
+from harness.runner.archive import KeptArchive, Rows
+from harness.runner.diary import Diary
+from harness.scenario import Expectation
+
+LOSSES = frozenset({"lost-write", "vanished-read"})
+"""The kinds of anomalies that say that a record is gone."""
+
+_LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}
+_KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED}
+_OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
+"""Words that say why not everything could be read in the end."""
+
+_NUMBERED = re.compile(r"(.*?)(\d+)")
+
+Log = tuple[str, ...]
+"""A replica's log: ``m0@0`` for each record; the first begins with ``5:`` where the log starts at offset 5."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gathered:
+    """Everything that a run left behind."""
+
+    manifest: Manifest
+    history: Rows
+    timeline: Rows
+    replica_logs: Rows
+    faults: Rows
+    diary: Diary
+
+    @classmethod
+    def kept(cls, manifest: Manifest, archive: KeptArchive) -> Gathered:
+        """From a run in memory."""
+        tables = {name: _whole(name, archive.tables.get(name, ())) for name in ("timeline", "replica_logs", "faults")}
+        return cls(manifest, archive.history, **tables, diary=archive.diary or Diary(()))
+
+    @classmethod
+    def recorded(cls, path: Path) -> Gathered:
+        """From a run directory.
+
+        Raises:
+            InvalidRun: a table is missing or broken.
+        """
+        directory = RunDirectory.open(path)
+        tables = {name: directory.read_table(name) for name in TABLES}
+        return cls(directory.manifest(), **tables, diary=Diary.from_json(directory.read_diary()))
+
+
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """What came of a run.
+
+    Attributes:
+        words: in the order of :class:`Word`.
+        logs: by partition and broker, what is on the disks.
+        invalid: why the run proves nothing, one sentence each.
+        unexpected: anomalies that nothing predicted, documented or excused.
+        unmet: predictions in so many words that nothing matched.
+    """
+
+    words: tuple[Word, ...]
+    logs: Mapping[TopicPartition, Mapping[NodeId, Log]]
+    invalid: tuple[str, ...]
+    unexpected: tuple[Anomaly, ...]
+    unmet: tuple[str, ...]
+
+
+def observe(run: Gathered) -> Observed:
+    """What came of ``run``."""
+    rows = RunRows(run.manifest.run, run.history, run.timeline, run.replica_logs)
+    plain, predicted = _verdicts(run, rows)
+    words = set(_from_checkers(plain.anomalies)) | set(_from_diary(run.diary)) | set(_from_logs(run, rows))
+    ordered = tuple(word for word in Word if word in words) or (Word.SAFE,)
+    return Observed(
+        ordered,
+        final_logs(run.replica_logs, run.timeline, run.diary),
+        tuple(_invalid(run.manifest, predicted, words)),
+        tuple(anomaly for anomaly in predicted.anomalies if anomaly.verdict is Verdict.VIOLATION),
+        tuple(f"{one.kind} of {one.topic}-{one.partition} at {one.offset}" for one in predicted.unmet),
+    )
+
+
+def differences(expected: Expectation, observed: Observed) -> list[str]:
+    """How what was observed differs from what was expected, one sentence each; empty: it does not."""
+    return [
+        *observed.invalid,
+        *_wrong_words(expected.outcome, observed.words),
+        *_wrong_logs(expected, observed.logs),
+        *(f"unexpected {anomaly.kind}: {anomaly.why}" for anomaly in observed.unexpected),
+        *(f"predicted and not found: {prediction}." for prediction in observed.unmet),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------ words
+
+
+def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
+    """The verdict without and with the predictions: what things are, and whether they were foreseen."""
+    answers = reference.answer([rows])
+    witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
+    bare = replace(run.manifest, predictions=())
+    plain, predicted = (
+        judge(Evidence(manifest, run.faults), answers, witnesses, "reference") for manifest in (bare, run.manifest)
+    )
+    return plain, predicted
+
+
+def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:
+    for anomaly in anomalies:
+        if anomaly.kind in LOSSES and anomaly.verdict in _LOSS_WORDS:
+            yield _LOSS_WORDS[anomaly.verdict]
+        if anomaly.kind in _KIND_WORDS and anomaly.verdict is not Verdict.INDETERMINATE:
+            yield _KIND_WORDS[anomaly.kind]
+
+
+def _from_diary(diary: Diary) -> Iterator[Word]:
+    if diary.unavailable or diary.leaderless:
+        yield Word.UNAVAILABLE
+    if diary.unsettled and not diary.leaderless:
+        yield Word.STUCK
+    if diary.exited:
+        yield Word.EXITED
+    for records in diary.orders.values():
+        offsets = [offset for _, offset in records if offset is not None]
+        if any(later < earlier for earlier, later in pairwise(offsets)):
+            yield Word.REORDERED
+
+
+def _from_logs(run: Gathered, rows: RunRows) -> Iterator[Word]:
+    """A group has skipped what the final read finds below its position and what no member of it was given."""
+    for group in run.diary.groups.values():
+        for partition, position in group.position.items():
+            for offset, values in rows.final_read.get(partition, {}).items():
+                if offset < position and not group.given[partition].issuperset(v for v in values if v is not None):
+                    yield Word.SKIPPED
+
+
+def _invalid(manifest: Manifest, verdict: RunVerdict, words: set[Word]) -> Iterator[str]:
+    if manifest.state != "complete":
+        yield manifest.why or f"The run's state is {manifest.state!r}."
+    elif verdict.outcome is Outcome.INVALID:
+        yield from verdict.reasons
+    elif verdict.outcome is Outcome.INCONCLUSIVE and not words & _OPEN_ENDED:
+        yield from verdict.reasons or ["The evidence does not suffice."]
+
+
+def _wrong_words(expected: Sequence[Word], observed: Sequence[Word]) -> Iterator[str]:
+    missing = [word.value for word in expected if word not in observed]
+    surplus = [word.value for word in observed if word not in expected]
+    if missing:
+        yield f"predicted and not observed: {', '.join(missing)}."
+    if surplus:
+        yield f"observed and not predicted: {', '.join(surplus)}."
+
+
+# ------------------------------------------------------------------------------------------------------------- logs
+
+
+def final_logs(replica_logs: Rows, timeline: Rows, diary: Diary) -> dict[TopicPartition, dict[NodeId, Log]]:
+    """What each replica's log holds; a record that nobody named is ``?``, one that is not intact ends with ``!``."""
+    found: dict[TopicPartition, dict[NodeId, list[Mapping[str, Any]]]] = {}
+    for row in timeline:
+        if row["kind"] == "final" and row["topic"] is not None and row["log_end_offset"] is not None:
+            found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), [])
+    for row in replica_logs:
+        found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), []).append(row)
+    return {
+        name: {node: _log(rows, diary.names(name)) for node, rows in sorted(logs.items())}
+        for name, logs in sorted(found.items())
+    }
+
+
+def _log(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> Log:
+    ordered = sorted(rows, key=lambda row: int(row["offset"]))
+    entries = [f"{names.get(row['value'], '?')}@{row['leader_epoch']}{'' if row['intact'] else '!'}" for row in ordered]
+    if ordered and ordered[0]["offset"] > 0:
+        entries[0] = f"{ordered[0]['offset']}:{entries[0]}"
+    return tuple(entries)
+
+
+def spelled_out(entries: Iterable[str]) -> Log:
+    """Entries of an expected log one by one: ``m1..m3@2`` is ``m1@2``, ``m2@2``, ``m3@2``."""
+    return tuple(one for entry in entries for one in _spelled_out(entry))
+
+
+def shortened(log: Log) -> str:
+    """A log for people: the inverse of :func:`spelled_out`, in one line."""
+    runs: list[list[str]] = []
+    for entry in log:
+        if runs and _follows(runs[-1][-1], entry):
+            runs[-1].append(entry)
+        else:
+            runs.append([entry])
+    words = [f"{run[0].split('@')[0]}..{run[-1]}" if len(run) > 2 else " ".join(run) for run in runs]
+    return " ".join(words) or "(empty)"
+
+
+def _spelled_out(entry: str) -> Iterator[str]:
+    records, _, epoch = entry.partition("@")
+    start, colon, records = records.rpartition(":")
+    first, dots, last = records.partition("..")
+    ends = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
+    if not dots or ends[0] is None or ends[1] is None:
+        yield entry
+        return
+    for number in range(int(ends[0][2]), int(ends[1][2]) + 1):
+        yield f"{start}{colon}{ends[0][1]}{number}@{epoch}"
+        start = colon = ""
+
+
+def _follows(one: str, other: str) -> bool:
+    (first, _, epoch), (second, _, other_epoch) = one.partition("@"), other.partition("@")
+    ends = _NUMBERED.fullmatch(first.rpartition(":")[2]), _NUMBERED.fullmatch(second)
+    if epoch != other_epoch or ends[0] is None or ends[1] is None:
+        return False
+    return ends[0][1] == ends[1][1] and int(ends[0][2]) + 1 == int(ends[1][2])
+
+
+def _wrong_logs(expected: Expectation, observed: Mapping[TopicPartition, Mapping[NodeId, Log]]) -> Iterator[str]:
+    known = {str(name): logs for name, logs in observed.items()}
+    for name, logs in expected.final_logs.items():
+        seen = known.get(name, {})
+        for nodes, entries in logs.items():
+            wanted = spelled_out(entries)
+            for node in seen if nodes == "all" else [NodeId(int(text)) for text in nodes.split(",")]:
+                log = seen.get(node)
+                if log != wanted:
+                    holds = "is not there" if log is None else f"is {shortened(log)}"
+                    yield f"the log of {name} on broker {node} {holds}, not {shortened(wanted)}."
+            if nodes == "all" and not seen:
+                yield f"there is no log of {name}."
+
+
+def _whole(table: str, rows: Rows) -> list[dict[str, Any]]:
+    """Rows with every column of the table."""
+    names = [column.name for column in TABLES[table].columns]
+    return [{name: row.get(name) for name in names} for row in rows]
+
+
+def _where(row: Mapping[str, Any]) -> TopicPartition:
+    return TopicPartition(row["topic"], row["partition"])
