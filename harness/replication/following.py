@@ -16,6 +16,7 @@ from harness.replication.messages import (
     BatchSpan,
     EpochEnd,
     EpochEndAnswered,
+    ErrorCode,
     FetchAnswered,
     NextEpochLookup,
     NextFetch,
@@ -167,30 +168,40 @@ class Following:
         """What to cut, when a fetch was answered with the end of an epoch. The next fetch shows whether it was all."""
         return Cut(_where_logs_part(end, self._log)[0], "diverging_epoch")
 
-    def first_answered(self, answer: FetchAnswered) -> Decision | None:
-        """What the first answer of a new leader says to cut; None: nothing, it may be appended."""
+    def parted(self, answer: FetchAnswered) -> Decision | None:
+        """What to cut before anything of a good ``answer`` may be appended; None: nothing."""
+        if self._carries_last_epoch and answer.diverging is not None:
+            return self.diverging(answer.diverging)
+        if self.phase is not Phase.AWAITING_FIRST_ANSWER:
+            return None
         self.phase = Phase.FETCHING
         target = answer.high_watermark
         if self._knobs.truncation == "hw_after_first_fetch":
             target = max(target, self._log.high_watermark)
         return Cut(max(target, 0), self._knobs.truncation) if target < self._log.log_end_offset else None
 
-    def out_of_range(self, leader_start: Offset, leader_end: Offset) -> Decision | None:
-        """What becomes of a log whose end is not within the leader's, from ``leader_start`` to ``leader_end``.
+    def refused(self, answer: FetchAnswered) -> Decision | None:
+        """What becomes of a log that the leader does not go on from; None: nothing, ask again.
 
-        Either may be ``NO_OFFSET``: not known. None: nothing, ask again.
+        Only an offset out of the leader's range says something about the log, if the driver knows that range.
         """
-        if leader_end == NO_OFFSET:
+        leader_end, end = answer.log_end_offset, self._log.log_end_offset
+        if answer.error is not ErrorCode.OFFSET_OUT_OF_RANGE or leader_end == NO_OFFSET:
             return None
         self.phase = Phase.FETCHING
-        end = self._log.log_end_offset
         if leader_end < end:
-            if self._knobs.out_of_range != "lenient" and not self._unclean_leader_election_enable:
-                return Exit(f"log truncation from {end} to the leader's {leader_end} is not allowed")
-            return Cut(leader_end, "out_of_range")
-        if leader_start > end or (self._knobs.out_of_range == "wipe" and leader_start != NO_OFFSET):
-            return StartOver(leader_start, "out_of_range")
+            return self._outlived(leader_end)
+        start = answer.log_start_offset
+        if start > end or (self._knobs.out_of_range == "wipe" and start != NO_OFFSET):
+            return StartOver(start, "out_of_range")
         return None
+
+    def _outlived(self, leader_end: Offset) -> Decision:
+        """Our log is the longer one."""
+        if self._knobs.out_of_range == "lenient" or self._unclean_leader_election_enable:
+            return Cut(leader_end, "out_of_range")
+        end = self._log.log_end_offset
+        return Exit(f"log truncation from {end} to the leader's {leader_end} is not allowed")
 
 
 def _where_logs_part(end: EpochEnd, log: LogState) -> tuple[Offset, bool]:

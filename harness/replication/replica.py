@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.epochs import UNDEFINED
-from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver, unappendable
+from harness.replication.following import Cut, Decision, Exit, Following, StartOver, unappendable
 from harness.replication.isr import InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
@@ -273,8 +273,7 @@ class Replica:
         if self._leadership is None:
             return
         assert self.leader == self.node, f"{self.partition}: leads, but the leader is {self.leader}"
-        may_lead = self.node in self._isr.members or (self._knobs.empty_isr_retry and not self._isr.members)
-        assert may_lead, f"{self.partition}: leads outside its ISR {self._isr.members}"
+        assert self._may_lead_in(self._isr.members), f"{self.partition}: leads outside its ISR {self._isr.members}"
         epoch, watermark = self._led_watermark
         assert epoch != self.leader_epoch or watermark <= log.high_watermark, f"{self.partition}: watermark fell"
         self._led_watermark = (self.leader_epoch, log.high_watermark)
@@ -300,8 +299,11 @@ class Replica:
             state.leader != self.leader or state.partition_epoch == self.partition_epoch
         ):
             return False
-        may_lead = state.leader != self.node or self.node in state.isr or self._knobs.empty_isr_retry
+        may_lead = state.leader != self.node or self._may_lead_in(state.isr)
         return may_lead and are_distinct(state.isr, state.replicas)
+
+    def _may_lead_in(self, isr: tuple[NodeId, ...]) -> bool:
+        return self.node in isr or (self._knobs.empty_isr_retry and not isr)
 
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
         effects: list[ReplicaEffect] = []
@@ -370,17 +372,12 @@ class Replica:
         if not (self._follows() and self._following.awaits_fetch(answer)):
             return self._obeyed_anyway(answer)
         if answer.error is not ErrorCode.NONE:
-            if answer.error is not ErrorCode.OFFSET_OUT_OF_RANGE:
-                return []
-            return self._decided(self._following.out_of_range(answer.log_start_offset, answer.log_end_offset))
-        if answer.diverging is not None and self._knobs.truncation == "diverging_fetch":
-            exposed = self._take_watermark(answer.high_watermark) if self._knobs.hw_from_diverging else []
-            return exposed + self._decided(self._following.diverging(answer.diverging))
-        if self._following.phase is Phase.AWAITING_FIRST_ANSWER:
-            decision = self._following.first_answered(answer)
-            if decision is not None:
-                return self._decided(decision)
-        return self._replicate(answer)
+            return self._decided(self._following.refused(answer))
+        decision = self._following.parted(answer)
+        if decision is None:
+            return self._replicate(answer)
+        exposed = self._take_watermark(answer.high_watermark) if self._knobs.hw_from_diverging else []
+        return exposed + self._decided(decision)
 
     def _replicate(self, answer: FetchAnswered) -> list[ReplicaEffect]:
         if not answer.spans:
