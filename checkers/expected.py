@@ -63,8 +63,9 @@ def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:
     """A schedule names its faults; chaos numbers them, and each of its mix comes up once in every round."""
     for step in scenario.get("schedule") or ():
-        if step.get("inject"):
-            yield step["inject"]["as"]
+        for kind in ("inject", "hold"):
+            if step.get(kind):
+                yield step[kind]["as"]
     if scenario.get("chaos"):
         rounds = sum(fault.get("weight", 1) for fault in scenario["chaos"]["faults"])
         yield from (f"f{number:03d}" for number in range(1, rounds + 1))

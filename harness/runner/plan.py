@@ -85,10 +85,13 @@ class Plan:
         return sorted(_partitions(self.scenario))
 
     def resolved(self) -> dict[str, Any]:
-        """The whole configuration as plain data, defaults included."""
+        """The whole configuration as plain data, defaults included, without the steps that are not performed."""
+        scenario = self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if self.steps:
+            scenario["schedule"] = [scenario["schedule"][index] for index in self.steps]
         return {
             "target": self.target,
-            "scenario": self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True),
+            "scenario": scenario,
             "knobs": asdict(self.knobs),
             "settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()},
             "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
