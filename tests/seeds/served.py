@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.broker.settings import Settings
-from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.replication.knobs import CURRENT_GENERATION
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.world import World
 from harness.wire import batches as wire
@@ -26,17 +26,19 @@ from harness.wire.messages import (
     ProduceRequest,
     TopicProduceData,
 )
+from tests.seeds.clusters import knobs_of
 
 TOPIC = "ledger"
 HOUR_MS = 3_600_000
+FETCH_WAIT_MS = Settings().replica_fetch_wait_max_ms
 
 
-def started(name: str = CURRENT_GENERATION) -> SimulatedCluster:
+def started(name: str = CURRENT_GENERATION, **knobs: Any) -> SimulatedCluster:
     """Broker 0 leads, and whatever becomes of 1, it is in sync for an hour still. Nothing is written yet."""
     settings = Settings(
         default_replication_factor=2, replica_lag_time_max_ms=HOUR_MS, broker_session_timeout_ms=HOUR_MS
     )
-    cluster = SimulatedCluster(World(), 2, generation(name), settings)
+    cluster = SimulatedCluster(World(), 2, knobs_of(name, **knobs), settings)
     cluster.start()
     cluster.world.sleep(1)
     topic = CreatableTopic(TOPIC, -1, -1, [CreatableReplicaAssignment(0, [0, 1])])

@@ -22,6 +22,7 @@ from harness.replication.messages import (
 )
 from harness.wire import batches as wire
 from tests.harness.replication.world import World
+from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,
     ONE,
@@ -134,6 +135,14 @@ def test_s3_5_it_costs_one_fetch_more_and_two_where_answers_carry_the_watermark_
 ) -> None:
     assert fetches_until_acknowledged(hw_in_fetch_response=carried) == 2
     assert fetches_until_acknowledged(hw_in_fetch_response=carried, hw_advance="after_followers") == waits
+
+
+@pytest.mark.parametrize(("rule", "waits"), [("on_fetch", False), ("after_followers", True)])
+def test_s3_5_in_an_idle_cluster_it_costs_the_time_that_a_fetch_waits_for_data(rule: str, waits: bool) -> None:
+    cluster = served.started(hw_advance=rule)
+    begun_ns = cluster.world.now_ns
+    assert served.produce(cluster, 0, acks=-1) == 0
+    assert (cluster.world.now_ns - begun_ns >= served.FETCH_WAIT_MS * 1_000_000) == waits
 
 
 def test_s3_6_waiting_for_the_first_answer_mends_scenario_1_and_not_scenario_2() -> None:
