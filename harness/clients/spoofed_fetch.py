@@ -23,7 +23,7 @@ def spoof_fetch(address: tuple[str, int], order: SpoofedFetchOrder) -> str | Non
         What went wrong: an error code of the answer, or of the connection; None: the broker believed it.
     """
     header = RequestHeader(ApiKey.FETCH, _VERSION, 1, "seawall-spoofed")
-    frame = b"".join(encode_request(header, _request(order)))
+    frame = b"".join(encode_request(header, spoofed_request(order)))
     try:
         with socket.create_connection(address, timeout=order.timeout_s) as connection:
             connection.sendall(_LENGTH.pack(len(frame)) + frame)
@@ -37,7 +37,8 @@ def spoof_fetch(address: tuple[str, int], order: SpoofedFetchOrder) -> str | Non
     return next((f"error code {code}" for code in codes if code), None)
 
 
-def _request(order: SpoofedFetchOrder) -> FetchRequest:
+def spoofed_request(order: SpoofedFetchOrder) -> FetchRequest:
+    """What claims to be the follower's."""
     topics: dict[str, list[FetchPartition]] = {}
     for name in order.partitions:
         topics.setdefault(name.topic, []).append(
