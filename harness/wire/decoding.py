@@ -123,6 +123,7 @@ class _DecoderSource(Source):
             return self.struct(wire.element)
         target = self.name("element")
         self.value(label, target, wire._replace(kind=str(wire.element), nullable=None))
+        self.flush()
         return target
 
     def numbers(self, label: str, target: str, kind: str, length: str) -> None:
