@@ -1,0 +1,225 @@
+"""A Kafka client in virtual time: connections to brokers, and who leads what. It never repeats a request by itself."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum, auto
+from typing import NamedTuple, cast
+
+from harness.broker.ports import Connection, Timer
+from harness.model import NO_LEADER, TopicPartition
+from harness.simulation.stack.network import Address, SimulatedNetwork
+from harness.simulation.stack.tasks import Promise
+from harness.wire.declaration import Message
+from harness.wire.errors import WireError
+from harness.wire.frames import RequestHeader, decode_response, encode_request
+from harness.wire.keys import ApiKey
+from harness.wire.messages import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+_METADATA_VERSION = 9
+_METADATA_TIMEOUT_S = 0.25
+_BACKOFF_S = 0.02
+_BROKER = "broker"
+"""What a client calls whomever it connects to: it knows addresses, not names."""
+
+
+class Silence(Enum):
+    """Why there is no answer."""
+
+    REFUSED = auto()
+    """Nobody listens there: the request was never sent."""
+    LOST = auto()
+    """The connection was lost after the request had been sent."""
+    TIMED_OUT = auto()
+    GIVEN_UP = auto()
+    """The client was closed."""
+
+
+class Leader(NamedTuple):
+    """Where a partition is led; ``epoch`` is -1 where the cluster does not say."""
+
+    address: Address
+    epoch: int
+
+
+class Call(NamedTuple):
+    """A request. ``has_answer`` is False for a Produce with acks 0."""
+
+    key: ApiKey
+    version: int
+    body: Message
+    timeout_s: float
+    has_answer: bool = True
+
+
+class Client:
+    """One client.
+
+    Args:
+        network: its own.
+        bootstrap: the brokers' addresses.
+        client_id: for the brokers.
+    """
+
+    def __init__(self, network: SimulatedNetwork, bootstrap: Sequence[Address], client_id: str) -> None:
+        self.network = network
+        self.world = network.world
+        self.client_id = client_id
+        self.is_closed = False
+        self.correlation_ids = itertools.count()
+        self._bootstrap = bootstrap
+        self._turn = self.world.random.randrange(len(bootstrap))
+        self._lines: dict[Address, _Line] = {}
+        self._leaders: dict[TopicPartition, Leader] = {}
+        self._newest_epochs: dict[TopicPartition, int] = {}
+
+    async def ask(self, address: Address, call: Call) -> Message | Silence:
+        """Send a request to the broker at ``address``; see :class:`Silence`.
+
+        A request that is not answered in time takes its connection down: the stream behind it is of no use.
+        """
+        if self.is_closed:
+            return Silence.GIVEN_UP
+        line = self._lines.get(address)
+        if line is None:
+            line = self._lines[address] = _Line(self, address)
+        return await line.ask(call)
+
+    async def ask_anybody(self, call: Call) -> Message | Silence:
+        """Send a request to the broker whose turn it is."""
+        self._turn = (self._turn + 1) % len(self._bootstrap)
+        return await self.ask(self._bootstrap[self._turn], call)
+
+    async def leader(self, partition: TopicPartition, deadline_ns: int) -> Leader | None:
+        """Who leads ``partition``; None when nobody has said so until ``deadline_ns``, or the client was closed."""
+        while not self.is_closed and self.world.now_ns < deadline_ns:
+            if partition in self._leaders:
+                return self._leaders[partition]
+            await self._refresh(partition.topic)
+            if partition not in self._leaders:
+                await self.sleep(_BACKOFF_S)
+        return None
+
+    def forget_leader(self, partition: TopicPartition) -> None:
+        """Ask again before the next request."""
+        self._leaders.pop(partition, None)
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+        promise: Promise[None] = Promise()
+        self.network.call_later(seconds, lambda: promise.keep(None))
+        await promise
+
+    def close(self) -> None:
+        """Hang up everywhere; whoever waits for an answer learns that nobody does any more."""
+        self.is_closed = True
+        for line in list(self._lines.values()):
+            line.end(Silence.GIVEN_UP)
+
+    def line_ended(self, address: Address) -> None:
+        """The next request opens a new connection."""
+        self._lines.pop(address, None)
+
+    async def _refresh(self, topic: str) -> None:
+        asked = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
+        answer = await self.ask_anybody(Call(ApiKey.METADATA, _METADATA_VERSION, asked, _METADATA_TIMEOUT_S))
+        if not isinstance(answer, Silence):
+            self._learn(cast("MetadataResponse", answer))
+
+    def _learn(self, answer: MetadataResponse) -> None:
+        addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+        for topic in answer.topics:
+            for one in topic.partitions:
+                name = TopicPartition(topic.name or "", one.partition_index)
+                if one.leader_id == NO_LEADER or one.leader_epoch < self._newest_epochs.get(name, -1):
+                    continue  # nobody leads, or the broker that says so is behind the times
+                self._newest_epochs[name] = one.leader_epoch
+                if one.leader_id in addresses:
+                    self._leaders[name] = Leader(addresses[one.leader_id], one.leader_epoch)
+
+
+class _Asked(NamedTuple):
+    header: RequestHeader
+    call: Call
+    promise: Promise[Message | Silence]
+    timer: Timer
+
+
+class _Line:
+    """One connection of a client, from the attempt to its end; answers arrive in the order of the requests."""
+
+    def __init__(self, client: Client, address: Address) -> None:
+        self._client = client
+        self._address = address
+        self._connection: Connection | None = None
+        self._waiting: deque[_Asked] = deque()
+        self._over = False
+        client.network.connect(address, _BROKER, self.connected, lambda: self.end(Silence.REFUSED))
+
+    def ask(self, call: Call) -> Promise[Message | Silence]:
+        header = RequestHeader(call.key, call.version, next(self._client.correlation_ids), self._client.client_id)
+        promise: Promise[Message | Silence] = Promise()
+        asked = _Asked(
+            header, call, promise, self._client.network.call_later(call.timeout_s, lambda: self._late(asked))
+        )
+        self._waiting.append(asked)
+        if self._connection is not None:
+            self._send(self._connection, asked)
+        return promise
+
+    def end(self, why: Silence) -> None:
+        if self._over:
+            return
+        self._over = True
+        self._client.line_ended(self._address)
+        if self._connection is not None:
+            self._connection.close()
+        waiting, self._waiting = self._waiting, deque()
+        for asked in waiting:
+            asked.timer.cancel()
+        for asked in waiting:
+            asked.promise.keep(why)
+
+    def connected(self, connection: Connection) -> _Line:
+        if self._over:
+            connection.close()
+            return self
+        self._connection = connection
+        for asked in list(self._waiting):
+            self._send(connection, asked)
+        return self
+
+    def on_frame(self, frame: memoryview) -> None:
+        if self._over:
+            return
+        asked = self._waiting[0] if self._waiting else None
+        try:
+            if asked is None:
+                raise WireError("an answer that nobody asked for")
+            correlation_id, body = decode_response(asked.header.api_key, asked.header.api_version, frame)
+            if correlation_id != asked.header.correlation_id:
+                raise WireError(f"answer {correlation_id} to request {asked.header.correlation_id}")
+        except WireError:
+            self.end(Silence.LOST)
+            return
+        self._answered(asked, body)
+
+    def on_lost(self) -> None:
+        self.end(Silence.LOST)
+
+    def _send(self, connection: Connection, asked: _Asked) -> None:
+        connection.send(encode_request(asked.header, asked.call.body))
+        if not asked.call.has_answer:
+            self._answered(asked, asked.call.body)
+
+    def _answered(self, asked: _Asked, body: Message) -> None:
+        self._waiting.remove(asked)
+        asked.timer.cancel()
+        asked.promise.keep(body)
+
+    def _late(self, asked: _Asked) -> None:
+        self._waiting.remove(asked)
+        asked.promise.keep(Silence.TIMED_OUT)
+        self.end(Silence.LOST)

@@ -1,0 +1,171 @@
+"""A producing client in virtual time: what :mod:`harness.clients.sender` has librdkafka do, and its judgement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import NamedTuple, cast
+
+from confluent_kafka import KafkaError
+
+from harness.clients.sender import PLAIN, Answer, Manner, classified
+from harness.model import TopicPartition
+from harness.simulation.stack.client import Call, Client, Silence
+from harness.wire.batches import build
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    PartitionProduceData,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+)
+
+_PRODUCE_VERSION = 9
+_INIT_PRODUCER_ID_VERSION = 4
+_BACKOFF_S = 0.1
+_NS_PER_S = 1_000_000_000
+_NO_ID = -1
+
+_STALE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+    }
+)
+"""After these librdkafka asks who leads and sends again until its time is up, whatever number of retries it has."""
+
+_TRANSIENT = frozenset(
+    {
+        KafkaError.REQUEST_TIMED_OUT,
+        KafkaError.NOT_ENOUGH_REPLICAS,
+        KafkaError.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
+        KafkaError.KAFKA_STORAGE_ERROR,
+    }
+)
+"""After these it sends again as long as it has retries."""
+
+_SILENT = MappingProxyType(
+    {
+        Silence.REFUSED: KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 (librdkafka's own codes begin with an underscore)
+        Silence.LOST: KafkaError._TRANSPORT,  # noqa: SLF001
+        Silence.TIMED_OUT: KafkaError._MSG_TIMED_OUT,  # noqa: SLF001
+    }
+)
+
+
+class _Attempt(NamedTuple):
+    """What came of one request: an error (0: none), and where the batch was appended."""
+
+    error: int
+    base_offset: int = -1
+
+
+class Producer:
+    """One producer.
+
+    Args:
+        client: its connections.
+        acks: -1 (all in-sync replicas), 1 or 0.
+        timeout_s: how long to wait for the answer to one batch.
+        manner: how it sends; by default once only.
+    """
+
+    def __init__(self, client: Client, acks: int, timeout_s: float, manner: Manner = PLAIN) -> None:
+        self._client = client
+        self._acks = acks
+        self._timeout_s = timeout_s
+        self._manner = manner
+        self._id = self._epoch = _NO_ID
+        self._sequences: dict[TopicPartition, int] = {}
+
+    async def send_batch(
+        self, partition: TopicPartition, batch: Sequence[bytes], timestamp_ms: int | None = None
+    ) -> list[Answer]:
+        """Send records in one request and wait for their answers, in order."""
+        attempt = await self._send(partition, batch, timestamp_ms)
+        if attempt is None:
+            return [Answer("info", error="_NO_DELIVERY_REPORT") for _ in batch]
+        if attempt.error:
+            return [classified(KafkaError(attempt.error), None) for _ in batch]
+        first = attempt.base_offset
+        return [classified(None, first + index if first >= 0 else None) for index in range(len(batch))]
+
+    def close(self) -> None:
+        """Hang up; a batch under way ends with ``info``."""
+        self._client.close()
+
+    async def _send(
+        self, partition: TopicPartition, batch: Sequence[bytes], timestamp_ms: int | None
+    ) -> _Attempt | None:
+        """Send until there is an answer that counts; None when the client was closed before."""
+        world = self._client.world
+        deadline_ns = world.now_ns + round(self._timeout_s * _NS_PER_S)
+        if self._manner.idempotent and not await self._identified(deadline_ns):
+            return self._late()
+        sequence = self._sequences.get(partition, 0) if self._manner.idempotent else _NO_ID
+        made_ms = world.wall_ms() if timestamp_ms is None else timestamp_ms
+        records = build(
+            batch, timestamp_ms=made_ms, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence
+        )
+        self._sequences[partition] = sequence + len(batch)
+        retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
+        last = _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
+        while world.now_ns < deadline_ns:
+            attempt = await self._try(partition, bytes(records), deadline_ns)
+            match attempt:
+                case None:
+                    return None if self._client.is_closed else last
+                case Silence.REFUSED:
+                    pass
+                case _Attempt(error) if error in _STALE:
+                    pass
+                case _Attempt(error) if error not in _TRANSIENT:
+                    return attempt
+                case _ if retries == 0:
+                    return attempt if isinstance(attempt, _Attempt) else _Attempt(_SILENT[attempt])
+                case _:
+                    retries -= 1
+            await self._client.sleep(_BACKOFF_S)
+        return last
+
+    def _late(self) -> _Attempt | None:
+        return None if self._client.is_closed else _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
+
+    async def _try(self, partition: TopicPartition, records: bytes, deadline_ns: int) -> _Attempt | Silence | None:
+        """One request; None when there is nobody to send it to, or nobody waits any more."""
+        leader = await self._client.leader(partition, deadline_ns)
+        if leader is None:
+            return None
+        left_s = (deadline_ns - self._client.world.now_ns) / _NS_PER_S
+        timeout_s = min(left_s, self._manner.retry_after_s) if self._manner.retries else left_s
+        data = TopicProduceData(partition.topic, [PartitionProduceData(partition.partition, records)])
+        request = ProduceRequest(acks=self._acks, timeout_ms=max(1, round(timeout_s * 1000)), topic_data=[data])
+        call = Call(ApiKey.PRODUCE, _PRODUCE_VERSION, request, timeout_s, has_answer=self._acks != 0)
+        answer = await self._client.ask(leader.address, call)
+        if answer is Silence.GIVEN_UP:
+            return None
+        if isinstance(answer, Silence):
+            self._client.forget_leader(partition)
+            return answer
+        if self._acks == 0:
+            return _Attempt(0)
+        (told,) = cast("ProduceResponse", answer).responses[0].partition_responses
+        if told.error_code:
+            self._client.forget_leader(partition)
+        return _Attempt(told.error_code, told.base_offset)
+
+    async def _identified(self, deadline_ns: int) -> bool:
+        """Get a producer id, unless there is one; False when the time is up before."""
+        while self._id == _NO_ID:
+            if self._client.is_closed or self._client.world.now_ns >= deadline_ns:
+                return False
+            call = Call(ApiKey.INIT_PRODUCER_ID, _INIT_PRODUCER_ID_VERSION, InitProducerIdRequest(), 1.0)
+            answer = await self._client.ask_anybody(call)
+            if isinstance(answer, InitProducerIdResponse) and not answer.error_code:
+                self._id, self._epoch = answer.producer_id, answer.producer_epoch
+            else:
+                await self._client.sleep(_BACKOFF_S)
+        return True

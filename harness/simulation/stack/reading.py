@@ -1,0 +1,298 @@
+"""A consuming client in virtual time: what :mod:`harness.clients.reader` has librdkafka do."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Awaitable, Callable, Mapping
+from enum import Enum, auto
+from typing import cast
+
+from confluent_kafka import KafkaError
+
+from harness import payload
+from harness.clients.reader import BEGINNING, Bounds, Polled
+from harness.history.recorder import PolledRecord
+from harness.model import NO_EPOCH, Offset, TopicPartition
+from harness.simulation.stack.client import Call, Client, Leader, Silence
+from harness.simulation.stack.tasks import Promise, Task
+from harness.wire import batches
+from harness.wire.errors import CorruptBatch
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    EARLIEST_TIMESTAMP,
+    LATEST_TIMESTAMP,
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+    PartitionData,
+)
+
+_FETCH_VERSION = 12
+_LIST_OFFSETS_VERSION = 7
+_OFFSET_FOR_LEADER_EPOCH_VERSION = 3
+_MAX_WAIT_MS = 500
+_MAX_BYTES = 1 << 20
+_ASK_TIMEOUT_S = 3.0
+_LOOK_TIMEOUT_S = 1.0
+_BACKOFF_S = 0.05
+_NS_PER_S = 1_000_000_000
+_CLIENT = -1
+_QUEUED_RECORDS = 1000
+
+_ELSEWHERE = frozenset(
+    {
+        KafkaError.UNKNOWN_TOPIC_OR_PART,
+        KafkaError.LEADER_NOT_AVAILABLE,
+        KafkaError.NOT_LEADER_FOR_PARTITION,
+        KafkaError.KAFKA_STORAGE_ERROR,
+        KafkaError.FENCED_LEADER_EPOCH,
+        KafkaError.UNKNOWN_LEADER_EPOCH,
+        KafkaError.OFFSET_NOT_AVAILABLE,
+        KafkaError.REPLICA_NOT_AVAILABLE,
+    }
+)
+"""After these a consumer asks who leads and fetches again, in silence."""
+
+
+class _Again(Enum):
+    """How a consumer goes on."""
+
+    HERE = auto()
+    ELSEWHERE = auto()
+    """After it has asked who leads."""
+
+
+class Reader:
+    """One consumer of ``positions``, with ``auto.offset.reset=error``.
+
+    Args:
+        client: its connections; closed with it.
+        positions: where it starts, by partition; ``BEGINNING`` stands for the first offset still held.
+        epochs: of the records before the positions, where they are known: then they are validated (KIP-320).
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None = None,
+    ) -> None:
+        self.positions = dict(positions)
+        self._client = client
+        self._ready: deque[PolledRecord | str] = deque()
+        self._arrival: Promise[None] | None = None
+        self._room: list[Promise[None]] = []
+        known = epochs or {}
+        self._followers = [
+            Task(_Follower(client, name, (offset, known.get(name, NO_EPOCH)), self._deliver, self._tell).follow())
+            for name, offset in sorted(self.positions.items())
+        ]
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """Wait up to ``timeout_s`` for up to ``max_records`` records; an error ends what is delivered."""
+        if not self._ready:
+            await self._next_arrival(timeout_s)
+        records: list[PolledRecord] = []
+        error = None
+        while self._ready and len(records) < max_records and error is None:
+            next_one = self._ready.popleft()
+            if isinstance(next_one, str):
+                error = next_one
+            else:
+                records.append(next_one)
+                self.positions[TopicPartition(next_one.topic, next_one.partition)] = next_one.offset + 1
+        room, self._room = self._room, []
+        for promise in room:
+            promise.keep(None)
+        for follower in self._followers:
+            follower.result()  # a bug in one of them must not look like silence
+        return Polled(records, error)
+
+    async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
+        """What there is to read of ``partition``, asked of its leader; None when nobody answers in time."""
+        deadline_ns = self._client.world.now_ns + round(timeout_s * _NS_PER_S)
+        ends = []
+        for timestamp in (EARLIEST_TIMESTAMP, LATEST_TIMESTAMP):
+            leader = await self._client.leader(partition, deadline_ns)
+            offset = None if leader is None else await list_offset(self._client, partition, leader, timestamp)
+            if offset is None:
+                self._client.forget_leader(partition)
+                await self._client.sleep(_BACKOFF_S)
+                return None
+            ends.append(offset)
+        return Bounds(*ends)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._client.close()
+
+    # ------------------------------------------------------------------------------------ what is ready
+
+    async def _deliver(self, records: list[PolledRecord]) -> None:
+        """Queue ``records``, and wait while there are enough."""
+        self._tell(records)
+        while len(self._ready) > _QUEUED_RECORDS and not self._client.is_closed:
+            room: Promise[None] = Promise()
+            self._room.append(room)
+            await room
+
+    def _tell(self, news: list[PolledRecord] | list[str]) -> None:
+        self._ready += news
+        if self._arrival is not None:
+            self._arrival.keep(None)
+
+    async def _next_arrival(self, timeout_s: float) -> None:
+        arrival: Promise[None] = Promise()
+        self._arrival = arrival
+        timer = self._client.network.call_later(timeout_s, lambda: arrival.keep(None))
+        await arrival
+        timer.cancel()
+        self._arrival = None
+
+
+class _Follower:
+    """Fetches one partition, from where its leader is, until it is closed or an error has to be told.
+
+    Args:
+        client: its connections.
+        partition: which one.
+        place: the position it starts at, and the epoch of the record before it (``NO_EPOCH``: not known).
+        deliver: takes the records.
+        tell: takes the error.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        partition: TopicPartition,
+        place: tuple[Offset, int],
+        deliver: Callable[[list[PolledRecord]], Awaitable[None]],
+        tell: Callable[[list[str]], None],
+    ) -> None:
+        self._client = client
+        self._partition = partition
+        self._position, self._epoch = place
+        self._deliver = deliver
+        self._tell = tell
+        self._validated_in = NO_EPOCH
+
+    async def follow(self) -> None:
+        """Fetch, and fetch again."""
+        while not self._client.is_closed:
+            leader = await self._client.leader(self._partition, self._client.world.now_ns + _NS_PER_S)
+            if leader is None:
+                continue
+            outcome = await self._step(leader)
+            if isinstance(outcome, str):
+                self._tell([outcome])
+                return
+            if outcome is _Again.ELSEWHERE:
+                self._client.forget_leader(self._partition)
+                await self._client.sleep(_BACKOFF_S)
+
+    async def _step(self, leader: Leader) -> _Again | str:
+        """One request; an error to tell, or how to go on."""
+        if self._position == BEGINNING:
+            found = await list_offset(self._client, self._partition, leader, EARLIEST_TIMESTAMP)
+            self._position = BEGINNING if found is None else found
+            return _Again.ELSEWHERE if found is None else _Again.HERE
+        if self._epoch != NO_EPOCH and leader.epoch not in (NO_EPOCH, self._validated_in):
+            return await self._validate(leader)
+        return await self._fetch(leader)
+
+    async def _validate(self, leader: Leader) -> _Again | str:
+        """Ask a new leader whether it has what was read (KIP-320)."""
+        part = OffsetForLeaderPartition(self._partition.partition, leader.epoch, self._epoch)
+        request = OffsetForLeaderEpochRequest(_CLIENT, [OffsetForLeaderTopic(self._partition.topic, [part])])
+        call = Call(ApiKey.OFFSET_FOR_LEADER_EPOCH, _OFFSET_FOR_LEADER_EPOCH_VERSION, request, _ASK_TIMEOUT_S)
+        answer = await self._client.ask(leader.address, call)
+        if isinstance(answer, Silence):
+            return _Again.ELSEWHERE
+        told = cast("OffsetForLeaderEpochResponse", answer).topics[0].partitions[0]
+        if told.error_code:
+            return _Again.ELSEWHERE
+        if told.end_offset < self._position:
+            return "_LOG_TRUNCATION"
+        self._validated_in = leader.epoch
+        return _Again.HERE
+
+    async def _fetch(self, leader: Leader) -> _Again | str:
+        part = FetchPartition(self._partition.partition, leader.epoch, self._position, partition_max_bytes=_MAX_BYTES)
+        request = FetchRequest(
+            max_wait_ms=_MAX_WAIT_MS,
+            min_bytes=1,
+            max_bytes=_MAX_BYTES,
+            topics=[FetchTopic(self._partition.topic, partitions=[part])],
+        )
+        answer = await self._client.ask(leader.address, Call(ApiKey.FETCH, _FETCH_VERSION, request, _ASK_TIMEOUT_S))
+        if isinstance(answer, Silence) or not (responses := cast("FetchResponse", answer).responses):
+            return _Again.ELSEWHERE
+        data = responses[0].partitions[0]
+        if data.error_code in _ELSEWHERE:
+            return _Again.ELSEWHERE
+        if data.error_code == KafkaError.OFFSET_OUT_OF_RANGE:
+            return "_AUTO_OFFSET_RESET"
+        if data.error_code:
+            return KafkaError(data.error_code).name()
+        return await self._take(_records(self._partition, data, self._position))
+
+    async def _take(self, records: list[PolledRecord] | None) -> _Again | str:
+        if records is None:
+            return "_BAD_MSG"
+        if records:
+            self._position = records[-1].offset + 1
+            self._epoch = NO_EPOCH if records[-1].leader_epoch is None else records[-1].leader_epoch
+            await self._deliver(records)
+        return _Again.HERE
+
+
+async def list_offset(client: Client, partition: TopicPartition, leader: Leader, timestamp: int) -> Offset | None:
+    """The offset that ``timestamp`` stands for; None when the leader does not say."""
+    part = ListOffsetsPartition(partition.partition, leader.epoch, timestamp)
+    request = ListOffsetsRequest(_CLIENT, topics=[ListOffsetsTopic(partition.topic, [part])])
+    answer = await client.ask(
+        leader.address, Call(ApiKey.LIST_OFFSETS, _LIST_OFFSETS_VERSION, request, _LOOK_TIMEOUT_S)
+    )
+    if isinstance(answer, Silence):
+        return None
+    told = cast("ListOffsetsResponse", answer).topics[0].partitions[0]
+    return None if told.error_code else told.offset
+
+
+def _records(partition: TopicPartition, data: PartitionData, position: Offset) -> list[PolledRecord] | None:
+    """The records of an answer from ``position`` on; None when they are not what was written."""
+    buffer = memoryview(data.records or b"")
+    try:
+        whole = buffer[: batches.complete_size(buffer)]
+        headers = batches.headers(whole)
+        if not all(batches.verify(whole, header) for header in headers):
+            return None
+        return [
+            _record(partition, record.offset, header.leader_epoch, record.value)
+            for header in headers
+            for record in batches.records(whole, header)
+            if record.offset >= position
+        ]
+    except CorruptBatch:
+        return None
+
+
+def _record(partition: TopicPartition, offset: Offset, leader_epoch: int, value: bytes | None) -> PolledRecord:
+    written = payload.decode(value)
+    return PolledRecord(
+        topic=partition.topic,
+        partition=partition.partition,
+        offset=offset,
+        value=written.value if written else None,
+        leader_epoch=leader_epoch if leader_epoch >= 0 else None,
+        intact=written is not None and written.intact and (written.topic, written.partition) == partition,
+    )

@@ -1,0 +1,74 @@
+"""What clients do one after the other, in virtual time: coroutines that wait for promises, and nothing else.
+
+There is no loop. A task goes on from within the act that keeps the promise it waits for, as a broker's handler does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+ValueT = TypeVar("ValueT")
+
+
+class Promise(Generic[ValueT]):
+    """A value to come. One task may wait for it."""
+
+    def __init__(self) -> None:
+        self._values: list[ValueT] = []
+        self._waiting: Callable[[], None] | None = None
+
+    def __await__(self) -> Generator[Promise[Any], None, ValueT]:
+        if not self._values:
+            yield self
+        return self._values[0]
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the value is there."""
+        return bool(self._values)
+
+    def keep(self, value: ValueT) -> None:
+        """Here it is; whoever waits goes on at once. Only the first value counts."""
+        if self._values:
+            return
+        self._values.append(value)
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            waiting()
+
+    def then(self, go_on: Callable[[], None]) -> None:
+        """Call ``go_on`` when the value is there, which it is not yet."""
+        assert self._waiting is None, "two wait for one promise"
+        self._waiting = go_on
+
+
+class Task(Generic[ValueT]):
+    """A coroutine under way; implements :class:`harness.workload.Pending`. It begins at once."""
+
+    def __init__(self, coroutine: Coroutine[Promise[Any], None, ValueT]) -> None:
+        self._coroutine = coroutine
+        self._results: list[ValueT] = []
+        self._failures: list[BaseException] = []
+        self._step()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether it has come to its end, good or bad."""
+        return bool(self._results or self._failures)
+
+    def result(self) -> ValueT | None:
+        """See :class:`harness.workload.Pending`."""
+        if self._failures:
+            raise self._failures[0]
+        return self._results[0] if self._results else None
+
+    def _step(self) -> None:
+        try:
+            promise = self._coroutine.send(None)
+        except StopIteration as end:
+            self._results.append(end.value)
+        except BaseException as failure:  # noqa: BLE001 (raised again where the result is looked at)
+            self._failures.append(failure)
+        else:
+            promise.then(self._step)
