@@ -66,7 +66,7 @@ FLAWS = (
     ),
     Flaw(
         "logs without an epoch in common are not compared",
-        ("A06",),
+        ("A06", "A09"),
         "2.0.0",
         "KAFKA-7415 (2.0.1): older epochs end where the first known one starts",
         ("lookup_below_first", "epoch_entry"),
@@ -188,7 +188,7 @@ def document() -> str:
 
 # ---------------------------------------------------------------------------------------------------------- picture
 
-_LEFT, _TOP, _COLUMN, _ROW = 470, 44, 62, 30
+_LEFT, _TOP, _COLUMN, _ROW = 470, 44, 80, 30
 
 
 def picture() -> str:
@@ -213,9 +213,8 @@ def picture() -> str:
 
 def _bar(flaw: Flaw, y: int) -> list[str]:
     x, width = _LEFT, _COLUMN * len(flaw.generations)
-    ids = "-".join(dict.fromkeys((flaw.scenarios[0], flaw.scenarios[-1])))
     return [
         f'<text x="{_LEFT - 12}" y="{y + 16}" text-anchor="end" fill="#374151">{flaw.name}</text>',
         f'<rect x="{x + 3}" y="{y + 2}" width="{width - 6}" height="20" rx="4" fill="#b91c1c"/>',
-        f'<text x="{x + 8}" y="{y + 16}" font-size="11" fill="#ffffff">{ids}</text>',
+        f'<text x="{x + 8}" y="{y + 16}" font-size="11" fill="#ffffff">{" ".join(flaw.scenarios)}</text>',
     ]
