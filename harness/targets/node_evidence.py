@@ -16,9 +16,10 @@ from harness import payload
 from harness.broker.checkpoints import (
     HIGH_WATERMARKS,
     LEADER_EPOCHS,
+    LOG_STARTS,
     GarbledCheckpoint,
     parse_epochs,
-    parse_high_watermarks,
+    parse_offsets,
 )
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 from harness.wire import batches
@@ -91,9 +92,12 @@ def _final_rows_live(status: Mapping[str, Any]) -> Iterator[Row]:
 
 
 def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
-    high_watermarks = _high_watermarks(data_dir)
+    high_watermarks = _offsets(data_dir, HIGH_WATERMARKS)
+    log_starts = _offsets(data_dir, LOG_STARTS)
     for partition, directory in _replicas(data_dir):
         headers = [header for _, header in _batches_below(directory) if header is not None]
+        first = headers[0].base_offset if headers else 0
+        start = max(first, log_starts.get(partition, 0))
         yield {
             "topic": partition.topic,
             "partition": partition.partition,
@@ -101,15 +105,15 @@ def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
             "role": "offline",
             "leader_epoch": _latest_epoch(directory),
             "high_watermark": high_watermarks.get(partition),
-            "log_end_offset": headers[-1].end_offset if headers else 0,
-            "log_start_offset": headers[0].base_offset if headers else 0,
+            "log_end_offset": headers[-1].end_offset if headers else start,
+            "log_start_offset": start,
             "detail": json.dumps({"source": "disk"}),
         }
 
 
-def _high_watermarks(data_dir: Path) -> dict[TopicPartition, Offset]:
+def _offsets(data_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
     try:
-        return parse_high_watermarks((data_dir / HIGH_WATERMARKS).read_text())
+        return parse_offsets((data_dir / checkpoint).read_text())
     except (OSError, GarbledCheckpoint):
         return {}
 
@@ -126,14 +130,19 @@ def _latest_epoch(directory: Path) -> int | None:
 
 
 def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
-    """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order."""
+    """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order.
+
+    Those below a log start that was raised (by retention, by request) are still there, but not part of the log.
+    """
+    log_starts = _offsets(data_dir, LOG_STARTS)
     for partition, directory in _replicas(data_dir):
+        start = log_starts.get(partition, 0)
         place = {"node": node, "topic": partition.topic, "partition": partition.partition}
         end_offset = 0
         for buffer, header in _batches_below(directory):
             rows = _garbage_row(end_offset) if header is None else _record_rows(partition, buffer, header)
             end_offset = end_offset if header is None else header.end_offset
-            yield from ({**place, **row} for row in rows)
+            yield from ({**place, **row} for row in rows if row["offset"] >= start)
 
 
 def _replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
