@@ -12,8 +12,10 @@ import workloads
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
 from harness.runner.plan import Plan
+from harness.simulation.stack.sends import SimulatedSends
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
 from workloads.surroundings import Surroundings
 
@@ -51,10 +53,24 @@ def builtin(plan: Plan, directory: Path, log: logging.Logger, started: NodeStart
     return Rig(target, SystemClock(), workload)
 
 
+def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
+    """The same brokers in this process and in virtual time; ``directory`` is for evidence, once they have stopped."""
+    brokers = plan.scenario.cluster.brokers
+    target = SimulatedTarget(directory / "cluster", brokers, plan.knobs, plan.settings, seed=plan.seed)
+
+    def workload(recorder: Recorder) -> Workload:
+        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
+        return SimulatedSends(plan.workload, around, target.cluster)
+
+    return Rig(target, target.clock, workload)
+
+
 def rig_of(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
     """The rig of the plan's target."""
     match plan.target:
         case BuiltinTarget.name:
             return builtin(plan, directory, log, started)
+        case SimulatedTarget.name:
+            return simulated(plan, directory, log)
         case unknown:
             raise AssertionError(f"target {unknown!r} was planned")

@@ -1,0 +1,51 @@
+"""A run in memory: on a simulated target, checked at once, leaving nothing behind."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from harness.errors import InvalidRun
+from harness.history.run_directory import Manifest
+from harness.runner.archive import KeptArchive
+from harness.runner.journal import NothingToUndo
+from harness.runner.manifest import manifest, now
+from harness.runner.plan import Plan
+from harness.runner.reporting import Reporter, silent
+from harness.runner.rig import simulated
+from harness.runner.run import play
+from harness.runner.stage import Stage
+
+_NOBODY = logging.getLogger("seawall.clients.nobody")
+_NOBODY.addHandler(logging.NullHandler())
+_NOBODY.propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rehearsal:
+    """A run in memory; its manifest says whether it came to its end, and why not."""
+
+    manifest: Manifest
+    archive: KeptArchive
+
+
+def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
+    """Run ``plan`` on a target that lives in this process alone, and keep everything in memory.
+
+    No process is started and nothing journaled: there is nothing to undo, and no file stays behind.
+    """
+    started = now()
+    archive = KeptArchive(f"{plan.scenario.id}/{plan.generation}-{plan.seed}")
+    made = manifest(plan, archive.run, started)
+    why = ""
+    with TemporaryDirectory() as scratch:
+        stage = Stage(plan, archive, simulated(plan, Path(scratch), _NOBODY), NothingToUndo(), report)
+        try:
+            play(stage)
+        except InvalidRun as error:
+            why = str(error)
+        finally:
+            stage.clear()
+    return Rehearsal(replace(made, state="abandoned" if why else "complete", why=why), archive)
