@@ -5,16 +5,17 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from harness.replication.knobs import GENERATIONS
+from harness.scenario import Scenario, shipped
 
 FOLDER = Path(__file__).parent
 DOCUMENT = FOLDER.parents[1] / "docs" / "seeds.md"
-SCENARIOS = FOLDER.parents[1] / "harness" / "scenarios"
 
 _TEST = re.compile(r"test_s(\d+)_(\d+)_(\w+)")
 
@@ -75,10 +76,14 @@ def _sentence(name: str) -> str:
     return sentence
 
 
-def scenarios() -> set[str]:
-    """The catalogue ids for which there is a scenario: ``A01`` for one whose ``catalogue`` is ``A01/7a-unclean``."""
-    declared = [yaml.safe_load(path.read_text()) for path in SCENARIOS.glob("*.yaml")]
-    return {str(one["catalogue"]).partition("/")[0] for one in declared if "catalogue" in one}
+@cache
+def catalogued() -> dict[str, list[Scenario]]:
+    """The scenarios of each entry of the catalogue: under ``A01`` the one whose ``catalogue`` is ``A01/unclean``."""
+    found: dict[str, list[Scenario]] = {}
+    for scenario in shipped():
+        if scenario.catalogue is not None:
+            found.setdefault(scenario.catalogue.partition("/")[0], []).append(scenario)
+    return found
 
 
 def document() -> str:
