@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.harness.replication.storyteller import ControllerTeller, WorldTeller, tell_outcomes, tell_story
+from tests.harness.replication.controller_teller import ControllerTeller
+from tests.harness.replication.storyteller import (
+    EVERY_GENERATION,
+    IDEAS,
+    WorldTeller,
+    tell_outcomes,
+    tell_story,
+)
 
 STORIES = Path(__file__).parent / "stories"
-TELLERS = {"controller": lambda path: tell_story(path, ControllerTeller), "generations": tell_outcomes}
+TELLERS: dict[str, Callable[[Path], str]] = {
+    "controller": lambda path: tell_story(path, ControllerTeller),
+    "generations": lambda path: tell_outcomes(path, EVERY_GENERATION),
+    "stories": lambda path: tell_story(path, WorldTeller),
+    "ideas": lambda path: tell_outcomes(path, IDEAS),
+}
+"""By folder."""
 
 
 @pytest.mark.parametrize(
     "path", sorted(STORIES.rglob("*.txt")), ids=lambda path: str(path.relative_to(STORIES).with_suffix(""))
 )
 def test_the_story_goes_as_it_is_written(path: Path, request: pytest.FixtureRequest) -> None:
-    told = TELLERS.get(path.parent.name, lambda path: tell_story(path, WorldTeller))(path)
+    told = TELLERS[path.parent.name](path)
     if request.config.getoption("--rewrite", default=False):
         path.write_text(told)
     assert told == path.read_text()
