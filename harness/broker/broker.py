@@ -211,17 +211,20 @@ class Broker:
         if moved or before.high_watermark != after.high_watermark:
             self.consumer_fetches.wake(partition.name)
 
-    def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
-        """See :class:`harness.broker.partition.Owner`. A broker whose only log directory fails halts, as Kafka's.
+    def storage_refused(self) -> None:
+        """See :class:`harness.broker.partition.Owner`.
 
-        Since log directories fail on their own (KIP-112) it answers what it can no longer do; before, it was gone
-        (``Runtime.halt``) without another word.
+        Since log directories fail on their own (KIP-112) a broker answers what it can no longer do; before, it was
+        gone (``Runtime.halt``) without another word.
         """
+        if self.knobs.disk_full == "halt_broker":
+            self._sessions.silence()
+
+    def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
+        """See :class:`harness.broker.partition.Owner`. A broker whose only log directory fails halts, as Kafka's."""
         if self._halted:
             return
         self._halted = True
-        if self.knobs.disk_full == "halt_broker":
-            self._sessions.silence()
         self._all_handle(AppendFailed(refusal.errno))
         if refusal.errno:
             self.say(f"Halting: the log directory failed with errno {refusal.errno}.")
@@ -250,6 +253,7 @@ class Broker:
             directory = self._log_directory
             partition = Partition(self, name, directory.high_watermark(name), directory.checkpointed(name))
         except OSError as error:
+            self.storage_refused()
             self.say(f"Storage failed: cannot open {name}: {error.strerror}.")
             self.storage_failed(StorageRefusal(error.errno or 0, str(name), "open"), f"{name} cannot be opened")
             return None
@@ -276,6 +280,7 @@ class Broker:
         try:
             write()
         except OSError as error:
+            self.storage_refused()
             self.say(f"Storage failed: cannot {what}: {error.strerror}.")
             self.storage_failed(StorageRefusal(error.errno or 0, None, what), f"cannot {what}")
             return False

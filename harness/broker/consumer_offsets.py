@@ -54,3 +54,11 @@ class ConsumerOffsets:
         """The offsets of these partitions; None: of all that the group has committed to."""
         kept = self._groups.get(group, {})
         return {name: kept.get(name, NOT_COMMITTED) for name in (sorted(kept) if partitions is None else partitions)}
+
+    def status(self) -> list[dict[str, str | int]]:
+        """What every group has committed, for the control channel."""
+        return [
+            {"group": group, "topic": name.topic, "partition": name.partition, "offset": kept.offset}
+            for group, ones in sorted(self._groups.items())
+            for name, kept in sorted(ones.items())
+        ]

@@ -92,6 +92,7 @@ class ControllerNode:
             "controller_epoch": self.core.controller_epoch,
             "brokers": [{"id": one.broker, "live": one.live, "epoch": one.epoch} for one in self.core.brokers],
             "partitions": [_partition_status(state) for state in self.core.partitions],
+            "commits": self.consumer_offsets.status(),
         }
 
     def operations(self) -> dict[str, Operation]:

@@ -88,6 +88,10 @@ class Owner(Protocol):
         """Whatever waits for this replica may go on."""
         ...
 
+    def storage_refused(self) -> None:
+        """Storage has refused something; :meth:`storage_failed` will follow, after the core's last answers."""
+        ...
+
     def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
         """A replica went offline: all of this broker's do, and it halts."""
         ...
@@ -269,6 +273,7 @@ class Partition:
 
     def _complain(self, verb: str, refusal: StorageRefusal) -> None:
         self._refusal = self._refusal or refusal
+        self._owner.storage_refused()
         self._owner.say(f"Storage failed: cannot {verb} {self.name}: {os.strerror(refusal.errno)}.")
 
     # ------------------------------------------------------------------------------------ what others see

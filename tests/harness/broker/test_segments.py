@@ -7,38 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.broker.files import Disk
-from harness.broker.segments import Batches, LogPolicy, SegmentLog
-from harness.broker.settings import NEVER
-from harness.model import Offset
-from harness.replication.messages import BatchSpan, EpochEntry
+from harness.replication.messages import EpochEntry
 from harness.wire import batches as wire
-
-LARGE = 1 << 30
+from tests.harness.broker.log_builder import LARGE, append, open_log, read
 
 
 @pytest.fixture
 def disk(tmp_path: Path) -> Disk:
-    return Disk(tmp_path)
-
-
-def open_log(disk: Disk, segment_bytes: int = LARGE) -> SegmentLog:
-    return SegmentLog(disk, "t-0", LogPolicy(segment_bytes, NEVER, NEVER))
-
-
-def append(log: SegmentLog, *counts: int, epoch: int = 0) -> None:
-    """Append one batch per count, in one write, as a leader does: the producer's offsets are 0, its epoch -1."""
-    batches = [wire.build([b"v"] * count) for count in counts]
-    spans, end = [], log.log_end_offset
-    for count in counts:
-        spans.append(BatchSpan(end, end + count, epoch))
-        end += count
-    buffer = memoryview(bytearray(b"".join(batches)))
-    log.append(Batches(buffer, wire.headers(buffer)), spans)
-
-
-def read(log: SegmentLog, offset: Offset, end: Offset = LARGE, max_bytes: int = LARGE) -> list[tuple[Offset, Offset]]:
-    data = log.locate(offset, end, max_bytes, at_least_one=True).read()
-    return [(header.base_offset, header.end_offset) for header in wire.headers(data)]
+    return Disk(tmp_path / "data")
 
 
 def test_appended_batches_carry_the_offsets_and_epoch_of_the_log_and_a_valid_checksum(disk: Disk) -> None:
@@ -224,7 +200,7 @@ def test_a_new_log_is_empty_and_has_its_first_segment(disk: Disk) -> None:
 def test_whatever_is_appended_and_cut_a_reopened_log_reads_the_same(
     tmp_path_factory: pytest.TempPathFactory, counts: list[int], cut: int, offset: int, bound: int
 ) -> None:
-    disk = Disk(tmp_path_factory.mktemp("log"))
+    disk = Disk(tmp_path_factory.mktemp("log") / "data")
     log = open_log(disk, segment_bytes=300)
     for count in counts:
         append(log, count)
