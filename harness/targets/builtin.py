@@ -29,7 +29,7 @@ from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import drop_page_cache, in_words, inspect, is_empty, unflushed, wipe
 from harness.targets.node_evidence import replica_log_rows, storage_refusal, timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
-from harness.targets.node_status import partition_of, partition_view, replica_view
+from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 
 READY_TIMEOUT_S = 15.0
 """How long the nodes may take from spawn to an answer, and the brokers to register."""
@@ -285,7 +285,9 @@ class BuiltinTarget:
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.target.Target`."""
         where = {"topic": partition.topic, "partition": partition.partition}
-        self._ask(node_name(CONTROLLER_ID), op="elect", leader=leader, unclean=unclean, **where)
+        answer = self._ask(node_name(CONTROLLER_ID), op="elect", leader=leader, unclean=unclean, **where)
+        if answer["error_code"] not in ELECTED:
+            raise EnvironmentFault(f"the controller refuses to elect a leader of {partition}: {answer['error_name']}.")
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""

@@ -8,6 +8,9 @@ from typing import Any
 from harness.model import NodeId, TopicPartition
 from harness.target import PartitionView, ReplicaView
 
+ELECTED = frozenset({0, 84})
+"""The error codes of an election after which the leader is whom one asked for: NONE and ELECTION_NOT_NEEDED."""
+
 
 def partition_of(row: Mapping[str, Any]) -> TopicPartition:
     """The partition that a row of a status is about."""
