@@ -10,8 +10,9 @@ from typing import NamedTuple, cast
 
 from harness.broker.ports import Connection, Timer
 from harness.model import NO_LEADER, TopicPartition
-from harness.simulation.stack.network import Address, SimulatedNetwork
+from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.tasks import Promise
+from harness.simulation.stack.world import Address
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
 from harness.wire.frames import RequestHeader, decode_response, encode_request

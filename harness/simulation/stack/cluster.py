@@ -1,4 +1,4 @@
-"""A simulated cluster: a world, its switchboard, and the nodes, with the addresses by which they know each other."""
+"""A simulated cluster: a world, and the nodes, with the addresses by which they know each other."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from harness.broker.caller import Caller
 from harness.broker.settings import NodeConfig, Settings
 from harness.model import CLIENTS, CONTROLLER_ID, NodeId, node_id, node_name
 from harness.replication.knobs import Knobs
-from harness.simulation.stack.network import Address, SimulatedNetwork, Switchboard
+from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.world import World
+from harness.simulation.stack.world import Address, World
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 
@@ -39,7 +39,6 @@ class SimulatedCluster:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
         names = {listener(node)[0]: node_name(node) for node in ids}
         self.world = world
-        self._switchboard = Switchboard()
         self.nodes: dict[str, SimulatedNode] = {}
         for node in ids:
             config = NodeConfig(
@@ -56,7 +55,7 @@ class SimulatedCluster:
                 knobs=knobs,
                 settings=settings,
             )
-            self.nodes[node_name(node)] = SimulatedNode(config, world, self._switchboard)
+            self.nodes[node_name(node)] = SimulatedNode(config, world)
 
     def start(self) -> None:
         """Start every node."""
@@ -69,7 +68,7 @@ class SimulatedCluster:
 
     def network(self, name: str = CLIENTS) -> SimulatedNetwork:
         """A network for a client, or for somebody who claims to be ``name``."""
-        return SimulatedNetwork(self.world, self._switchboard, name)
+        return SimulatedNetwork(self.world, name)
 
     def ask(self, node: str, request: Request) -> Message | None:
         """Let time pass until ``node`` has answered a client's request; None when it does not."""

@@ -12,9 +12,9 @@ from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.recorder import Recorder
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.simulation.stack.network import Address
 from harness.simulation.stack.polling import poll
 from harness.simulation.stack.reading import Reader
+from harness.simulation.stack.world import Address
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     DeleteRecordsPartition,

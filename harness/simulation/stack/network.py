@@ -16,9 +16,8 @@ from functools import partial
 
 from harness.broker.ports import Buffer, Connection, FrameHandler, Timer
 from harness.model import CLIENTS, Link
-from harness.simulation.stack.world import Act, World
+from harness.simulation.stack.world import Act, Address, World
 
-Address = tuple[str, int]
 Accept = Callable[[Connection], FrameHandler]
 
 _PREFIX_BYTES = 4
@@ -193,17 +192,6 @@ class Stream:
                 self._handler.on_lost()
 
 
-class Switchboard:
-    """Who listens where, in one world."""
-
-    def __init__(self) -> None:
-        self.listeners: dict[Address, tuple[SimulatedNetwork, Accept]] = {}
-
-    def forget(self, network: SimulatedNetwork) -> None:
-        """Close the listeners of ``network``."""
-        self.listeners = {at: entry for at, entry in self.listeners.items() if entry[0] is not network}
-
-
 class SimulatedNetwork:
     """:class:`harness.broker.ports.Network` of one life of the node ``name``; of its clients, it may be any number.
 
@@ -214,23 +202,22 @@ class SimulatedNetwork:
         streams: its ends of connections, in the order of their making.
     """
 
-    def __init__(self, world: World, switchboard: Switchboard, name: str = CLIENTS) -> None:
+    def __init__(self, world: World, name: str = CLIENTS) -> None:
         self.world = world
         self.name = name
         self.runs = True
         self.alive = True
         self.cut_links: frozenset[Link] = frozenset()
         self.streams: dict[Stream, None] = {}
-        self._switchboard = switchboard
         self._postponed: list[Act] = []
 
     # ------------------------------------------------------------------------------------ ports.Network
 
     def listen(self, address: Address, accept: Accept) -> None:
         """See :class:`harness.broker.ports.Network`."""
-        if address in self._switchboard.listeners:
+        if address in self.world.listeners:
             raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
-        self._switchboard.listeners[address] = (self, accept)
+        self.world.listeners[address] = (self, accept)
 
     def connect(self, address: Address, peer: str, connected: Accept, failed: Callable[[], None]) -> None:
         """See :class:`harness.broker.ports.Network`."""
@@ -263,7 +250,7 @@ class SimulatedNetwork:
 
     def close(self) -> None:
         """Stop listening and close every connection, as a node does that ends by itself."""
-        self._switchboard.forget(self)
+        self._stop_listening()
         for stream in list(self.streams):
             stream.close()
 
@@ -272,7 +259,7 @@ class SimulatedNetwork:
         if self.alive:
             self.alive = self.runs = False
             self._postponed.clear()
-            self._switchboard.forget(self)
+            self._stop_listening()
             for stream in list(self.streams):
                 stream.die()
             self.streams.clear()
@@ -308,12 +295,16 @@ class SimulatedNetwork:
 
     # ------------------------------------------------------------------------------------ connecting
 
+    def _stop_listening(self) -> None:
+        for address in [address for address, (network, _) in self.world.listeners.items() if network is self]:
+            del self.world.listeners[address]
+
     def _knock(self, address: Address, peer: str, connected: Accept, failed: Callable[[], None]) -> None:
         """A request to connect has arrived; the kernels do the rest, whatever becomes of the processes."""
         if not self.alive:
             return
         back_ns = self._arrival_ns(Link(peer, self.name))
-        listener = self._switchboard.listeners.get(address)
+        listener = self.world.listeners.get(address)
         if listener is None:
             self.world.at(back_ns, failed, self)
             return

@@ -18,7 +18,7 @@ from harness.broker.timeline import Timeline
 from harness.model import CONTROLLER_ID, Link, NodeId, node_name
 from harness.simulation.stack.clock import NodeClock
 from harness.simulation.stack.disk import MemoryDisk
-from harness.simulation.stack.network import SimulatedNetwork, Switchboard
+from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.world import World
 
 _LAST_WORDS_S = 0.05
@@ -42,7 +42,6 @@ class SimulatedNode:
     Args:
         config: of its first life; later ones differ in the number of the incarnation alone.
         world: where it lives.
-        switchboard: of its cluster.
 
     Attributes:
         disk: outlives it.
@@ -54,7 +53,7 @@ class SimulatedNode:
         dropped: what its last power loss took; None when it has been started since, or never lost power.
     """
 
-    def __init__(self, config: NodeConfig, world: World, switchboard: Switchboard) -> None:
+    def __init__(self, config: NodeConfig, world: World) -> None:
         self.node: NodeId = config.node_id
         self.name = node_name(config.node_id)
         self.disk = MemoryDisk()
@@ -66,7 +65,6 @@ class SimulatedNode:
         self.dropped: Sequence[Cut] | None = None
         self._config = config
         self._world = world
-        self._switchboard = switchboard
         self._cut: tuple[Link, ...] = ()
         self._program: Node | None = None
         self._network: SimulatedNetwork | None = None
@@ -112,7 +110,7 @@ class SimulatedNode:
         assert not self.lives, f"node {self.name} lives"
         self.incarnation += 1
         self.ending = self.dropped = None
-        self._network = network = SimulatedNetwork(self._world, self._switchboard, self.name)
+        self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
         timeline = Timeline(self.node, self.incarnation, self.clock, self.rows.append)
         halt = partial(self._halt, network)

@@ -18,11 +18,11 @@ from harness.model import Offset, ProcessId, TopicPartition
 from harness.simulation.stack.client import Client
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.errands import GroupMember, commit, delete_records, spoof_fetch
-from harness.simulation.stack.network import Address
 from harness.simulation.stack.polling import poll
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
+from harness.simulation.stack.world import Address
 from harness.workload import (
     ALL_ACKS,
     CommitOrder,

@@ -10,11 +10,16 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
+from harness.broker.ports import Connection, FrameHandler
 from harness.model import Link
 
+if TYPE_CHECKING:
+    from harness.simulation.stack.network import SimulatedNetwork
+
 Act = Callable[[], None]
+Address = tuple[str, int]
 
 START_NS = 1_000_000_000
 """When a world begins, on its monotonic clock."""
@@ -89,6 +94,7 @@ class World:
         random: where everything is drawn from.
         weather: of every link that has none of its own.
         local_weather: of single links.
+        listeners: who listens where.
         events: how many acts have been done.
         watch: is shown every frame as it is handed over: the link, and the bytes.
     """
@@ -98,6 +104,7 @@ class World:
         self.random = random.Random(seed)
         self.weather = weather
         self.local_weather: dict[Link, Weather] = {}
+        self.listeners: dict[Address, tuple[SimulatedNetwork, Callable[[Connection], FrameHandler]]] = {}
         self.events = 0
         self.watch: Callable[[Link, memoryview], None] | None = None
         self._heap: list[tuple[int, int, Act, Life | None]] = []
