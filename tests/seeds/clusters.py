@@ -33,11 +33,13 @@ def cluster(
     generation: str = CURRENT_GENERATION,
     nodes: int = 2,
     min_isr: int = 1,
+    *,
+    unclean: bool = False,
     tell: Callable[[str, object], None] = lambda _who, _effect: None,
     **knobs: Any,
 ) -> World:
     """Replica 0 leads, everybody is in sync, and nothing is written yet."""
-    world = World(knobs_of(generation, **knobs), nodes, min_isr, tell=tell)
+    world = World(knobs_of(generation, **knobs), nodes, min_isr, unclean=unclean, tell=tell)
     world.settle()
     return world
 
@@ -260,24 +262,19 @@ def take_turns(generation: str, *common: str) -> World:
 
     ``common`` are records that both have from before.
     """
-    world = cluster(generation)
+    world = cluster(generation, unclean=True)
     for value in common:
         world.produce(ZERO, value)
     replicate(world)
-    turns = [(ONE, ZERO, "a0"), (ZERO, ONE, "b0"), (ONE, ZERO, "a1"), (ZERO, ONE, "b1")]
-    for epoch, (dies, lives, value) in enumerate(turns, 1):
-        world.checkpoint(dies)
-        world.kill(dies)
+    for dies, lives, value in ((ONE, ZERO, "a0"), (ZERO, ONE, "b0"), (ONE, ZERO, "a1"), (ZERO, ONE, "b1")):
+        crash(world, dies)
         if lives not in world.alive:
-            world.boot(lives)
-        world.impose(lives, epoch, (lives,))
-        world.settle()
+            world.start(lives)
+            world.settle()
+        assert world.leader == lives
         world.produce(lives, value, acks=1)
         world.settle()
-    world.boot(ZERO)
-    world.impose(ONE, len(turns), (ONE,))
-    world.settle()
-    replicate(world, rounds=9)
+    come_back(world, ZERO)
     return world
 
 

@@ -379,10 +379,17 @@ def test_s0_20_the_new_leader_s_first_write_begins_epoch_1_at_offset_2() -> None
 
 
 def test_s0_17_in_0_10_a_restart_and_a_leader_s_death_lose_an_acknowledged_record() -> None:
-    world = restart_then_leader_death("0.10", out_of_range="lenient")
+    world = restart_then_leader_death("0.10", unclean=True)
     replicate(world)
     assert logs(world) == [["m1@0"], ["m1@0"]]
     assert world.lost() == ["m2"]
+
+
+def test_s0_17_without_unclean_elections_the_old_leader_shuts_down_with_the_record() -> None:
+    world = restart_then_leader_death("0.10")
+    replicate(world)
+    assert world.exited == [ZERO]
+    assert logs(world) == [["m1@0", "m2@0"], ["m1@0"]]
 
 
 @pytest.mark.parametrize("generation", ALL_GENERATIONS)

@@ -144,16 +144,23 @@ def test_s4_5_the_in_sync_set_may_be_smaller_than_the_minimum(generation: str) -
     assert world.controller.partitions[0].isr == (ZERO,)
 
 
-def test_s4_6_who_is_not_in_sync_leads_only_if_that_is_asked_for() -> None:
+def test_s4_6_it_is_off_unless_it_is_asked_for() -> None:
     assert not Settings().unclean_leader_election_enable
     assert Settings.parse({"unclean.leader.election.enable": "true"}).unclean_leader_election_enable
-    world = cluster(nodes=2)
+
+
+@pytest.mark.parametrize("generation", ALL_GENERATIONS)
+@pytest.mark.parametrize(("unclean", "leader"), [(False, NO_LEADER), (True, ONE)])
+def test_s4_6_true_lets_whoever_is_alive_lead_and_false_only_who_is_in_sync(
+    generation: str, unclean: bool, leader: NodeId
+) -> None:
+    world = cluster(generation, unclean=unclean)
     crash(world, ONE)
-    world.produce(ZERO, "m0")
+    assert world.produce(ZERO, "m0").acknowledged
     crash(world, ZERO)
     world.start(ONE)
     world.settle()
-    assert world.leader == NO_LEADER
+    assert world.leader == leader
 
 
 def test_s4_7_acks_belong_to_the_request_and_are_no_setting_of_the_broker() -> None:
