@@ -1,0 +1,90 @@
+"""How many seeds, and how many seconds of one processor core, random exploration takes to find each known flaw.
+
+Nobody tells it the schedule. What is given is the protocol generation, what its users would configure, and which kinds
+of faults may come up; a seed counts when it breaks a promise, and does not once the one rule that mends the flaw is
+turned on. Run it with ``make bench``, or ``python tests/bench/flaws.py [seeds]``.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from harness.replication.knobs import Knobs
+from harness.simulation.core.configuration import Setup, setup
+from harness.simulation.explore import run_seed
+
+LIMIT = 20_000
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
+PROCESSES_ONLY = "kill:2,stop,pause:2,isolate:2,cut,slow,clock,controller_kill,controller_pause,elect"
+NO_RESTARTS = "pause:3,isolate:3,cut,slow,clock,controller_pause,elect"
+
+
+class Flaw(NamedTuple):
+    """A known flaw, where to look for it, and the rule that mends it."""
+
+    name: str
+    generation: str
+    settings: Mapping[str, str]
+    mended_by: str
+    kinds: tuple[str, ...]
+    value: object = None
+
+
+FLAWS = (
+    Flaw("A01 loss, with restarts", "0.10", SAFE | {"faults": PROCESSES_ONLY, "checkpoint.ms": "5000"}, "truncation",
+         ("lost-write",)),
+    Flaw("A02 loss, nobody restarts", "0.10", SAFE | {"faults": NO_RESTARTS}, "truncation", ("lost-write",)),
+    Flaw("A06 divergence, unclean elections", "0.11",
+         {"min.insync.replicas": "1", "unclean.leader.election.enable": "true",
+          "faults": "kill:3,stop:2,isolate"}, "lookup_below_first", ("replica-divergence", "stuck")),
+    Flaw("A08 fast fail-over and back", "0.11", SAFE | {"faults": "elect:6,isolate,slow,pause", "acks": "all,1"},
+         "truncation", ("replica-divergence", "stuck", "danger")),
+    Flaw("A11 zombie follower", "2.0.1", SAFE | {"faults": "isolate:3,elect:3,pause,slow", "acks": "all,1"},
+         "fetch_fencing", ("replica-divergence", "danger")),
+    Flaw("A13 diverging fetch is progress", "2.8",
+         SAFE | {"replication.diverging_fetch_is_progress": "true", "faults": PROCESSES_ONLY},
+         "diverging_fetch_is_progress", ("lost-write", "hw-regression", "danger")),
+    Flaw("A14 stale truncation", "2.8",
+         SAFE | {"replication.stale_truncation_applied": "true", "faults": PROCESSES_ONLY},
+         "stale_truncation_applied", ("lost-write", "hw-regression", "danger")),
+    Flaw("B05 last replica standing", "3.7",
+         SAFE | {"faults": "power_loss:3,kill,isolate,pause", "flush.messages": "0", "flush.ms": "0"},
+         "elections", ("lost-write",)),
+    Flaw("B08 join at a stale watermark", "2.0.0", SAFE | {"faults": PROCESSES_ONLY}, "isr_join", ("lost-write",)),
+)  # fmt: skip
+
+
+def mended(flaw: Flaw, setup_: Setup) -> Setup:
+    """The same with the one rule as the newest protocol has it."""
+    return replace(setup_, knobs=replace(setup_.knobs, **{flaw.mended_by: getattr(Knobs(), flaw.mended_by)}))
+
+
+def search(flaw: Flaw, limit: int) -> tuple[int | None, int, float, str]:
+    """The first seed that shows the flaw, how many were tried, the seconds, and what it showed."""
+    chosen = setup(flaw.generation, flaw.settings)
+    healthy = mended(flaw, chosen)
+    begun = time.process_time()
+    for seed in range(limit):
+        found = run_seed(seed, chosen).violation
+        if found is None or found.kind not in flaw.kinds:
+            continue
+        again = run_seed(seed, healthy).violation
+        if again is None:
+            return seed, seed + 1, time.process_time() - begun, f"{found.invariant} {found.kind}"
+    return None, limit, time.process_time() - begun, "nothing"
+
+
+def main() -> None:
+    limit = int(sys.argv[1]) if len(sys.argv) > 1 else LIMIT
+    print(f"{'flaw':36}{'generation':12}{'first seed':>11}{'seconds':>9}  shown as")
+    for flaw in FLAWS:
+        seed, _, seconds, shown = search(flaw, limit)
+        print(f"{flaw.name:36}{flaw.generation:12}{seed if seed is not None else '-':>11}{seconds:9.1f}  {shown}")
+
+
+if __name__ == "__main__":
+    main()
