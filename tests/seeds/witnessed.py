@@ -18,5 +18,9 @@ def accusations(seed: int, generation: str = CURRENT_GENERATION, **knobs: Any) -
 
 
 def seeds_until(invariant: str, limit: int = 500, **knobs: Any) -> int | None:
-    """How many seeds it takes until ``invariant`` is broken; None: more than ``limit``."""
-    return next((seed + 1 for seed in range(limit) if invariant in accusations(seed, **knobs)), None)
+    """How many seeds it takes until ``knobs`` break ``invariant`` where the current generation, unchanged, does not.
+
+    None: more than ``limit``.
+    """
+    seeds = (seed for seed in range(limit) if invariant in accusations(seed, **knobs))
+    return next((seed + 1 for seed in seeds if invariant not in accusations(seed)), None)
