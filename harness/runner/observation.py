@@ -150,12 +150,17 @@ def _from_diary(diary: Diary) -> Iterator[Word]:
 
 
 def _from_logs(run: Gathered, rows: RunRows) -> Iterator[Word]:
-    """A group has skipped what the final read finds below its position and what no member of it was given."""
+    """A group has skipped what the final read finds below its position and what no member of it was given.
+
+    One whose position lies beyond the end has not: it will be told when it goes on.
+    """
     for group in run.diary.groups.values():
         for partition, position in group.position.items():
-            for offset, values in rows.final_read.get(partition, {}).items():
-                if offset < position and not group.given[partition].issuperset(v for v in values if v is not None):
-                    yield Word.SKIPPED
+            found = rows.final_read.get(partition, {})
+            given = group.given.get(partition, set())
+            passed = {value for offset in found if offset < position for value in found[offset] if value is not None}
+            if found and position <= max(found) + 1 and passed - given:
+                yield Word.SKIPPED
 
 
 def _invalid(manifest: Manifest, verdict: RunVerdict, words: set[Word]) -> Iterator[str]:

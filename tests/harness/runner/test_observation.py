@@ -1,0 +1,254 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from harness.history import Manifest
+from harness.model import NodeId, TopicPartition
+from harness.outcome import Word
+from harness.runner.diary import Diary
+from harness.runner.observation import Gathered, differences, observe, shortened, spelled_out
+from harness.scenario import Expectation
+from tests.checkers.story import NODES, Story
+
+LEDGER = TopicPartition("ledger", 0)
+TOPIC = {"name": "ledger", "partitions": 1, "replication_factor": 3}
+
+
+def gathered(story: Story, diary: Diary | None = None, **manifest: Any) -> Gathered:
+    configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [TOPIC], **story.scenario}}
+    guarantees = {"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": False}
+    known: dict[str, Any] = {"state": "complete", "guarantees": guarantees, "configuration": configuration, **manifest}
+    whole = Manifest("r", "story", 1, "2025-01-01T00:00:00+00:00", **known)
+    return Gathered(whole, story.history, story.timeline, story.logs, story.faults, diary or told(story))
+
+
+def told(story: Story) -> Diary:
+    """A diary that knows the story's values as m0, m1 ..."""
+    diary = Diary([LEDGER])
+    values = {row["value"] for row in story.history if row["f"] == "send"}
+    diary.values[LEDGER] = {f"m{value}": value for value in sorted(values)}
+    return diary
+
+
+def quiet(*, sends: int = 3) -> Story:
+    story = Story()
+    for _ in range(sends):
+        story.send()
+    return story
+
+
+def lossy(acks: int = -1, *, clean: bool = True) -> Story:
+    """The last of three writes is held by the leader alone, who is deposed."""
+    story = quiet(sends=2)
+    story.send(acks=acks, copies=(), commit=acks == -1)
+    story.elect(1, clean=clean)
+    return story
+
+
+def words(run: Gathered) -> tuple[Word, ...]:
+    seen = observe(run)
+    assert not seen.invalid
+    return seen.words
+
+
+def test_a_run_in_which_nothing_happens_is_safe() -> None:
+    run = gathered(quiet().finish())
+    assert words(run) == (Word.SAFE,)
+    assert not differences(Expectation(outcome=(Word.SAFE,)), observe(run))
+
+
+def test_an_acknowledged_record_that_is_gone_is_lost() -> None:
+    assert Word.LOST in words(gathered(lossy().finish()))
+
+
+def test_a_record_that_acks_1_lost_is_weakly_lost() -> None:
+    assert words(gathered(lossy(acks=1).finish())) == (Word.WEAK,)
+
+
+def test_what_an_unclean_election_lost_is_documented_where_it_was_allowed() -> None:
+    story = lossy(clean=False).finish()
+    allowed = {"min_insync_replicas": 1, "unclean_election": True}
+    assert words(gathered(story, guarantees=allowed)) == (Word.DOCUMENTED,)
+    assert Word.LOST in words(gathered(story))
+
+
+def test_a_replica_with_another_record_has_diverged() -> None:
+    story = quiet().finish()
+    next(row for row in story.logs if row["node"] == 2 and row["offset"] == 1)["batch_crc"] += 1
+    assert words(gathered(story)) == (Word.DIVERGED,)
+
+
+def test_a_value_that_is_there_twice_is_duplicated() -> None:
+    story = quiet()
+    story.append(0, 1, (1, 2))
+    assert words(gathered(story.finish())) == (Word.DUPLICATED,)
+
+
+@pytest.mark.parametrize(
+    ("note", "expected"),
+    [
+        (lambda diary: diary.unavailable.append("ledger-0 had no leader for 1 s"), Word.UNAVAILABLE),
+        (lambda diary: diary.exited.append("node 1: exit status 1"), Word.EXITED),
+        (lambda diary: diary.unsettled.append("ledger-0: broker 2 is behind"), Word.STUCK),
+    ],
+)
+def test_what_only_the_schedule_saw_is_observed_too(note: Callable[[Diary], None], expected: Word) -> None:
+    story = quiet().finish()
+    diary = told(story)
+    note(diary)
+    assert words(gathered(story, diary)) == (expected,)
+
+
+def test_a_partition_without_a_leader_in_the_end_is_unavailable_and_not_stuck() -> None:
+    story = quiet().finish()
+    diary = told(story)
+    diary.unsettled.append("ledger-0: there is no leader")
+    diary.leaderless.append("ledger-0")
+    assert words(gathered(story, diary)) == (Word.UNAVAILABLE,)
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [((0, 1, 2), Word.SAFE), ((0, 2, 1), Word.REORDERED), ((0, None, 1), Word.SAFE), ((1, None, 0), Word.REORDERED)],
+)
+def test_records_of_one_producer_in_another_order_are_reordered(
+    offsets: tuple[int | None, ...], expected: Word
+) -> None:
+    story = quiet().finish()
+    diary = told(story)
+    diary.orders["p", LEDGER] = [(f"m{number}", offset) for number, offset in enumerate(offsets)]
+    assert words(gathered(story, diary)) == (expected,)
+
+
+@pytest.mark.parametrize(
+    ("given", "position", "expected"),
+    [
+        ({0, 1, 2}, 3, Word.SAFE),
+        ({0, 1}, 2, Word.SAFE),
+        ({0, 2}, 3, Word.SKIPPED),
+        (set(), 1, Word.SKIPPED),
+        (set(), 0, Word.SAFE),
+        (set(), 9, Word.SAFE),
+    ],
+)
+def test_a_group_has_skipped_what_lies_behind_it_and_was_given_to_none_of_its_members(
+    given: set[int], position: int, expected: Word
+) -> None:
+    story = quiet().finish()
+    diary = told(story)
+    diary.groups["g"].given[LEDGER] |= given
+    diary.groups["g"].position[LEDGER] = position
+    assert words(gathered(story, diary)) == (expected,)
+
+
+def test_a_run_that_did_not_come_to_its_end_proves_nothing_and_says_why() -> None:
+    seen = observe(gathered(quiet().finish(), state="abandoned", why="schedule[3].until: did not come true."))
+    assert seen.invalid == ("schedule[3].until: did not come true.",)
+    assert differences(Expectation(outcome=(Word.SAFE,)), seen) == ["schedule[3].until: did not come true."]
+
+
+def test_an_unproven_fault_proves_nothing() -> None:
+    story = quiet()
+    story.fault(proven_ns=None)
+    assert "was never proven" in observe(gathered(story.finish())).invalid[0]
+
+
+def test_an_incomplete_final_read_is_forgiven_only_where_something_kept_it_from_its_end() -> None:
+    story = quiet().finish(read=False)
+    assert observe(gathered(story)).invalid
+    diary = told(story)
+    diary.leaderless.append("ledger-0")
+    assert not observe(gathered(story, diary)).invalid
+
+
+def test_every_word_and_no_other_must_be_observed() -> None:
+    seen = observe(gathered(lossy(acks=1).finish()))
+    assert differences(Expectation(outcome=(Word.WEAK,)), seen) == []
+    assert differences(Expectation(outcome=(Word.STUCK, Word.LOST)), seen) == [
+        "predicted and not observed: stuck, lost.",
+        "observed and not predicted: weak.",
+    ]
+
+
+def test_an_anomaly_that_no_word_is_about_must_be_predicted() -> None:
+    story = quiet()
+    story.append(0, 77, (1, 2))  # a value that nobody sent
+    seen = observe(gathered(story.finish()))
+    assert seen.words == (Word.SAFE,)
+    assert [anomaly.kind for anomaly in seen.unexpected] == ["unwritten-read"]
+    assert differences(Expectation(outcome=(Word.SAFE,)), seen)[0].startswith("unexpected unwritten-read: ")
+    assert not observe(gathered(story, predictions=[{"kind": "unwritten-read"}])).unexpected
+
+
+def test_a_prediction_that_nothing_meets_is_a_difference() -> None:
+    seen = observe(gathered(quiet().finish(), predictions=[{"kind": "lost-write", "offset": 2}]))
+    assert [one for one in differences(Expectation(outcome=(Word.SAFE,)), seen) if "not found" in one]
+
+
+def test_logs_are_told_by_names_and_epochs() -> None:
+    story = quiet(sends=2)
+    story.elect(1)
+    story.send()
+    run = gathered(story.finish())
+    next(row for row in story.logs if row["node"] == 2 and row["offset"] == 1)["intact"] = False
+    story.logs = [row for row in story.logs if row["node"] != 0]
+    story.logs[0]["value"] = None
+    run = gathered(story)
+    assert observe(run).logs[LEDGER] == {
+        NodeId(0): (),
+        NodeId(1): ("?@0", "m1@0", "m2@1"),
+        NodeId(2): ("m0@0", "m1@0!", "m2@1"),
+    }
+
+
+def test_a_log_that_starts_late_says_where() -> None:
+    story = quiet(sends=4)
+    for node in NODES:
+        story.partitions[0].starts[node] = 2
+    guarantees = {"min_insync_replicas": 2, "retention": True}
+    seen = observe(gathered(story.finish(), guarantees=guarantees))
+    assert set(seen.logs[LEDGER].values()) == {("2:m2@0", "m3@0")}
+
+
+def expected_logs(**logs: list[str]) -> Expectation:
+    document = {
+        "outcome": ["safe"],
+        "final_logs": {"ledger-0": {k.replace("_", ",").lstrip(","): v for k, v in logs.items()}},
+    }
+    return Expectation.model_validate_json(json.dumps(document))
+
+
+def test_final_logs_are_compared_literally() -> None:
+    seen = observe(gathered(quiet().finish()))
+    assert differences(expected_logs(all=["m0..m2@0"]), seen) == []
+    assert differences(expected_logs(_0_2=["m0@0", "m1..m2@0"]), seen) == []
+    assert differences(expected_logs(_1=["m0..m2@1"], _2=[], _7=["m0@0"]), seen) == [
+        "the log of ledger-0 on broker 1 is m0..m2@0, not m0..m2@1.",
+        "the log of ledger-0 on broker 2 is m0..m2@0, not (empty).",
+        "the log of ledger-0 on broker 7 is not there, not m0@0.",
+    ]
+
+
+def test_rows_of_names_are_spelled_out_and_shortened_again() -> None:
+    log = spelled_out(["5:m5..m7@0", "x@0", "u1@2", "u2@2", "b1..b3@2"])
+    assert log == ("5:m5@0", "m6@0", "m7@0", "x@0", "u1@2", "u2@2", "b1@2", "b2@2", "b3@2")
+    assert shortened(log) == "5:m5..m7@0 x@0 u1@2 u2@2 b1..b3@2"
+    assert shortened(()) == "(empty)"
+    assert shortened(("m0@0", "m1@0!", "m2@0", "m4@0")) == "m0@0 m1@0! m2@0 m4@0"
+
+
+def test_a_diary_survives_being_written_down() -> None:
+    story = quiet().finish()
+    diary = told(story)
+    diary.orders["p", LEDGER] = [("m0", 3), ("m1", None)]
+    diary.groups["g"].given[LEDGER] |= {1, 2}
+    diary.groups["g"].position[LEDGER] = 3
+    diary.exited.append("node 1")
+    document = json.loads(json.dumps(diary.to_json()))
+    assert Diary.from_json(document).to_json() == diary.to_json()
+    assert Diary.from_json(document).orders == diary.orders
+    assert Diary.from_json(document).groups["g"].given == diary.groups["g"].given
