@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from harness.broker.caller import Caller
 from harness.broker.settings import Settings
+from harness.model import CONTROLLER, node_id
 from harness.replication.knobs import CURRENT_GENERATION
-from harness.simulation.stack.cluster import Request, SimulatedCluster
+from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.world import World
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
@@ -19,6 +21,9 @@ from harness.wire.messages import (
     FetchPartition,
     FetchRequest,
     FetchTopic,
+    LeaderAndIsrPartitionState,
+    LeaderAndIsrRequest,
+    LeaderAndIsrTopicState,
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
@@ -104,3 +109,22 @@ def latest(cluster: SimulatedCluster, broker: str) -> Any:
     asked = ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, -1, LATEST_TIMESTAMP)])
     answer = ask(cluster, broker, ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(-1, topics=[asked]))
     return answer.topics[0].partitions[0]
+
+
+def command(cluster: SimulatedCluster, broker: str, *, controller_epoch: int, leader: int, leader_epoch: int) -> int:
+    """The error with which ``broker`` answers a controller that names another leader."""
+    state = LeaderAndIsrPartitionState(0, controller_epoch, leader, leader_epoch, [0, 1], leader_epoch, [0, 1])
+    topic = LeaderAndIsrTopicState(TOPIC, [state])
+    answers: list[Any] = []
+    caller = Caller(cluster.network(CONTROLLER), listener(node_id(broker)), broker, "another controller")
+    caller.call(ApiKey.LEADER_AND_ISR, 4, LeaderAndIsrRequest(100, controller_epoch, -1, [topic]), 9, answers.append)
+    cluster.world.sleep(1)
+    caller.close()
+    error: int = answers[0].error_code
+    return error
+
+
+def leads(cluster: SimulatedCluster, broker: str) -> bool:
+    """Whether that broker believes that it leads."""
+    [replica] = cluster.nodes[broker].status()["replicas"]
+    return bool(replica["role"] == "leader")

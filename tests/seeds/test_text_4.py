@@ -23,6 +23,7 @@ from harness.replication.messages import EpochEnd, EpochEntry, ErrorCode, Trunca
 from harness.replication.topics import Refusal, place
 from harness.wire.messages import ProduceRequest
 from tests.harness.replication.world import World
+from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,
     ONE,
@@ -101,6 +102,14 @@ def obeyed_the_older_controller(*, fencing: bool) -> bool:
 def test_s4_3_a_broker_ignores_a_controller_older_than_the_newest_it_has_heard() -> None:
     assert not obeyed_the_older_controller(fencing=True)
     assert obeyed_the_older_controller(fencing=False)
+
+
+def test_s4_3_its_handler_answers_such_a_controller_with_an_error_and_goes_on_leading() -> None:
+    cluster = served.started()
+    refused = served.command(cluster, "0", controller_epoch=0, leader=1, leader_epoch=5)
+    assert (refused, served.leads(cluster, "0")) == (ErrorCode.STALE_CONTROLLER_EPOCH, True)
+    obeyed = served.command(cluster, "0", controller_epoch=2, leader=1, leader_epoch=5)
+    assert (obeyed, served.leads(cluster, "0")) == (ErrorCode.NONE, False)
 
 
 # ------------------------------------------------------------------------------------------------------- placement
