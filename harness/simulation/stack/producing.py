@@ -47,6 +47,9 @@ _TRANSIENT = frozenset(
 )
 """After these it sends again as long as it has retries."""
 
+_OUT_OF_ORDER = frozenset({KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER})
+"""After this, too, if it numbers its batches: one that was sent before has not been appended yet."""
+
 _SILENT = MappingProxyType(
     {
         Silence.REFUSED: KafkaError._MSG_TIMED_OUT,  # noqa: SLF001 (librdkafka's own codes begin with an underscore)
@@ -78,6 +81,7 @@ class Producer:
         self._acks = acks
         self._timeout_s = timeout_s
         self._manner = manner
+        self._transient = _TRANSIENT | _OUT_OF_ORDER if manner.idempotent else _TRANSIENT
         self._id = self._epoch = _NO_ID
         self._sequences: dict[TopicPartition, int] = {}
 
@@ -122,7 +126,7 @@ class Producer:
                     pass
                 case _Attempt(error) if error in _STALE:
                     pass
-                case _Attempt(error) if error not in _TRANSIENT:
+                case _Attempt(error) if error not in self._transient:
                     return attempt
                 case _ if retries == 0:
                     return attempt if isinstance(attempt, _Attempt) else _Attempt(_SILENT[attempt])
