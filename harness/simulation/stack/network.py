@@ -83,6 +83,11 @@ class Stream:
         self._owner_objects = False
         self._deliver_soon()
 
+    @property
+    def is_paused(self) -> bool:
+        """Whether its owner wants no frames now."""
+        return self._owner_objects
+
     # ------------------------------------------------------------------------------------ the network calls these
 
     def opened(self, connected: Accept) -> None:

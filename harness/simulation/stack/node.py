@@ -12,7 +12,7 @@ from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ledger import Cut
 from harness.broker.node import Node
-from harness.broker.settings import NodeConfig
+from harness.broker.settings import NodeConfig, NodeFaults
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import Timeline
 from harness.model import CONTROLLER_ID, Link, NodeId, node_name
@@ -105,8 +105,8 @@ class SimulatedNode:
 
     # ------------------------------------------------------------------------------------ life
 
-    def start(self) -> None:
-        """Begin a life on what is on the disk."""
+    def start(self, faults: NodeFaults | None = None) -> None:
+        """Begin a life on what is on the disk; ``faults`` are what the broker itself makes of its birth's."""
         assert not self.lives, f"node {self.name} lives"
         self.incarnation += 1
         self.ending = self.dropped = None
@@ -116,7 +116,7 @@ class SimulatedNode:
         halt = partial(self._halt, network)
         surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt)
         build: Callable[[NodeConfig, Surroundings], Node] = ControllerNode if self.node == CONTROLLER_ID else Broker
-        config = replace(self._config, incarnation=self.incarnation)
+        config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
         self._program = build(config, surroundings)
         timeline.about_node("started")
         self._program.start()

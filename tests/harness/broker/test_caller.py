@@ -1,10 +1,11 @@
 from harness.broker.caller import Caller
 from harness.broker.ports import Connection
+from harness.simulation.stack.network import SimulatedNetwork
+from harness.simulation.stack.world import World
 from harness.wire.declaration import Message
 from harness.wire.frames import decode_request, encode_response
 from harness.wire.keys import ApiKey
 from harness.wire.messages import ApiVersionsRequest, ApiVersionsResponse
-from tests.harness.broker.fakes import FakeNetwork, World
 
 ADDRESS = ("127.0.0.1", 9092)
 
@@ -16,7 +17,8 @@ class Server:
         self.answers = answers
         self.connections: list[Connection] = []
         self.requests: list[int] = []
-        FakeNetwork(world, "0").listen(ADDRESS, self.accept)
+        self.network = SimulatedNetwork(world, "0")
+        self.network.listen(ADDRESS, self.accept)
 
     def accept(self, connection: Connection) -> "Server":
         self.connections.append(connection)
@@ -39,7 +41,8 @@ class Server:
 class Calls:
     def __init__(self, world: World) -> None:
         self.world = world
-        self.caller = Caller(FakeNetwork(world, "1"), ADDRESS, "0", "test")
+        self.network = SimulatedNetwork(world, "1")
+        self.caller = Caller(self.network, ADDRESS, "0", "test")
         self.answers: list[int | None] = []
 
     def call(self, timeout_s: float = 1.0) -> None:
@@ -55,7 +58,7 @@ def test_requests_made_before_the_connection_stands_are_sent_once_it_does() -> N
     server, calls = Server(world), Calls(world)
     calls.call()
     calls.call()
-    world.pump()
+    world.sleep(0)
     assert (calls.answers, len(server.connections)) == ([0, 1], 1)
 
 
@@ -64,11 +67,11 @@ def test_a_refused_connection_answers_everyone_with_none_and_the_next_request_tr
     calls = Calls(world)
     calls.call()
     calls.call()
-    world.pump()
+    world.sleep(0)
     assert calls.answers == [None, None]
     Server(world)
     calls.call()
-    world.pump()
+    world.sleep(0)
     assert calls.answers == [None, None, 2]
 
 
@@ -77,14 +80,14 @@ def test_a_late_answer_takes_the_connection_down_and_is_not_heard() -> None:
     server, calls = Server(world, answers=False), Calls(world)
     calls.call(timeout_s=1.0)
     calls.call(timeout_s=5.0)
-    world.advance(1.1)
+    world.sleep(1.1)
     assert calls.answers == [None, None]
     server.answer(0)
-    world.advance(10)
+    world.sleep(10)
     assert calls.answers == [None, None]
     server.answers = True
     calls.call()
-    world.pump()
+    world.sleep(0)
     assert (calls.answers[2:], len(server.connections)) == ([2], 2)
 
 
@@ -92,9 +95,9 @@ def test_a_lost_connection_answers_everyone_with_none_once() -> None:
     world = World()
     server, calls = Server(world, answers=False), Calls(world)
     calls.call()
-    world.pump()
+    world.sleep(0)
     server.connections[0].close()
-    world.advance(5)
+    world.sleep(5)
     assert calls.answers == [None]
 
 
@@ -102,9 +105,9 @@ def test_an_answer_to_another_request_costs_the_peer_the_connection() -> None:
     world = World()
     server, calls = Server(world, answers=False), Calls(world)
     calls.call()
-    world.pump()
+    world.sleep(0)
     server.answer(5)
-    world.pump()
+    world.sleep(0)
     assert calls.answers == [None]
 
 
@@ -112,11 +115,11 @@ def test_an_answer_that_nobody_waits_for_costs_the_peer_the_connection() -> None
     world = World()
     server, calls = Server(world), Calls(world)
     calls.call()
-    world.pump()
+    world.sleep(0)
     server.answer(1)
-    world.pump()
+    world.sleep(0)
     calls.call()
-    world.pump()
+    world.sleep(0)
     assert (calls.answers, len(server.connections)) == ([0, 1], 2)
 
 
@@ -125,7 +128,7 @@ def test_a_caller_closed_while_connecting_hangs_up_on_the_late_connection() -> N
     server, calls = Server(world), Calls(world)
     calls.call()
     calls.caller.close()
-    world.pump()
+    world.sleep(0)
     assert calls.answers == [None]
     assert server.requests == []
-    assert world.connections == []
+    assert server.network.streams == calls.network.streams == {}

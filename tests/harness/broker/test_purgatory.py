@@ -2,7 +2,8 @@ from collections.abc import Callable
 
 from harness.broker.purgatory import Purgatory
 from harness.model import TopicPartition
-from tests.harness.broker.fakes import FakeNetwork
+from harness.simulation.stack.network import SimulatedNetwork
+from harness.simulation.stack.world import World
 
 ONE, TWO = TopicPartition("t", 1), TopicPartition("t", 2)
 
@@ -22,31 +23,31 @@ class Request:
 
 
 def test_a_finished_waiter_is_forgotten_under_every_partition_it_watched() -> None:
-    network = FakeNetwork()
+    network = SimulatedNetwork(World())
     purgatory = Purgatory(network)
     request = Request(lambda: True)
     purgatory.park(request, [ONE, TWO], 1.0)
     purgatory.wake(ONE)
     purgatory.wake(TWO)
-    network.world.advance(2.0)
+    network.world.sleep(2.0)
     assert (request.tried, request.expired, len(purgatory)) == (1, 0, 0)
 
 
 def test_a_waiter_that_cannot_complete_stays_until_its_time_is_up() -> None:
-    network = FakeNetwork()
+    network = SimulatedNetwork(World())
     purgatory = Purgatory(network)
     request = Request()
     purgatory.park(request, [ONE], 1.0)
     purgatory.wake(ONE)
-    network.world.advance(0.9)
+    network.world.sleep(0.9)
     assert request.expired == 0
-    network.world.advance(0.2)
+    network.world.sleep(0.2)
     purgatory.wake(ONE)
     assert (request.tried, request.expired, len(purgatory)) == (1, 1, 0)
 
 
 def test_only_those_who_watch_the_partition_are_woken_in_the_order_they_came() -> None:
-    purgatory = Purgatory(FakeNetwork())
+    purgatory = Purgatory(SimulatedNetwork(World()))
     woken: list[str] = []
 
     def note(name: str) -> Callable[[], bool]:
@@ -63,7 +64,7 @@ def test_only_those_who_watch_the_partition_are_woken_in_the_order_they_came() -
 
 
 def test_a_waiter_may_name_a_partition_twice() -> None:
-    purgatory = Purgatory(FakeNetwork())
+    purgatory = Purgatory(SimulatedNetwork(World()))
     request = Request(lambda: True)
     purgatory.park(request, [ONE, ONE], 1.0)
     purgatory.wake(ONE)
@@ -71,7 +72,7 @@ def test_a_waiter_may_name_a_partition_twice() -> None:
 
 
 def test_a_waiter_that_removes_another_while_being_woken_spares_it() -> None:
-    purgatory = Purgatory(FakeNetwork())
+    purgatory = Purgatory(SimulatedNetwork(World()))
     second = Request()
 
     def remove_second() -> bool:
@@ -85,7 +86,7 @@ def test_a_waiter_that_removes_another_while_being_woken_spares_it() -> None:
 
 
 def test_a_clean_stop_answers_everyone() -> None:
-    purgatory = Purgatory(FakeNetwork())
+    purgatory = Purgatory(SimulatedNetwork(World()))
     request = Request()
     purgatory.park(request, [ONE], 1.0)
     purgatory.expire_all()

@@ -9,9 +9,11 @@ import pytest
 
 from harness.broker.pusher import Pusher
 from harness.broker.session import Request, Sessions
-from harness.model import CONTROLLER, NodeId, TopicPartition
+from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
 from harness.replication.controller_messages import PartitionState, SendMetadata
+from harness.simulation.stack.network import SimulatedNetwork
+from harness.simulation.stack.world import World
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     LeaderAndIsrPartitionError,
@@ -19,7 +21,6 @@ from harness.wire.messages import (
     LeaderAndIsrResponse,
     UpdateMetadataResponse,
 )
-from tests.harness.broker.fakes import FakeNetwork, World
 
 BROKER = NodeId(1)
 ADDRESS = ("10.0.0.1", 9092)
@@ -36,9 +37,10 @@ class Script:
         self.metadata_answers: deque[int] = deque()
         self.metadata_heard = 0
         handlers = {ApiKey.LEADER_AND_ISR: self._states, ApiKey.UPDATE_METADATA: self._metadata}
-        FakeNetwork(self.world, "1").listen(ADDRESS, Sessions(handlers).accept)
+        self.network = SimulatedNetwork(self.world, "1")
+        self.network.listen(ADDRESS, Sessions(handlers).accept)
         record = BrokerRecord(BROKER, "life", 5, *ADDRESS, live=True)
-        self.pusher = Pusher(FakeNetwork(self.world, CONTROLLER), record, 1.5, list)
+        self.pusher = Pusher(SimulatedNetwork(self.world, CONTROLLER), record, 1.5, list)
 
     def _states(self, request: Request) -> None:
         body = cast("LeaderAndIsrRequest", request.body)
@@ -64,41 +66,42 @@ def script() -> Script:
 
 
 def test_a_state_that_was_pushed_to_a_deaf_broker_arrives_when_it_hears_again(script: Script) -> None:
-    script.world.deaf = {"1"}
+    script.network.cut([Link(CONTROLLER, "1")])
     script.push(ONE)
-    script.world.advance(2)
+    script.world.sleep(2)
     assert script.heard == []
-    script.world.deaf = set()
-    script.world.advance(2)
-    assert script.heard == [[(0, 0)]]
+    script.network.cut([])
+    script.world.sleep(2)
+    assert script.heard[-1] == [(0, 0)]
+    script.world.sleep(5)
+    assert len(script.heard) == 2, "once over the connection that was given up, once over its successor"
 
 
 def test_what_came_after_an_undelivered_state_replaces_it(script: Script) -> None:
-    script.world.deaf = {"1"}
+    script.network.cut([Link(CONTROLLER, "1")])
     script.push(ONE, TWO)
-    script.world.advance(1)
+    script.world.sleep(1)
     script.push(ONE, leader_epoch=1)
-    script.world.advance(1)
-    script.world.deaf = set()
-    script.world.advance(2)
-    assert sorted(script.heard[-1]) == [(0, 1), (1, 0)]
-    assert len(script.heard) == 1
+    script.world.sleep(1)
+    script.network.cut([])
+    script.world.sleep(2)
+    assert [sorted(states) for states in script.heard] == [[(0, 0), (1, 0)], [(0, 1), (1, 0)]]
 
 
 @pytest.mark.parametrize("error", [77, 7])
 def test_a_refused_state_is_pushed_again_after_a_pause_until_it_is_obeyed(script: Script, error: int) -> None:
     script.answers.extend(LeaderAndIsrResponse(error) for _ in range(3))
     script.push(ONE)
-    script.world.pump()
+    script.world.sleep(0)
     assert len(script.heard) == 1
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.heard == [[(0, 0)]] * 4
 
 
 def test_what_another_controller_s_broker_refuses_is_given_up(script: Script) -> None:
     script.answers.append(LeaderAndIsrResponse(11))
     script.push(ONE)
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.heard == [[(0, 0)]]
 
 
@@ -106,28 +109,28 @@ def test_only_the_partitions_that_were_refused_are_pushed_again(script: Script) 
     errors = [LeaderAndIsrPartitionError("t", 0, 0), LeaderAndIsrPartitionError("t", 1, 7)]
     script.answers.append(LeaderAndIsrResponse(0, errors))
     script.push(ONE, TWO)
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.heard == [[(0, 0), (1, 0)], [(1, 0)]]
 
 
 def test_a_partition_whose_storage_failed_is_not_pushed_again(script: Script) -> None:
     script.answers.append(LeaderAndIsrResponse(0, [LeaderAndIsrPartitionError("t", 0, 56)]))
     script.push(ONE)
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.heard == [[(0, 0)]]
 
 
 def test_refused_metadata_is_pushed_again_and_given_up_for_another_controller(script: Script) -> None:
     script.metadata_answers.extend([77, 77, 11])
     script.pusher.push_metadata(SendMetadata((BROKER,), 1, (), ()))
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.metadata_heard == 3
 
 
 def test_nothing_is_owed_to_a_broker_whose_session_ended(script: Script) -> None:
     script.answers.append(LeaderAndIsrResponse(77))
     script.push(ONE)
-    script.world.pump()
+    script.world.sleep(0)
     script.pusher.stop()
-    script.world.advance(5)
+    script.world.sleep(5)
     assert script.heard == [[(0, 0)]]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from harness.broker.broker import Broker
 from harness.broker.caller import Caller
-from harness.broker.controller_node import ControllerNode
 from harness.broker.partition import Partition
 from harness.broker.topic_ids import topic_id
 from harness.model import CONTROLLER, CONTROLLER_ID
 from harness.replication.messages import FetchAnswered, ReplicaEvent
+from harness.simulation.stack.cluster import listener
 from harness.wire import batches as wire
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -29,70 +27,69 @@ from harness.wire.messages import (
     MetadataRequest,
     MetadataRequestTopic,
 )
-from tests.harness.broker.fakes import FakeNetwork
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 
 
-def test_a_produce_is_acknowledged_when_the_last_follower_has_fetched_past_it(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_produce_is_acknowledged_when_the_last_follower_has_fetched_past_it() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
-    cluster.world.deaf = {"2"}
+    cluster.deafen(2)
     waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a")))
     assert cluster.brokers[1].partitions[T].log.log_end_offset == 1
     assert waiting == []
-    cluster.world.deaf = set()
-    cluster.world.pump()
+    cluster.deafen()
+    cluster.world.sleep(0)
     assert waiting[0].responses[0].partition_responses[0].base_offset == 0
 
 
-def test_a_follower_s_silence_shrinks_the_isr_and_then_acknowledges(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_follower_s_silence_shrinks_the_isr_and_then_acknowledges() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
-    cluster.world.deaf = {"2"}
+    cluster.deafen(2)
     waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a"), timeout_ms=30_000))
-    cluster.world.advance(5)
+    cluster.world.sleep(5)
     assert cluster.brokers[0].partitions[T].replica.isr == (0, 1)
     assert waiting[0].responses[0].partition_responses[0].error_code == 0
 
 
-def test_a_dead_leader_s_acknowledged_records_survive_it(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_dead_leader_s_acknowledged_records_survive_it() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     assert cluster.produce(0, b"a") == [(0, 0)]
-    cluster.networks[0].die()
-    cluster.world.advance(3)
+    cluster.kill(0)
+    cluster.world.sleep(3)
     assert cluster.produce(1, b"b") == [(0, 1)]
-    cluster.brokers[0] = cluster.start(0)
-    cluster.world.advance(3)
+    cluster.start(0)
+    cluster.world.sleep(3)
     assert cluster.brokers[1].partitions[T].replica.isr == (1, 2, 0)
     ends = [(b.partitions[T].log.log_end_offset, b.partitions[T].replica.high_watermark) for b in
             cluster.brokers.values()]  # fmt: skip
     assert ends == [(2, 2)] * 3
-    logs = {(tmp_path / str(node) / "t-0" / f"{0:020d}.log").read_bytes() for node in cluster.brokers}
+    logs = {cluster.log_bytes(node) for node in cluster.brokers}
     assert len(logs) == 1
 
 
-def test_an_epoch_that_cannot_be_written_down_is_not_acknowledged(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path, "0.10")
+def test_an_epoch_that_cannot_be_written_down_is_not_acknowledged() -> None:
+    cluster = VirtualCluster("0.10")
     cluster.create_topic()
     record = batch(b"a")
-    cluster.disks[0].free_bytes = len(record) + 4  # enough for the first batch, but not for the epoch it begins
+    cluster.disk(0).free_bytes = len(record) + 4  # enough for the first batch, but not for the epoch it begins
     (answer,) = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", record, acks=1))
     found = answer.responses[0].partition_responses[0]
     assert (found.error_code, found.base_offset) == (56, -1)
-    cluster.world.advance(1)
+    cluster.world.sleep(1)
     assert cluster.exit_codes == {0: 1}
     assert cluster.brokers[0].partitions[T].log.log_end_offset == 1
 
 
-def test_a_broker_whose_disk_is_full_answers_every_waiting_request_with_a_storage_error(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_broker_whose_disk_is_full_answers_every_waiting_request_with_a_storage_error() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
-    cluster.world.deaf = {"1", "2"}
+    cluster.deafen(1, 2)
     waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a")))
     fetching = cluster.call(0, ApiKey.FETCH, 12, fetch_request("t", 0, max_wait_ms=9000))
-    cluster.disks[0].free_bytes = 10
+    cluster.disk(0).free_bytes = 10
     failed = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"b")))
     codes = [answers[0].responses[0].partition_responses[0].error_code for answers in (waiting, failed)]
     assert codes == [56, 56]
@@ -101,15 +98,15 @@ def test_a_broker_whose_disk_is_full_answers_every_waiting_request_with_a_storag
     assert cluster.brokers[0].partitions[T].log.log_end_offset == 1
 
 
-def test_an_epoch_checkpoint_that_is_garbled_or_contradicts_the_log_is_written_again(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_an_epoch_checkpoint_that_is_garbled_or_contradicts_the_log_is_written_again() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     cluster.produce(0, b"a")
-    cluster.networks[0].die()
-    cluster.world.advance(3)
+    cluster.kill(0)
+    cluster.world.sleep(3)
     cluster.produce(1, b"b")
-    cluster.networks[2].die()
-    checkpoint = tmp_path / "2" / "t-0" / "leader-epoch-checkpoint"
+    cluster.kill(2)
+    checkpoint = "t-0/leader-epoch-checkpoint"
     for text in (
         "garbled",
         "0\n1\n0 0\n",
@@ -118,82 +115,80 @@ def test_an_epoch_checkpoint_that_is_garbled_or_contradicts_the_log_is_written_a
         "0\n2\n0 0\n5 1\n",
         "0\n1\n1 0\n",
     ):
-        checkpoint.write_text(text)
-        reopened = Broker(*cluster.surroundings(2))
-        reopened.start()
+        cluster.disk(2).write_bytes(checkpoint, text.encode())
+        reopened = cluster.start(2)
         assert reopened.partitions[T].replica.epoch_entries == ((0, 0), (1, 1))
-        assert checkpoint.read_text() == "0\n2\n0 0\n1 1\n"
-        cluster.networks[2].die()
+        assert cluster.disk(2).read_text(checkpoint) == "0\n2\n0 0\n1 1\n"
+        cluster.kill(2)
 
 
 @pytest.mark.parametrize("enabled", [True, False])
-def test_a_topic_that_is_asked_for_is_created_where_the_setting_says_so(tmp_path: Path, enabled: bool) -> None:
-    cluster = VirtualCluster(tmp_path, auto_create_topics_enable=enabled)
+def test_a_topic_that_is_asked_for_is_created_where_the_setting_says_so(enabled: bool) -> None:
+    cluster = VirtualCluster(auto_create_topics_enable=enabled)
     asked = MetadataRequest([MetadataRequestTopic(name="t"), MetadataRequestTopic(name="no/name")])
     codes = []
     for _ in range(2):
         (answer,) = cluster.call(0, ApiKey.METADATA, 5, asked)
         codes.append([topic.error_code for topic in answer.topics])
-        cluster.world.advance(1)
+        cluster.world.sleep(1)
     assert codes == ([[5, 17], [0, 17]] if enabled else [[3, 17], [3, 17]])
 
 
-def leader_that_lost_its_log(directory: Path, knobs: str) -> VirtualCluster:
+def leader_that_lost_its_log(knobs: str) -> VirtualCluster:
     """Broker 0 is the last in-sync replica, loses its disk, leads on, and broker 1 returns with a longer log."""
-    cluster = VirtualCluster(directory, knobs)
+    cluster = VirtualCluster(knobs)
     cluster.create_topic()
     for _ in range(3):
         cluster.produce(0, b"a", acks=1)
-    cluster.world.advance(6)
+    cluster.world.sleep(6)
     for broker in (1, 2):
-        cluster.networks[broker].die()
-        cluster.world.advance(3)
-    cluster.networks[0].die()
-    for file in (directory / "0" / "t-0").iterdir():
-        file.unlink()
-    cluster.brokers[0] = cluster.start(0)
-    cluster.world.advance(3)
+        cluster.kill(broker)
+        cluster.world.sleep(3)
+    cluster.kill(0)
+    cluster.lose_replica(0)
+    cluster.start(0)
+    cluster.world.sleep(3)
     assert cluster.brokers[0].partitions[T].replica.role == "leader"
-    cluster.brokers[1] = cluster.start(1)
+    cluster.start(1)
     assert cluster.brokers[1].partitions[T].log.log_end_offset == 3
-    cluster.world.advance(3)
+    cluster.world.sleep(3)
     return cluster
 
 
-def test_a_follower_that_is_ahead_of_its_leader_is_truncated(tmp_path: Path) -> None:
-    cluster = leader_that_lost_its_log(tmp_path, "3.7")
+def test_a_follower_that_is_ahead_of_its_leader_is_truncated() -> None:
+    cluster = leader_that_lost_its_log("3.7")
     follower = cluster.brokers[1].partitions[T]
     assert (follower.log.log_end_offset, follower.replica.role) == (0, "follower")
     assert cluster.exit_codes == {}
 
 
-def test_in_generation_0_10_a_follower_that_is_ahead_of_its_leader_exits(tmp_path: Path) -> None:
-    cluster = leader_that_lost_its_log(tmp_path, "0.10")
+def test_in_generation_0_10_a_follower_that_is_ahead_of_its_leader_exits() -> None:
+    cluster = leader_that_lost_its_log("0.10")
     assert cluster.exit_codes == {1: 1}
     assert cluster.brokers[1].partitions[T].log.log_end_offset == 3
-    assert any(line.startswith("Halting: log truncation from 3 to the leader's 0") for line in cluster.said)
+    assert any("Halting: log truncation from 3 to the leader's 0" in line for line in cluster.said)
 
 
-def test_two_runs_of_the_same_story_leave_the_same_timeline(tmp_path: Path) -> None:
-    def story(directory: Path) -> list[bytes]:
-        cluster = VirtualCluster(directory)
+def test_two_runs_of_the_same_story_leave_the_same_timeline() -> None:
+    def story() -> list[bytes]:
+        cluster = VirtualCluster()
         cluster.create_topic()
         for number in range(10):
             cluster.produce(0, b"%d" % number)
-        cluster.networks[0].die()
-        cluster.world.advance(3)
+        cluster.kill(0)
+        cluster.world.sleep(3)
         cluster.produce(1, b"last")
-        cluster.brokers[0] = cluster.start(0)
-        cluster.world.advance(3)
+        cluster.start(0)
+        cluster.world.sleep(3)
         return cluster.rows
 
-    first, second = story(tmp_path / "first"), story(tmp_path / "second")
+    first, second = story(), story()
     assert first == second
     assert len(first) > 50
 
 
-def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     broker = cluster.brokers[0]
     current = broker._controller_session
@@ -203,96 +198,92 @@ def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s(tmp
     assert broker.refusal_of_controller(current, 1, broker.controller.broker_epoch) == 0
 
 
-def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     assert cluster.produce(0, b"a") == [(0, 0)]
-    cluster.networks[0].die()
-    cluster.networks[CONTROLLER_ID].die()
-    cluster.brokers[0] = cluster.start(0)
-    cluster.controller = ControllerNode(*cluster.surroundings(CONTROLLER_ID))
-    cluster.controller.start()
-    cluster.world.advance(0.4)
+    cluster.kill(0)
+    cluster.kill(CONTROLLER_ID)
+    cluster.start(0)
+    cluster.node(CONTROLLER_ID).start()
+    cluster.world.sleep(0.4)
     replica = cluster.brokers[0].partitions[T].replica
     assert not cluster.brokers[0].controller.registered
     assert (replica.role, replica.leader_epoch) == ("follower", -1)
     assert cluster.produce(0, b"too early") == [(6, -1)]
-    cluster.world.advance(5)
+    cluster.world.sleep(5)
     assert cluster.brokers[1].partitions[T].replica.isr == (1, 2, 0)
     assert (replica.role, replica.leader_epoch) == ("follower", 1)
 
 
 def test_a_follower_whose_log_ends_within_its_leader_s_batch_fails_until_the_next_epoch_and_says_so_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    cluster = VirtualCluster(tmp_path)
+    cluster = VirtualCluster()
     cluster.create_topic()
     three = wire.build([b"a", b"b", b"c"])
     assert cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", three))[0].responses[0].partition_responses
-    cluster.networks[2].die()
-    for file in (tmp_path / "2" / "t-0").iterdir():
-        file.unlink()
-    (tmp_path / "2" / "t-0" / f"{0:020d}.log").write_bytes(wire.build([b"a"], leader_epoch=0))
+    cluster.kill(2)
+    cluster.lose_replica(2)
+    cluster.disk(2).write_bytes(f"t-0/{0:020d}.log", bytes(wire.build([b"a"], leader_epoch=0)))
     answers: list[float] = []
     handle = Partition.handle
 
     def count(partition: Partition, event: ReplicaEvent) -> None:
         if isinstance(event, FetchAnswered) and event.spans:
-            answers.append(cluster.world.now_s)
+            answers.append(cluster.world.now_ns / 1e9)
             assert len(answers) < 100, "the follower spins"
         handle(partition, event)
 
     monkeypatch.setattr(Partition, "handle", count)
-    cluster.brokers[2] = cluster.start(2)
-    cluster.world.advance(3)
+    cluster.start(2)
+    cluster.world.sleep(3)
     assert len(answers) == 1
     assert sum("t-0 has failed in epoch 0: out of order offsets: it ends at 1" in line for line in cluster.said) == 1
     assert cluster.brokers[2].partitions[T].log.log_end_offset == 1
-    cluster.networks[0].die()
-    cluster.world.advance(3)
+    cluster.kill(0)
+    cluster.world.sleep(3)
     assert len(answers) == 2
     assert sum("t-0 has failed in epoch 1" in line for line in cluster.said) == 1
 
 
-def test_a_leader_s_clock_that_steps_forward_drops_the_follower_that_is_behind_until_its_next_fetches(
-    tmp_path: Path,
-) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_leader_s_clock_that_steps_forward_drops_the_follower_that_is_behind_until_its_next_fetches() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     leader = cluster.brokers[0].partitions[T].replica
-    cluster.world.deaf = {"2"}
+    cluster.deafen(2)
     assert cluster.produce(0, b"a", acks=1) == [(0, 0)]
-    cluster.world.advance(0.3)
+    cluster.world.sleep(0.3)
     assert list(leader.isr) == [0, 1, 2]
-    cluster.clocks[0].offset_ms = 3_600_000
-    cluster.world.advance(0.3)
+    cluster.node(0).clock.wall_offset_ms = 3_600_000
+    cluster.world.sleep(0.3)
     assert list(leader.isr) == [0, 1]
-    cluster.world.deaf = set()
-    cluster.world.advance(1)
+    cluster.deafen()
+    cluster.world.sleep(1)
     assert list(leader.isr) == [0, 1, 2]
     assert cluster.controller.core.live_brokers == (0, 1, 2)
 
 
-def test_after_its_clock_stepped_back_a_leader_drops_nobody_for_lagging_and_timeouts_still_run(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path, broker_session_timeout_ms=60_000)
+def test_after_its_clock_stepped_back_a_leader_drops_nobody_for_lagging_and_timeouts_still_run() -> None:
+    cluster = VirtualCluster(broker_session_timeout_ms=60_000)
     cluster.create_topic()
-    cluster.clocks[0].offset_ms = -3_600_000
-    cluster.world.deaf = {"2"}
+    cluster.node(0).clock.wall_offset_ms = -3_600_000
+    cluster.deafen(2)
     waiting = cluster.call(0, ApiKey.PRODUCE, 9, produce_request("t", batch(b"a"), timeout_ms=20_000))
-    cluster.world.advance(21)
+    cluster.world.sleep(21)
     assert cluster.brokers[0].partitions[T].replica.isr == (0, 1, 2)
     assert waiting[0].responses[0].partition_responses[0].error_code == 7
 
 
-def test_a_wrong_epoch_checkpoint_that_cannot_be_written_again_is_a_storage_failure(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_a_wrong_epoch_checkpoint_that_cannot_be_written_again_is_a_storage_failure() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     cluster.produce(0, b"a")
-    cluster.networks[2].die()
-    (tmp_path / "2" / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n9 9\n")
-    broker = Broker(*cluster.surroundings(2))
-    cluster.disks[2].free_bytes = 0
-    broker.start()
+    cluster.kill(2)
+    cluster.disk(2).write_bytes("t-0/leader-epoch-checkpoint", b"0\n2\n0 0\n9 9\n")
+    cluster.disk(2).free_bytes = 0
+    broker = cluster.start(2)
+    cluster.world.sleep(0)
     assert cluster.exit_codes == {2: 1}
     assert T not in broker.partitions
 
@@ -301,9 +292,9 @@ def test_a_wrong_epoch_checkpoint_that_cannot_be_written_again_is_a_storage_fail
     ("knobs", "version", "early"), [("3.7", 5, (78, -1)), ("3.7", 4, (5, -1)), ("0.10", 5, (0, 2))]
 )
 def test_a_new_leader_tells_consumers_no_end_before_its_watermark_has_reached_its_epoch(
-    tmp_path: Path, knobs: str, version: int, early: tuple[int, int]
+    knobs: str, version: int, early: tuple[int, int]
 ) -> None:
-    cluster = VirtualCluster(tmp_path, knobs)
+    cluster = VirtualCluster(knobs)
     cluster.create_topic()
     for _ in range(3):
         cluster.produce(0, b"a")
@@ -316,33 +307,35 @@ def test_a_new_leader_tells_consumers_no_end_before_its_watermark_has_reached_it
 
     assert latest(0) == (0, 3)
     assert cluster.brokers[1].partitions[T].replica.high_watermark == 2
-    cluster.networks[0].die()
-    cluster.world.advance(1.3)
-    cluster.world.deaf = {"2"}
-    cluster.world.advance(0.4)
+    cluster.kill(0)
+    cluster.world.sleep(1.3)
+    cluster.deafen(2)
+    cluster.world.sleep(0.4)
     assert cluster.brokers[1].partitions[T].replica.role == "leader"
     assert latest(1) == early
-    cluster.world.deaf = set()
-    cluster.world.advance(1)
+    cluster.deafen()
+    cluster.world.sleep(1)
     assert latest(1) == (0, 3)
 
 
-def test_an_isr_proposal_from_a_connection_that_its_broker_has_replaced_is_refused(tmp_path: Path) -> None:
-    cluster = VirtualCluster(tmp_path)
+def test_an_isr_proposal_from_a_connection_that_its_broker_has_replaced_is_refused() -> None:
+    cluster = VirtualCluster()
     cluster.create_topic()
     epoch = cluster.brokers[0].controller.broker_epoch
-    peer = FakeNetwork(cluster.world, "0")
-    controller = (f"10.0.0.{CONTROLLER_ID}", 9092)
+    peer = cluster.simulated.network("0")
+    controller = listener(CONTROLLER_ID)
     old, new = (Caller(peer, controller, CONTROLLER, "test") for _ in range(2))
 
     def ask(caller: Caller, key: ApiKey, body: Message) -> Any:
         answers: list[Any] = []
         caller.call(key, 2 if key is ApiKey.ALTER_PARTITION else 0, body, 30, answers.append)
-        cluster.world.pump()
+        cluster.world.sleep(0)
         return answers[0]
 
     change = AlterPartitionPartitionData(0, 0, [0, 1], partition_epoch=0)
-    proposal = AlterPartitionRequest(0, epoch, [AlterPartitionTopicData(topic_id("virtual", "t"), [change])])
+    proposal = AlterPartitionRequest(
+        0, epoch, [AlterPartitionTopicData(topic_id(cluster.brokers[0].cluster_id, "t"), [change])]
+    )
     for caller in (old, new):
         assert ask(caller, ApiKey.BROKER_HEARTBEAT, BrokerHeartbeatRequest(0, epoch)).error_code == 0
     assert ask(old, ApiKey.ALTER_PARTITION, proposal).error_code == 77
