@@ -27,6 +27,9 @@ from harness.wire.messages import (
     ListOffsetsPartition,
     ListOffsetsRequest,
     ListOffsetsTopic,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
     PartitionProduceData,
     ProduceRequest,
     TopicProduceData,
@@ -109,6 +112,14 @@ def latest(cluster: SimulatedCluster, broker: str) -> Any:
     asked = ListOffsetsTopic(TOPIC, [ListOffsetsPartition(0, -1, LATEST_TIMESTAMP)])
     answer = ask(cluster, broker, ApiKey.LIST_OFFSETS, 5, ListOffsetsRequest(-1, topics=[asked]))
     return answer.topics[0].partitions[0]
+
+
+def epoch_end(cluster: SimulatedCluster, broker: str, topic: str, epoch: int) -> tuple[int, int, int]:
+    """What OffsetForLeaderEpoch says: error, epoch, end offset."""
+    asked = OffsetForLeaderTopic(topic, [OffsetForLeaderPartition(0, -1, epoch)])
+    answer = ask(cluster, broker, ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, OffsetForLeaderEpochRequest(-1, [asked]))
+    [found] = answer.topics[0].partitions
+    return found.error_code, found.leader_epoch, found.end_offset
 
 
 def command(cluster: SimulatedCluster, broker: str, *, controller_epoch: int, leader: int, leader_epoch: int) -> int:

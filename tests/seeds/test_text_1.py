@@ -31,6 +31,7 @@ from harness.replication.messages import (
     Truncated,
 )
 from harness.wire import batches as wire
+from tests.seeds import served
 from tests.seeds.clusters import (
     ALL_GENERATIONS,
     ONE,
@@ -338,6 +339,14 @@ def test_s1_14_a_replica_that_cannot_answer_says_why() -> None:
     failed.handle(AppendFailed(5))
     assert follower.leader_error(NO_EPOCH) is ErrorCode.NOT_LEADER_OR_FOLLOWER
     assert failed.leader_error(NO_EPOCH) is ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_s1_14_its_handler_says_so_with_undefined_ends() -> None:
+    cluster = served.started()
+    served.produce(cluster, 0, acks=-1)
+    assert served.epoch_end(cluster, "0", served.TOPIC, 0) == (ErrorCode.NONE, 0, 1)
+    assert served.epoch_end(cluster, "1", served.TOPIC, 0) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1, -1)
+    assert served.epoch_end(cluster, "0", "unheard-of", 0) == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1, -1)
 
 
 # ------------------------------------------------------------------------------------------- where an epoch ends
