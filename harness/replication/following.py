@@ -196,6 +196,18 @@ class Following:
             return StartOver(start, "out_of_range")
         return None
 
+    def misfit(self, spans: tuple[BatchSpan, ...]) -> Decision | None:
+        """What to do with batches that do not continue the log; None: nothing, ask again.
+
+        A leader's log may start within a batch, once records have been deleted. An empty log then starts where the
+        batch does (``Partition.doAppendRecordsToFollowerOrFutureReplica``).
+        """
+        end = self._log.log_end_offset
+        first = spans[0]
+        if self._log.log_start_offset == end and 0 <= first.base_offset < end < first.end_offset:
+            return StartOver(first.base_offset, "first_batch")
+        return None
+
     def _outlived(self, leader_end: Offset) -> Decision:
         """Our log is the longer one."""
         if self._knobs.out_of_range == "lenient" or self._unclean_leader_election_enable:

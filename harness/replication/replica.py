@@ -383,7 +383,7 @@ class Replica:
         if not answer.spans:
             return self._caught_up_with(answer.high_watermark, answer.log_start_offset)
         if unappendable(answer.spans, self.log_end_offset):
-            return []
+            return self._decided(self._following.misfit(answer.spans), then=answer)
         self._storage = Replicating(answer.spans, answer.high_watermark, answer.log_start_offset)
         return [Append(answer.payload, answer.spans)]
 
@@ -401,14 +401,14 @@ class Replica:
             return []
         return self._decided(self._following.lookup_answered(answer))
 
-    def _decided(self, decision: Decision | None) -> list[ReplicaEffect]:
+    def _decided(self, decision: Decision | None, then: FetchAnswered | None = None) -> list[ReplicaEffect]:
         match decision:
             case None:
                 return []
             case Cut(to_offset, reason):
                 return self._cut(to_offset, reason)
             case StartOver(offset, reason):
-                self._storage = Cutting()
+                self._storage = Cutting(then)
                 return [StartLogAt(max(offset, 0), reason)]
             case Exit(reason):
                 return self._fail(0, reason)
@@ -459,26 +459,27 @@ class Replica:
         )
 
     def _truncated(self, truncated: Truncated) -> list[ReplicaEffect]:
-        self._cutting_is_done()
+        self._cut_done()
         effects = self._checkpoint_if(self._log.truncated(truncated.log_end_offset, truncated.remaining))
         return effects + self._cut_further()
 
     def _log_started_at(self, offset: Offset) -> list[ReplicaEffect]:
-        self._cutting_is_done()
-        return self._checkpoint_if(self._log.started_at(offset)) + self._cut_further()
+        then = self._cut_done().then
+        effects = self._checkpoint_if(self._log.started_at(offset))
+        return effects + (self._replicate(then) if then else self._cut_further())
 
-    def _cutting_is_done(self) -> None:
-        assert isinstance(self._storage, Cutting), f"{self.partition}: storage has cut unasked"
-        self._storage = None
+    def _cut_done(self) -> Cutting:
+        storage, self._storage = self._storage, None
+        assert isinstance(storage, Cutting), f"{self.partition}: storage has cut unasked"
         self._led_watermark = (NO_EPOCH, NO_OFFSET)
+        return storage
 
     def _log_start_raised(self, log_start_offset: Offset) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Raising), f"{self.partition}: the log start was raised unasked"
         effects = self._checkpoint_if(self._log.raise_start(log_start_offset))
-        if storage.token is None:
-            return effects
-        return [*effects, AnswerDeleteRecords(storage.token, ErrorCode.NONE, log_start_offset)]
+        answered = AnswerDeleteRecords(storage.token, ErrorCode.NONE, log_start_offset)
+        return effects if storage.token is None else [*effects, answered]
 
     def _storage_failed(self, errno: int) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None

@@ -13,6 +13,7 @@ from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     ErrorCode,
+    FetchAnswered,
     LogStartedAt,
     LogStartRaised,
     ReplicaEffect,
@@ -40,7 +41,9 @@ class Replicating:
 
 @message
 class Cutting:
-    """The log is being truncated, or emptied."""
+    """The log is being truncated, or emptied; then the batches of ``then`` fit."""
+
+    then: FetchAnswered | None = None
 
 
 @message

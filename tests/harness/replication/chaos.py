@@ -61,7 +61,9 @@ class Chaos:
             if node not in world.alive:
                 actions += [partial(world.start, node)] * 3
                 continue
-            actions += [partial(world.kill, node), partial(world.checkpoint, node)]
+            actions += [partial(world.kill, node), partial(world.stop, node), partial(world.checkpoint, node)]
+            actions += [partial(world.elect, node), partial(world.delete_records, node, -1)]
+            actions += [partial(world.retain, node, span.base_offset) for span in world.brokers[node].spans[-1:]]
             actions += [partial(world.step_clock, node, ms) for ms in (-3_600_000, 0, 3_600_000)]
             if node not in world.controller.live_brokers:
                 actions += [partial(world.heartbeat, node)] * 3

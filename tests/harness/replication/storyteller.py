@@ -14,10 +14,8 @@ from harness.model import NO_LEADER, NodeId
 from harness.replication.knobs import GENERATIONS
 from harness.replication.knobs import generation as knobs_of
 from harness.replication.messages import (
-    DeleteRecordsRequested,
     ErrorCode,
     ProduceExpired,
-    RetentionReached,
 )
 from tests.harness.replication.nodes import Message
 from tests.harness.replication.printing import (
@@ -182,10 +180,10 @@ class WorldTeller:
         self.world.elect(NodeId(int(leader)) if leader else None, unclean=unclean == "true")
 
     def _do_delete_records(self, node: str, before: str) -> None:
-        self.world.handle(NodeId(int(node)), DeleteRecordsRequested("client", int(before), 0))
+        self.world.delete_records(NodeId(int(node)), int(before))
 
     def _do_retention(self, node: str, before: str) -> None:
-        self.world.handle(NodeId(int(node)), RetentionReached(int(before), 0))
+        self.world.retain(NodeId(int(node)), int(before))
 
     def _do_spoof(self, leader: str, *, follower: str, offset: str) -> None:
         self.world.spoof(NodeId(int(leader)), NodeId(int(follower)), int(offset))

@@ -28,6 +28,7 @@ from harness.replication.messages import (
     AnswerProduce,
     Append,
     CheckpointEpochs,
+    DeleteRecordsRequested,
     EpochEnd,
     EpochEndAnswered,
     ErrorCode,
@@ -44,6 +45,7 @@ from harness.replication.messages import (
     ReplicaEffect,
     ReplicaEvent,
     ReplicaFailed,
+    RetentionReached,
     StartLogAt,
     Tick,
     Truncate,
@@ -369,6 +371,14 @@ class World:
         self.produced.append(produced)
         self.handle(node, ProduceRequested(produced, acks, (len(values),), (values,), self.now(node), producer))
         return produced
+
+    def delete_records(self, node: NodeId, before: Offset) -> None:
+        """A client's request to ``node``; -1: up to the watermark."""
+        self.handle(node, DeleteRecordsRequested("client", before, self.now(node)))
+
+    def retain(self, node: NodeId, start: Offset) -> None:
+        """The log of ``node`` is so old or so large that only what lies from ``start`` on may stay."""
+        self.handle(node, RetentionReached(start, self.now(node)))
 
     def now(self, node: NodeId) -> int:
         """What the clock of ``node`` says."""
