@@ -36,6 +36,7 @@ def _value_at(broker: Broker, offset: int) -> int | None:
 
 def _lost(world: World, witness: Witness, leader: Broker) -> None:
     held = {record.value for record in leader.disk.records}
+    epochs = witness.written_in()
     for one in witness.acknowledged_records:
         survives = one.value in held if one.offset < 0 else _value_at(leader, one.offset) == one.value
         if survives:
@@ -49,23 +50,24 @@ def _lost(world: World, witness: Witness, leader: Broker) -> None:
             offset=None if one.offset < 0 else one.offset,
             value=one.value,
             nodes=(leader.node,),
-            verdict=_excuse(witness, one),
+            verdict=_excuse(witness, one, epochs),
             once=False,
         )
 
 
-def _excuse(witness: Witness, one: Acknowledged) -> Verdict:
+def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verdict:
     known = (one.offset, one.value)
     if one.acks != -1 and known not in witness.ever_committed and known not in witness.delivered:
         return Verdict.WEAK
-    return Verdict.DOCUMENTED if witness.unclean_since(one.sent_ns) else Verdict.VIOLATION
+    return Verdict.DOCUMENTED if epochs.get(one.value, -1) < witness.given_up else Verdict.VIOLATION
 
 
 def _vanished(witness: Witness, leader: Broker) -> None:
     """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
+    epochs = witness.written_in()
     for offset, value in witness.delivered:
         if _value_at(leader, offset) != value:
-            excused = witness.unclean_since(witness.sent_ns[value])
+            excused = epochs[value] < witness.given_up
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
                 offset=offset, value=value, nodes=(leader.node,),

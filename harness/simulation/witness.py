@@ -69,13 +69,12 @@ class Committed(NamedTuple):
 class Acknowledged(NamedTuple):
     """A record whose producer was told that it is in the log, or with acks=0 that it may think so.
 
-    ``offset`` is -1 where it was not told; ``sent_ns`` is when it had sent it.
+    ``offset`` is -1 where it was not told.
     """
 
     value: int
     offset: Offset
     acks: int
-    sent_ns: int
 
 
 class Witness:
@@ -87,9 +86,9 @@ class Witness:
         dangers: how often a promise was broken that this generation does not make.
         acknowledged_records: what producers were told, in their order.
         delivered: what the consumer was given: (offset, value).
-        sent_ns: when each value was sent.
         ever_committed: (offset, value) of everything that was ever below a leader's high watermark.
-        unclean_ns: when unclean elections were held.
+        given_up: the newest leader epoch that began with an unclean election; -1: none did. What leaders of older
+            epochs wrote may be lost, even what they acknowledge before they hear that they lead no more.
     """
 
     def __init__(self, world: World) -> None:
@@ -101,9 +100,8 @@ class Witness:
         self.dangers = 0
         self.acknowledged_records: list[Acknowledged] = []
         self.delivered: dict[tuple[Offset, int], None] = {}
-        self.sent_ns: dict[int, int] = {}
         self.ever_committed: set[tuple[Offset, int]] = set()
-        self.unclean_ns: list[int] = []
+        self.given_up = -1
         self._unclean_epochs: set[int] = set()
         self._leaders: dict[int, NodeId] = {}
         self._lineage: dict[tuple[int, Offset], tuple[tuple[int, ...], tuple[int, Offset] | None]] = {}
@@ -139,9 +137,9 @@ class Witness:
         if world.trace is not None:
             world.trace.violation(self.violations[-1])
 
-    def unclean_since(self, time_ns: int) -> bool:
-        """Whether an unclean election was held at or after ``time_ns``."""
-        return bool(self.unclean_ns) and self.unclean_ns[-1] >= time_ns
+    def written_in(self) -> dict[int, int]:
+        """In which leader epoch each value was written."""
+        return {value: epoch for (epoch, _), (values, _) in self._lineage.items() for value in values}
 
     def heard_of(self, value: int) -> bool:
         """Whether ``value``, or one sent later, has been acknowledged by all."""
@@ -214,7 +212,7 @@ class Witness:
             return
         self.accuse(
             "R10", DANGER, f"a committed record is cut ({reason})", offset=offset, nodes=(broker.node,),
-            verdict=self._excused(self.unclean_ns != []),
+            verdict=self._excused(self.given_up >= 0),
         )  # fmt: skip
 
     def _committed_in(self, batches: list[Batch]) -> list[Offset]:
@@ -277,16 +275,17 @@ class Witness:
             if records[offset - start] != truth[offset][:2]:
                 self.accuse(
                     "R1", DANGER, f"holds {records[offset - start]} below its watermark where {truth[offset][:2]} was "
-                    "committed", offset=offset, nodes=(broker.node,), verdict=self._excused(self.unclean_ns != []),
+                    "committed", offset=offset, nodes=(broker.node,), verdict=self._excused(self.given_up >= 0),
                 )  # fmt: skip
                 return
 
     def _commit(self, broker: Broker, epoch: int, high_watermark: Offset) -> None:
         truth, disk = self.truth, broker.disk
         first = max(len(truth), disk.start)
-        for record in disk.records[first - disk.start : high_watermark - disk.start]:
-            self.ever_committed.add((len(truth), record.value))
-            truth.append(Committed(record.leader_epoch, record.value, epoch))
+        for offset, record in enumerate(disk.records[first - disk.start : high_watermark - disk.start], first):
+            self.ever_committed.add((offset, record.value))
+            if epoch >= self.given_up:
+                truth.append(Committed(record.leader_epoch, record.value, epoch))
         partition = self._world.controller.partition
         if self._promised.no_committed_cut and partition is not None and partition.leader_epoch == epoch:
             for node in (*partition.isr, *partition.elr):
@@ -296,7 +295,7 @@ class Witness:
         """Whether one who may be elected has everything from ``first`` on; one that lost power may not."""
         broker, truth = self._world.brokers[node], self.truth
         records, start = broker.disk.records, broker.disk.start
-        if broker.lossy or self.unclean_ns:
+        if broker.lossy or self.given_up >= 0:
             return
         for offset in range(max(first, start), len(truth)):
             at = offset - start
@@ -315,7 +314,7 @@ class Witness:
         held = broker.disk.records[base_offset - broker.disk.start : end - broker.disk.start]
         if broker.replica.high_watermark < end or [record.value for record in held] != list(produce.values):
             self.accuse("T9", UNJUSTIFIED, "acknowledged above the watermark", offset=base_offset, nodes=(broker.node,))
-        if not self._promised.no_committed_cut or self.unclean_ns:
+        if not self._promised.no_committed_cut or self.given_up >= 0:
             return
         copies = sum(
             other.lossy or other.disk.records[base_offset - other.disk.start : end - other.disk.start] == held
@@ -376,7 +375,7 @@ class Witness:
             self.accuse("T4", DANGER, f"the controller falls back from {self._elected} to {state}")
         self._elected = (state.leader_epoch, state.partition_epoch)
         if not effect.clean and state.leader != NO_LEADER:
-            self.unclean_ns.append(self._world.now_ns)
+            self.given_up = state.leader_epoch
             self._unclean_epochs.add(state.leader_epoch)
         self._check_isr(state)
 
@@ -421,18 +420,13 @@ class Witness:
 
     # ------------------------------------------------------------------------------------------------------- clients
 
-    def sending(self, produce: Produce) -> None:
-        """A producer sends."""
-        for value in produce.values:
-            self.sent_ns[value] = produce.sent_ns
-
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
         """A producer was told that its records are in the log."""
         if error is not ErrorCode.NONE:
             return
         for at, value in enumerate(produce.values):
             offset = base_offset + at if base_offset >= 0 else base_offset
-            self.acknowledged_records.append(Acknowledged(value, offset, produce.acks, produce.sent_ns))
+            self.acknowledged_records.append(Acknowledged(value, offset, produce.acks))
             if produce.acks == ACKS_ALL:
                 self._newest_acknowledged = max(self._newest_acknowledged, value)
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
 
+import typer
+
 from harness.replication.knobs import Knobs
 from harness.simulation.core.configuration import Setup, setup
 from harness.simulation.explore import run_seed
@@ -80,10 +82,10 @@ def search(flaw: Flaw, limit: int) -> tuple[int | None, int, float, str]:
 
 def main() -> None:
     limit = int(sys.argv[1]) if len(sys.argv) > 1 else LIMIT
-    print(f"{'flaw':36}{'generation':12}{'first seed':>11}{'seconds':>9}  shown as")
+    typer.echo(f"{'flaw':36}{'generation':12}{'first seed':>11}{'seconds':>9}  shown as")
     for flaw in FLAWS:
         seed, _, seconds, shown = search(flaw, limit)
-        print(f"{flaw.name:36}{flaw.generation:12}{seed if seed is not None else '-':>11}{seconds:9.1f}  {shown}")
+        typer.echo(f"{flaw.name:36}{flaw.generation:12}{seed if seed is not None else '-':>11}{seconds:9.1f}  {shown}")
 
 
 if __name__ == "__main__":

@@ -17,18 +17,16 @@ class Produce:
     """One produce request: a batch of values.
 
     Attributes:
-        sent_ns: when it was sent.
         answered: whether the broker has answered; ``done``: whether the client has an answer, or has given up.
     """
 
-    __slots__ = ("acks", "answered", "done", "number", "producer", "sent_ns", "values")
+    __slots__ = ("acks", "answered", "done", "number", "producer", "values")
 
-    def __init__(self, producer: Producer, number: int, acks: int, values: tuple[int, ...], sent_ns: int) -> None:
+    def __init__(self, producer: Producer, number: int, acks: int, values: tuple[int, ...]) -> None:
         self.producer = producer
         self.number = number
         self.acks = acks
         self.values = values
-        self.sent_ns = sent_ns
         self.answered = False
         self.done = False
 
@@ -80,7 +78,7 @@ class Producer(Client):
         if not world.producing:
             return
         self._sent += 1
-        produce = Produce(self, self._sent, self.acks, world.next_values(), world.now_ns)
+        produce = Produce(self, self._sent, self.acks, world.next_values())
         world.sending(produce)
         broker = world.brokers[self._leader]
         world.send(self.index, broker, broker.life, broker.produce_arrived, produce)

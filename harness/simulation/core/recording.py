@@ -232,8 +232,7 @@ class Recording:
             configuration=_configuration(world.configuration),
             guarantees={
                 "min_insync_replicas": world.configuration.min_insync_replicas,
-                "unclean_election": world.configuration.unclean_leader_election_enable
-                or bool(world.witness.unclean_ns),
+                "unclean_election": world.configuration.unclean_leader_election_enable or world.witness.given_up >= 0,
                 "retention": False,
             },
             duration_s=world.now_ns / 1e9,

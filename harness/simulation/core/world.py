@@ -337,7 +337,6 @@ class World:
 
     def sending(self, produce: Produce) -> None:
         """A producer sends."""
-        self.witness.sending(produce)
         if self.trace is not None:
             self.trace.sending(produce)
         if self.recording is not None:
