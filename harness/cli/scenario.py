@@ -144,10 +144,10 @@ def _plans(name: str, target: str, generation: str | None, seed: int) -> Iterato
 
 def _named(name: str) -> list[Scenario]:
     """The scenario of that id or in that file, or every variant of the catalogue entry."""
-    from harness.runner.matrix import chosen
+    from harness.runner.matrix import chosen, goes_by
     from harness.scenario import load, looks_like_a_path, shipped
 
-    if not looks_like_a_path(name):
+    if not looks_like_a_path(name) or any(goes_by(one, name) for one in shipped()):
         return chosen(shipped(), [name])
     scenario = load(name)
     if not scenario.outcomes:

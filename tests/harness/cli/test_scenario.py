@@ -1,0 +1,173 @@
+"""What is predicted is held against what is observed, and the exit code says whether they agree."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness import scenario
+from tests.harness.cli.calling import Said, Seawall
+
+QUIET = """\
+id: quiet
+catalogue: A99/quiet
+title: Nothing happens
+source: a test
+cluster: {brokers: 2}
+topics: [{name: ledger, replication_factor: 2, replicas: [0, 1]}]
+workload: {name: unique_sends, consumers: 1}
+schedule: [{send: {per_partition: 2}}]
+outcomes:
+  "0.10-4.1": {outcome: [safe], final_logs: {ledger-0: {all: [m0..m1@0]}}}
+"""
+WRONG = QUIET.replace("[safe]", "[lost]").replace("id: quiet", "id: wrong").replace("A99/quiet", "A98")
+
+
+@pytest.fixture
+def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A directory that takes the place of the shipped scenarios, with one that is right."""
+    monkeypatch.setattr(scenario, "_SHIPPED", tmp_path)
+    (tmp_path / "quiet.yaml").write_text(QUIET)
+    return tmp_path
+
+
+def simulated(seawall: Seawall, *words: str) -> Said:
+    return seawall("scenario", *words, "--target", "simulated")
+
+
+def test_a_scenario_that_goes_as_predicted_passes_and_shows_the_logs(seawall: Seawall, shelf: Path) -> None:
+    said = simulated(seawall, "run", "quiet", "--generation", "4.1")
+    assert said.code == 0
+    assert "A99/quiet on 4.1: predicted safe (S), observed safe." in said.out
+    assert "ledger-0 on broker 1: m0@0 m1@0" in said.out
+
+
+@pytest.mark.parametrize("name", ["quiet", "A99", "A99/quiet"])
+def test_a_scenario_goes_by_its_name_and_by_its_entry(seawall: Seawall, shelf: Path, name: str) -> None:
+    assert "A99/quiet on 0.10: " in simulated(seawall, "run", name).out
+
+
+def test_every_variant_of_an_entry_is_run(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "other.yaml").write_text(QUIET.replace("id: quiet", "id: other").replace("A99/quiet", "A99/loud"))
+    said = simulated(seawall, "run", "A99", "--generation", "2.0.1")
+    assert [
+        line.split(":")[0] for line in said.out.splitlines() if line.startswith("A")
+    ] == ["A99/loud on 2.0.1", "A99/quiet on 2.0.1"]
+
+
+def test_a_loss_that_does_not_happen_is_a_failed_reproduction(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "wrong.yaml").write_text(WRONG)
+    said = simulated(seawall, "run", "wrong", "--generation", "0.10")
+    assert said.code == 1
+    assert "differs: predicted and not observed: lost." in said.out
+    assert "differs: observed and not predicted: safe." in said.out
+    assert said.last_line == "reproduce: seawall scenario run wrong --generation 0.10 --target simulated --seed 0"
+
+
+def test_a_log_that_is_not_what_was_predicted_fails(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "quiet.yaml").write_text(QUIET.replace("m0..m1@0", "m0@0, m1@1"))
+    said = simulated(seawall, "run", "quiet")
+    assert said.code == 1
+    assert "the log of ledger-0 on broker 0 is m0@0 m1@0, not m0@0 m1@1." in said.out
+
+
+def test_a_schedule_that_does_not_come_true_proves_nothing_and_fails(seawall: Seawall, shelf: Path) -> None:
+    step = "{send: {per_partition: 2}}, {until: {leader: 1, within_s: 1}}"
+    (shelf / "quiet.yaml").write_text(QUIET.replace("{send: {per_partition: 2}}", step))
+    said = simulated(seawall, "run", "quiet")
+    assert said.code == 1
+    assert "schedule[1].until: did not come true within 1 s: ledger-0: the leader is 0, not 1." in said.out
+    assert "observed nothing that counts" in said.out
+
+
+def test_the_matrix_passes_when_every_cell_does(seawall: Seawall, shelf: Path) -> None:
+    said = simulated(seawall, "matrix")
+    assert said.code == 0
+    assert "8 of 8 cells are as predicted." in said.out
+
+
+def test_a_wrong_prediction_fails_the_matrix_and_the_last_line_leads_to_it(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "wrong.yaml").write_text(WRONG)
+    said = simulated(seawall, "matrix", "--generations", "2.0.0-2.1,4.1")
+    assert said.code == 1
+    assert "4 of 8 cells are as predicted." in said.out
+    assert "S not L" in said.out
+    assert said.last_line == "reproduce: seawall scenario run wrong --generation 2.0.0 --target simulated --seed 0"
+
+
+def test_the_matrix_is_told_as_json_with_everything_in_it(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "wrong.yaml").write_text(WRONG)
+    said = simulated(seawall, "matrix", "--generations", "4.1", "--json")
+    told = json.loads(said.out)
+    assert (said.code, told["agrees"]) == (1, False)
+    assert [(cell["scenario"], cell["agrees"]) for cell in told["cells"]] == [("wrong", False), ("quiet", True)]
+    assert told["cells"][1] == {
+        "scenario": "quiet",
+        "catalogue": "A99/quiet",
+        "generation": "4.1",
+        "predicted": ["safe"],
+        "observed": ["safe"],
+        "agrees": True,
+        "differences": [],
+        "final_logs": {"ledger-0": {"0": "m0@0 m1@0", "1": "m0@0 m1@0"}},
+    }
+
+
+def test_the_matrix_is_the_same_whoever_runs_it(seawall: Seawall, shelf: Path) -> None:
+    alone = simulated(seawall, "matrix", "--json")
+    together = simulated(seawall, "matrix", "--json", "--jobs", "2")
+    assert alone.out == together.out
+
+
+def test_a_matrix_of_some_scenarios_leaves_the_others_out(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "wrong.yaml").write_text(WRONG)
+    assert simulated(seawall, "matrix", "--only", "A99", "--generations", "0.10").code == 0
+
+
+def test_a_simulated_run_leaves_a_run_directory_only_where_one_is_asked_for(
+    seawall: Seawall, shelf: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    before = set(tmp_path.rglob("*"))
+    assert simulated(seawall, "run", "quiet").code == 0
+    assert set(tmp_path.rglob("*")) == before
+    said = simulated(seawall, "run", "quiet", "--out", "kept")
+    assert said.code == 0
+    assert "A99/quiet on 0.10: predicted safe (S), observed safe." in said.out
+    assert (tmp_path / "kept" / "latest" / "report.html").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "named"),
+    [
+        (("run", "quite"), "did you mean 'quiet'?"),
+        (("run", "A97"), "no scenario with outcomes goes by 'A97'"),
+        (("run", "./nowhere.yaml"), "nowhere.yaml"),
+        (("matrix", "--only", "A97"), "'A97'"),
+        (("matrix", "--generations", "5.0"), "--generations: generation '5.0' is not known"),
+    ],
+)
+def test_what_is_not_known_is_refused_by_name(
+    seawall: Seawall, shelf: Path, words: tuple[str, ...], named: str
+) -> None:
+    said = simulated(seawall, *words)
+    assert said.code == 64
+    assert named in said.complaint
+
+
+def test_a_generation_that_the_scenario_says_nothing_of_is_refused(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "quiet.yaml").write_text(QUIET.replace('"0.10-4.1"', '"2.0.0-2.1"'))
+    said = simulated(seawall, "run", "quiet", "--generation", "4.1")
+    assert said.code == 64
+    assert "scenario 'quiet' says nothing of generation '4.1'. It is about 2.0.0, 2.0.1, 2.1." in said.complaint
+
+
+def test_a_scenario_without_outcomes_is_for_seawall_run(seawall: Seawall, tmp_path: Path) -> None:
+    path = tmp_path / "bare.yaml"
+    path.write_text(QUIET[: QUIET.index("outcomes:")])
+    said = simulated(seawall, "run", str(path))
+    assert said.code == 64
+    assert "Run it with `seawall run`." in said.complaint
