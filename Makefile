@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint check lock clean
+.PHONY: help setup demo test matrix lint check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -24,6 +24,9 @@ demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current
 
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+
+matrix: $(STAMP) ## every scenario on every generation, on real processes: observed against predicted; takes an hour or two
+	@$(BIN)/seawall scenario matrix --target builtin
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -97,7 +98,7 @@ def matrix(
     ] = "",
     only: Annotated[str, typer.Option(metavar="ID,ID", help="Only these scenarios or catalogue entries.")] = "",
     seed: _Seed = 0,
-    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Simulated runs at a time.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where run directories go.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
 ) -> int:
@@ -156,22 +157,22 @@ def _named(name: str) -> list[Scenario]:
 
 
 def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
-    """What came of each plan, in order; in memory, several may be under way at a time."""
+    """What came of each plan, in order, whatever the order in which they end."""
     from harness.cli.matrix import played
 
-    if out is not None or jobs == 1:
+    if jobs == 1:
         say: Say = progress() if out is not None else _silent
         for plan in plans:
             yield played(plan, out, say)[0]
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(_played_silently, plans)
+        yield from pool.map(partial(_played_silently, out), plans)
 
 
-def _played_silently(plan: Plan) -> Cell:
+def _played_silently(out: Path | None, plan: Plan) -> Cell:
     from harness.cli.matrix import played
 
-    return played(plan, None, _silent)[0]
+    return played(plan, out, _silent)[0]
 
 
 def _silent(_: str) -> None:

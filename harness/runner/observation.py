@@ -104,9 +104,11 @@ def observe(run: Gathered) -> Observed:
 
 
 def differences(expected: Expectation, observed: Observed) -> list[str]:
-    """How what was observed differs from what was expected, one sentence each; empty: it does not."""
-    return [
-        *observed.invalid,
+    """How what was observed differs from what was expected, one sentence each; empty: it does not.
+
+    Of a run that proves nothing only that is said.
+    """
+    return list(observed.invalid) or [
         *_wrong_words(expected.outcome, observed.words),
         *_wrong_logs(expected, observed.logs),
         *(f"unexpected {anomaly.kind}: {anomaly.why}" for anomaly in observed.unexpected),

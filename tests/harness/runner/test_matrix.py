@@ -1,0 +1,54 @@
+"""Every scenario that comes with seawall, on every generation that it is about, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness import scenario
+from harness.runner import plan
+from harness.runner.expectation import expectations
+from harness.runner.matrix import cell, chosen, letters, rows
+from harness.runner.observation import Gathered, observe
+from harness.runner.rehearsal import rehearse
+from harness.scenario import Scenario
+from tests.harness.runner.test_expectation import small
+
+REPLAYS = [one for one in scenario.shipped() if one.outcomes]
+
+
+@pytest.mark.parametrize("replay", REPLAYS, ids=lambda one: one.id)
+def test_what_is_observed_is_what_is_predicted_on_every_generation(replay: Scenario) -> None:
+    different = {}
+    for generation in expectations(replay):
+        rehearsal = rehearse(plan(replay, "simulated", generation))
+        seen = cell(
+            plan(replay, "simulated", generation), observe(Gathered.kept(rehearsal.manifest, rehearsal.archive))
+        )
+        if not seen.agrees:
+            different[generation] = (letters(seen.predicted), letters(seen.observed), *seen.differences)
+    assert not different
+
+
+def test_another_seed_tells_the_same() -> None:
+    replay = scenario.load("kip-101-double-failover")
+    for seed in range(1, 4):
+        made = plan(replay, "simulated", "0.10", seed)
+        rehearsal = rehearse(made)
+        assert cell(made, observe(Gathered.kept(rehearsal.manifest, rehearsal.archive))).agrees
+
+
+def test_a_rehearsal_is_the_same_every_time() -> None:
+    made = plan(scenario.load("kip-101-double-failover"), "simulated", "0.10", 7)
+    one, other = rehearse(made).archive, rehearse(made).archive
+    assert one.history == other.history
+    assert one.tables == other.tables
+
+
+def test_scenarios_are_chosen_by_any_of_their_names_in_the_order_of_the_catalogue() -> None:
+    later = small('catalogue: B01\noutcomes: {"0.10": {outcome: [weak]}}')
+    first = small('catalogue: A01/x\noutcomes: {"0.10-0.11": {outcome: [lost]}}')
+    bare = small()
+    assert chosen([later, first, bare], []) == [first, later]
+    assert chosen([later, first, bare], ["A01"]) == chosen([later, first], ["A01/x"]) == [first]
+    assert chosen([later, first, bare], ["small"]) == [first, later]
+    assert list(rows([first, later], ["0.11-4.1"])) == [(first, ["0.11"])]
