@@ -99,7 +99,8 @@ def test_a_lookup_that_fails_is_asked_again_in_a_while_and_nothing_is_cut(
     monkeypatch: pytest.MonkeyPatch, knobs: str, error: int
 ) -> None:
     cluster = after_a_failover(knobs)
-    epoch_end, times = offsets._epoch_end, []
+    epoch_end = offsets._epoch_end
+    times: list[int] = []
 
     def fail(broker: Any, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
         if broker.node == 1 and len(times) < 4:
