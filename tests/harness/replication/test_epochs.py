@@ -33,6 +33,37 @@ def test_end_offsets_of_known_older_and_newer_epochs(requested: int, answer: Epo
     assert LeaderEpochCache(ENTRIES).end_offset_for(requested, LOG_END) == answer
 
 
+@pytest.mark.parametrize("requested", [0, 1])
+def test_an_older_cache_does_not_know_where_epochs_before_its_first_end(requested: int) -> None:
+    cache = LeaderEpochCache(ENTRIES, "undefined")
+    assert cache.end_offset_for(requested, LOG_END) == UNDEFINED
+    assert cache.end_offset_for(2, LOG_END) == EpochEnd(2, 50)
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        (20, [(2, 30), (3, 50), (4, 70)]),
+        (30, [(2, 30), (3, 50), (4, 70)]),
+        (31, [(2, 31), (3, 50), (4, 70)]),
+        (50, [(3, 50), (4, 70)]),
+        (60, [(3, 60), (4, 70)]),
+        (80, [(4, 80)]),
+    ],
+)
+def test_an_epoch_that_the_log_starts_in_starts_there(start: int, left: list[tuple[int, int]]) -> None:
+    cache = LeaderEpochCache(ENTRIES)
+    assert cache.truncate_from_start(start) == (tuple(left) != ENTRIES)
+    assert list(cache.entries) == left
+
+
+def test_an_emptied_log_knows_no_epoch() -> None:
+    cache = LeaderEpochCache(ENTRIES)
+    assert cache.clear()
+    assert not cache.clear()
+    assert cache.latest == -1
+
+
 def test_a_skipped_epoch_is_answered_with_the_largest_one_below() -> None:
     cache = LeaderEpochCache([EpochEntry(1, 0), EpochEntry(5, 10), EpochEntry(6, 20)])
     assert cache.end_offset_for(3, 30) == EpochEnd(1, 10)

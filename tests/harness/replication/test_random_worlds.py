@@ -16,7 +16,10 @@ from harness.replication.knobs import GENERATIONS, Knobs
 from tests.harness.replication.chaos import Chaos, run
 from tests.harness.replication.world import World
 
-CURRENT = GENERATIONS["3.7"]
+CURRENT = GENERATIONS["4.1"]
+SOUND = ["2.0.1", "2.1", "2.8", "3.7", "4.1"]
+"""In these worlds: 2.0.1 has its hole (KAFKA-6880), but chance does not find it."""
+
 STEPS = 300
 
 
@@ -27,9 +30,9 @@ def harm(world: World) -> list[object]:
     return [*found, *world.diverged(), *world.lost(), *([] if rest else ["no rest"])]
 
 
-@pytest.mark.parametrize("generation", ["2.8", "3.7"])
-def test_no_schedule_loses_an_acknowledged_record_with_epochs(generation: str) -> None:
-    assert not [seed for seed in range(300) if harm(run(seed, GENERATIONS[generation], STEPS))]
+@pytest.mark.parametrize("generation", SOUND)
+def test_no_schedule_loses_an_acknowledged_record_with_sound_epochs(generation: str) -> None:
+    assert not [seed for seed in range(200) if harm(run(seed, GENERATIONS[generation], STEPS))]
 
 
 @settings(max_examples=60)
@@ -52,16 +55,28 @@ def first_loss(knobs: Knobs, limit: int) -> int | None:
     return None
 
 
-def test_truncating_to_the_high_watermark_loses_acknowledged_records() -> None:
-    assert first_loss(GENERATIONS["0.10"], 400) is not None
+@pytest.mark.parametrize("generation", [name for name in GENERATIONS if name not in SOUND])
+def test_the_generations_before_lose_or_differ(generation: str) -> None:
+    assert first_loss(GENERATIONS[generation], 400) is not None
 
 
-def test_joining_the_isr_at_a_stale_watermark_loses_acknowledged_records() -> None:
-    assert first_loss(replace(CURRENT, isr_join="hw"), 400) is not None
+FLAWED = {
+    "joining the ISR at a stale watermark": replace(CURRENT, isr_join="hw"),
+    "counting fetches that diverge": replace(CURRENT, diverging_fetch_is_progress=True),
+    "wiping a log on a spurious answer": replace(CURRENT, out_of_range="wipe", spurious_out_of_range=True),
+    "cutting to the leader's watermark": replace(CURRENT, truncation="leader_hw"),
+    "cutting to the watermark as the first answer raised it": replace(CURRENT, truncation="hw_after_first_fetch"),
+}
 
 
-def test_counting_fetches_that_diverge_loses_acknowledged_records() -> None:
-    assert first_loss(replace(CURRENT, diverging_fetch_is_progress=True), 800) is not None
+@pytest.mark.parametrize("knobs", FLAWED.values(), ids=FLAWED)
+def test_one_flaw_loses_acknowledged_records(knobs: Knobs) -> None:
+    assert first_loss(knobs, 800) is not None
+
+
+def test_a_watermark_that_waits_for_the_followers_watermarks_is_safe() -> None:
+    careful = replace(CURRENT, hw_advance="after_followers")
+    assert not [seed for seed in range(100) if harm(run(seed, careful, STEPS))]
 
 
 def test_the_same_seed_tells_the_same_story_whatever_the_hash_seed() -> None:

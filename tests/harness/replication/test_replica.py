@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from harness.model import NO_EPOCH, NodeId, TopicPartition
-from harness.replication.knobs import GENERATIONS
+from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.messages import (
     AnswerFetch,
     AnswerProduce,
@@ -22,11 +22,17 @@ from harness.replication.messages import (
     ErrorCode,
     FetchAnswered,
     FetchReceived,
+    HighWatermarkAdvanced,
+    LogStartedAt,
+    LogStartRaised,
     NextFetch,
     PartitionStateChanged,
     ProduceExpired,
     ProduceRequested,
+    RaiseLogStart,
     ReplicaFailed,
+    RetentionReached,
+    StartLogAt,
     Truncate,
     Truncated,
 )
@@ -38,12 +44,18 @@ FOLLOWING = PartitionStateChanged(ONE, 5, (ZERO, ONE), (ZERO, ONE), 7, 0)
 
 
 def a_replica(
-    generation: str = "3.7", *, end: int = 0, watermark: int = 0, start: int = 0, epochs: Iterable[EpochEntry] = ()
+    generation: str = "3.7",
+    *,
+    end: int = 0,
+    watermark: int = 0,
+    start: int = 0,
+    epochs: Iterable[EpochEntry] = (),
+    knobs: Knobs | None = None,
 ) -> Replica:
     return Replica(
         ZERO,
         TopicPartition("ledger", 0),
-        GENERATIONS[generation],
+        knobs or GENERATIONS[generation],
         min_insync_replicas=1,
         replica_lag_time_max_ms=2_000,
         log_start_offset=start,
@@ -200,6 +212,52 @@ def test_a_followers_watermark_never_passes_its_own_end() -> None:
     assert replica.handle(answered(10, BatchSpan(10, 12, 5))) == [Append("bytes", (BatchSpan(10, 12, 5),))]
     replica.handle(Appended(2))
     assert replica.high_watermark == 12
+
+
+@pytest.mark.parametrize(("rule", "watermark"), [("leader", 8), ("own", 3)])
+def test_a_followers_watermark_follows_the_leaders_or_stays_where_it_was(rule: str, watermark: int) -> None:
+    knobs = replace(GENERATIONS["4.1"], follower_hw_rule=rule)  # type: ignore[arg-type]
+    replica = a_replica(knobs=knobs, end=10, watermark=3, epochs=[EpochEntry(0, 0)])
+    replica.handle(FOLLOWING)
+    replica.handle(replace(answered(10), high_watermark=8))
+    assert replica.high_watermark == watermark
+
+
+@pytest.mark.parametrize(("bug", "exposed"), [(False, []), (True, [HighWatermarkAdvanced(10)])])
+def test_the_watermark_of_a_diverging_answer_exposes_the_tail_only_with_the_bug(
+    bug: bool, exposed: list[HighWatermarkAdvanced]
+) -> None:
+    knobs = replace(GENERATIONS["4.1"], hw_from_diverging=bug)
+    replica = a_replica(knobs=knobs, end=10, watermark=3, epochs=[EpochEntry(0, 0)])
+    replica.handle(FOLLOWING)
+    effects = replica.handle(answered(10, diverging=EpochEnd(0, 8)))
+    assert effects == [*exposed, Truncate(8, "diverging_epoch")]
+
+
+@pytest.mark.parametrize(("fenced", "leader"), [(True, ZERO), (False, ONE)])
+def test_the_word_of_an_older_controller_counts_only_without_fencing(fenced: bool, leader: NodeId) -> None:
+    replica = a_replica(knobs=replace(GENERATIONS["4.1"], controller_epoch_fencing=fenced))
+    replica.handle(replace(LEADING, controller_epoch=4))
+    replica.handle(replace(FOLLOWING, leader_epoch=6, partition_epoch=8, controller_epoch=3))
+    assert replica.leader == leader
+
+
+@pytest.mark.parametrize(("before", "to"), [(2, 2), (5, 3), (9, 3)])
+def test_retention_stops_at_the_watermark_on_followers_too(before: int, to: int) -> None:
+    replica = a_replica(end=10, watermark=3, epochs=[EpochEntry(0, 0)])
+    replica.handle(FOLLOWING)
+    assert replica.handle(RetentionReached(before, 1)) == [RaiseLogStart(to, "retention")]
+    assert replica.handle(LogStartRaised(to)) == [CheckpointEpochs((EpochEntry(0, to),))]
+    assert replica.handle(RetentionReached(before, 2)) == []
+
+
+def test_a_log_that_the_leader_does_not_reach_back_to_starts_anew() -> None:
+    replica = a_replica(start=5, end=10, watermark=8, epochs=[EpochEntry(0, 5)])
+    replica.handle(FOLLOWING)
+    out_of_range = replace(answered(10), error=ErrorCode.OFFSET_OUT_OF_RANGE, log_end_offset=2)
+    assert replica.handle(out_of_range) == [StartLogAt(2, "out_of_range")]
+    assert replica.handle(LogStartedAt(2)) == [CheckpointEpochs(())]
+    assert (replica.log_start_offset, replica.log_end_offset, replica.high_watermark) == (2, 2, 2)
 
 
 @pytest.mark.parametrize("counts", [(), (0,), (3, -1)])

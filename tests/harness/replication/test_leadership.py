@@ -1,0 +1,219 @@
+"""What a leader does, knob by knob, where no story tells it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.knobs import GENERATIONS, Knobs
+from harness.replication.messages import (
+    AnswerDeleteRecords,
+    AnswerFetch,
+    AnswerProduce,
+    Appended,
+    AppendFailed,
+    DeleteRecordsRequested,
+    EpochEnd,
+    ErrorCode,
+    FetchReceived,
+    HighWatermarkAdvanced,
+    IsrAnswered,
+    PartitionStateChanged,
+    ProduceRequested,
+    ProposeIsr,
+    RaiseLogStart,
+    ReplicaEffect,
+    ReplicaFailed,
+    Tick,
+)
+from harness.replication.replica import Replica
+
+ZERO, ONE, TWO = NodeId(0), NodeId(1), NodeId(2)
+ALL = (ZERO, ONE, TWO)
+CURRENT = GENERATIONS["4.1"]
+SECOND = 1_000_000_000
+
+
+class Leader:
+    """Replica 0, which leads epoch 5 with an empty log."""
+
+    def __init__(self, knobs: Knobs, isr: tuple[NodeId, ...] = ALL) -> None:
+        self.replica = Replica(
+            ZERO, TopicPartition("ledger", 0), knobs,
+            min_insync_replicas=1, replica_lag_time_max_ms=2_000,
+            log_start_offset=0, log_end_offset=0, epoch_entries=(), high_watermark=0,
+        )  # fmt: skip
+        self.replica.handle(PartitionStateChanged(ZERO, 5, isr, ALL, 7, 0))
+
+    def produce(self, records: int = 1, *, acks: int = 1, now_ns: int = 0) -> list[ReplicaEffect]:
+        self.replica.handle(ProduceRequested("produce", acks, (records,), b"", now_ns))
+        return self.replica.handle(Appended(now_ns))
+
+    def fetch(self, node: NodeId, offset: Offset, *, now_ns: int = 0, **fields: Any) -> list[ReplicaEffect]:
+        """A fetch in the current epoch; ``fields`` are :class:`FetchReceived`'s."""
+        last = fields.pop("last_fetched_epoch", NO_EPOCH)
+        epoch = fields.pop("current_leader_epoch", 5)
+        return self.replica.handle(FetchReceived("fetch", node, offset, epoch, last, now_ns, **fields))
+
+    def answer(self, node: NodeId, offset: Offset, **fields: Any) -> AnswerFetch:
+        [answer] = [one for one in self.fetch(node, offset, **fields) if isinstance(one, AnswerFetch)]
+        return answer
+
+    @property
+    def watermark(self) -> Offset:
+        return self.replica.high_watermark
+
+
+@pytest.mark.parametrize(("when", "told"), [("pre_update", 0), ("post_update", 1)])
+def test_an_answer_carries_the_watermark_from_before_its_fetch_counted_or_after(when: str, told: Offset) -> None:
+    leader = Leader(replace(CURRENT, hw_in_fetch_response=when), isr=(ZERO, ONE))  # type: ignore[arg-type]
+    leader.produce()
+    assert leader.answer(ONE, 1).high_watermark == told
+    assert leader.watermark == 1
+
+
+@pytest.mark.parametrize(("rule", "reached"), [("max_of_min", 1), ("min_of_all", 0)])
+def test_the_least_of_all_never_leaves_zero(rule: str, reached: Offset) -> None:
+    leader = Leader(replace(CURRENT, hw_rule=rule))  # type: ignore[arg-type]
+    leader.produce()
+    for node in (ONE, TWO):
+        leader.fetch(node, 1)
+    assert leader.watermark == reached
+
+
+@pytest.mark.parametrize(("rule", "reached"), [("isr_and_caught_up", 1), ("isr", 2)])
+def test_who_is_about_to_join_is_waited_for(rule: str, reached: Offset) -> None:
+    knobs = replace(CURRENT, hw_waits_for=rule)  # type: ignore[arg-type]
+    leader = Leader(knobs, isr=(ZERO, ONE))
+    leader.replica.handle(PartitionStateChanged(ZERO, 5, (ZERO, ONE), ALL, 8, 0))
+    leader.produce()
+    leader.fetch(ONE, 1)
+    leader.fetch(TWO, 1)
+    leader.replica.handle(IsrAnswered(ErrorCode.INELIGIBLE_REPLICA, (), -1, -1))
+    leader.produce()
+    leader.fetch(ONE, 2)
+    assert leader.watermark == reached
+
+
+@pytest.mark.parametrize(("rule", "reached"), [("synchronous", 0), ("maximal", 1), ("naive", 1)])
+def test_an_isr_change_under_way_stops_the_watermark_only_where_it_is_synchronous(rule: str, reached: Offset) -> None:
+    leader = Leader(replace(CURRENT, isr_update=rule), isr=(ZERO, ONE))  # type: ignore[arg-type]
+    assert ProposeIsr((ZERO, ONE, TWO), 5, 7, (-1, -1, -1)) in leader.fetch(TWO, 0)
+    leader.produce()
+    leader.fetch(ONE, 1)
+    leader.fetch(TWO, 1)
+    assert leader.watermark == reached
+    leader.replica.handle(IsrAnswered(ErrorCode.NONE, ALL, 5, 8))
+    assert leader.watermark == 1
+
+
+def test_the_naive_rule_overtakes_a_member_that_the_controller_may_have_added() -> None:
+    reached = []
+    for rule in ("maximal", "naive"):
+        leader = Leader(replace(CURRENT, isr_update=rule), isr=(ZERO, ONE))
+        leader.fetch(TWO, 0)
+        leader.produce(now_ns=10 * SECOND)
+        leader.fetch(ONE, 1, now_ns=10 * SECOND)
+        reached.append(leader.watermark)
+    assert reached == [0, 1]
+
+
+def test_a_watermark_that_waits_for_the_followers_is_promised_first() -> None:
+    leader = Leader(replace(CURRENT, hw_advance="after_followers"), isr=(ZERO, ONE))
+    leader.produce(acks=-1)
+    assert leader.answer(ONE, 1, high_watermark=0).high_watermark == 0
+    assert leader.answer(ONE, 1, high_watermark=0).high_watermark == 1
+    assert leader.watermark == 0
+    assert leader.fetch(ONE, 1, high_watermark=1)[1:] == [
+        HighWatermarkAdvanced(1),
+        AnswerProduce("produce", ErrorCode.NONE, 0),
+    ]
+
+
+def test_a_diverging_fetch_is_no_progress_unless_the_bug_says_so() -> None:
+    known = {}
+    for bug in (False, True):
+        leader = Leader(replace(CURRENT, diverging_fetch_is_progress=bug))
+        leader.produce(3)
+        assert leader.answer(ONE, 2, last_fetched_epoch=3).diverging == EpochEnd(3, 0)
+        known[bug] = leader.replica.remote_log_end_offsets[ONE]
+    assert known == {False: NO_OFFSET, True: 2}
+
+
+def test_a_spurious_answer_comes_once_for_each_append() -> None:
+    leader = Leader(replace(CURRENT, spurious_out_of_range=True))
+    leader.produce()
+    errors = [leader.answer(node, 1).error for node in (ONE, TWO)]
+    leader.produce()
+    errors += [leader.answer(ONE, offset).error for offset in (1, 2, 2)]
+    wrong, right = ErrorCode.OFFSET_OUT_OF_RANGE, ErrorCode.NONE
+    assert errors == [wrong, right, right, wrong, right]
+
+
+def test_a_proposal_says_with_which_broker_epochs_the_members_fetched() -> None:
+    leader = Leader(CURRENT, isr=(ZERO, ONE))
+    leader.fetch(ONE, 0, broker_epoch=4)
+    [_, proposal] = leader.fetch(TWO, 0, broker_epoch=6)
+    assert proposal == ProposeIsr((ZERO, ONE, TWO), 5, 7, (-1, 4, 6))
+
+
+@pytest.mark.parametrize(("bug", "members"), [(False, (ZERO,)), (True, ())])
+def test_a_proposal_that_got_no_answer_is_repeated_with_its_members(bug: bool, members: tuple[NodeId, ...]) -> None:
+    leader = Leader(replace(CURRENT, empty_isr_retry=bug))
+    leader.produce()
+    leader.replica.handle(Tick(3 * SECOND))
+    leader.replica.handle(IsrAnswered(ErrorCode.REQUEST_TIMED_OUT, (), -1, -1))
+    [repeated] = leader.replica.handle(Tick(4 * SECOND))
+    assert isinstance(repeated, ProposeIsr)
+    assert repeated.isr == members
+
+
+@pytest.mark.parametrize(
+    ("fetch_fencing", "lookup_fencing", "errors"),
+    [
+        (True, True, [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH]),
+        (False, True, [ErrorCode.NONE, ErrorCode.FENCED_LEADER_EPOCH]),
+        (True, False, [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NONE]),
+    ],
+)
+def test_fetches_and_lookups_are_fenced_each_on_its_own(
+    fetch_fencing: bool, lookup_fencing: bool, errors: list[ErrorCode]
+) -> None:
+    leader = Leader(replace(CURRENT, fetch_fencing=fetch_fencing, lookup_fencing=lookup_fencing))
+    fetched = leader.answer(ONE, 0, current_leader_epoch=4).error
+    looked_up, _ = leader.replica.judge_lookup(4, 5)
+    assert [fetched, looked_up] == errors
+
+
+@pytest.mark.parametrize(
+    ("generation", "answers"),
+    [
+        ("0.11", {5: (-1, 3), 4: (-1, -1), 6: (-1, -1)}),
+        ("2.0.0", {5: (5, 3), 4: (-1, -1), 6: (-1, -1)}),
+        ("2.0.1", {5: (5, 3), 4: (4, 0), 6: (-1, -1)}),
+        ("4.1", {5: (5, 3), 4: (4, 0), 6: (-1, -1)}),
+    ],
+)
+def test_each_generation_answers_a_lookup_its_own_way(generation: str, answers: dict[int, tuple[int, int]]) -> None:
+    leader = Leader(GENERATIONS[generation])
+    leader.produce(3)
+    assert {epoch: leader.replica.judge_lookup(NO_EPOCH, epoch)[1] for epoch in answers} == answers
+
+
+@pytest.mark.parametrize(("generation", "known"), [("2.0.0", False), ("2.0.1", True)])
+def test_an_epoch_is_known_at_its_first_append_or_at_the_election(generation: str, known: bool) -> None:
+    leader = Leader(GENERATIONS[generation])
+    assert (leader.replica.judge_lookup(NO_EPOCH, 5) == (ErrorCode.NONE, EpochEnd(5, 0))) == known
+
+
+def test_a_storage_that_fails_answers_whoever_wanted_records_deleted() -> None:
+    leader = Leader(CURRENT, isr=(ZERO,))
+    leader.produce(3)
+    assert leader.replica.handle(DeleteRecordsRequested("delete", 2, 0)) == [RaiseLogStart(2, "delete_records")]
+    assert leader.replica.handle(AppendFailed(5)) == [
+        AnswerDeleteRecords("delete", ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET),
+        ReplicaFailed(5),
+    ]
