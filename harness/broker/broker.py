@@ -163,7 +163,8 @@ class Broker:
         its successor has brought. Before it is registered, a broker obeys nobody: what reaches it then was meant for
         an earlier life, whose log it may not have any more. The controller says it again until it is obeyed.
         """
-        if controller_epoch < self._controller_epoch or session < self._controller_session:
+        is_older = controller_epoch < self._controller_epoch or session < self._controller_session
+        if is_older and self.knobs.controller_epoch_fencing:
             return ErrorCode.STALE_CONTROLLER_EPOCH
         if not self.controller.registered or 0 <= broker_epoch < self.controller.broker_epoch:
             return ErrorCode.STALE_BROKER_EPOCH

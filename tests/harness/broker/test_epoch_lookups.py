@@ -141,6 +141,15 @@ def test_a_fenced_lookup_fails_the_partition_until_the_controller_speaks_again(
     assert epochs_in(cluster, 0) == [(0, 0), (1, 1)]
 
 
+def test_where_the_watermark_waits_for_followers_they_say_theirs(asked: Iterator[set[tuple[ApiKey, int]]]) -> None:
+    cluster = VirtualCluster("0.10", {"hw_advance": "after_followers"})
+    cluster.create_topic()
+    cluster.produce(0, b"a", acks=1)
+    cluster.world.sleep(2)
+    assert {version for key, version in next(asked) if key is ApiKey.FETCH} == {18}
+    assert [cluster.brokers[node].partitions[T].replica.high_watermark for node in (0, 1, 2)] == [1, 1, 1]
+
+
 def test_an_answer_that_lacks_the_partition_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = after_a_failover("2.0.1")
     epoch_end, asked = offsets._epoch_end, []

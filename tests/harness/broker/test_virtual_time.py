@@ -199,6 +199,15 @@ def test_an_abandoned_connection_s_old_news_is_refused_after_its_successor_s() -
     assert broker.refusal_of_controller(current, 1, broker.controller.broker_epoch) == 0
 
 
+def test_without_fencing_a_broker_obeys_a_controller_of_the_past() -> None:
+    cluster = VirtualCluster("4.1", {"controller_epoch_fencing": "false"})
+    cluster.create_topic()
+    broker = cluster.brokers[0]
+    epoch = broker.controller.broker_epoch
+    assert broker.refusal_of_controller(0, 0, epoch) == 0
+    assert broker.refusal_of_controller(0, 0, epoch - 1) == 77
+
+
 def test_a_restarted_broker_obeys_no_state_before_it_is_registered_again() -> None:
     cluster = VirtualCluster()
     cluster.create_topic()

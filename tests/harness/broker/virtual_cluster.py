@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, cast
 
 from harness.broker.broker import Broker
@@ -27,10 +28,12 @@ T = TopicPartition("t", 0)
 class VirtualCluster:
     """Three brokers and a controller, a second after their start. Nodes are named by their ids."""
 
-    def __init__(self, knobs: str = "3.7", **settings: Any) -> None:
+    def __init__(
+        self, knobs: str = "3.7", overrides: Mapping[str, str] = MappingProxyType({}), **settings: Any
+    ) -> None:
         self.world = World()
         self.settings = Settings(min_insync_replicas=2, default_replication_factor=3, **settings)
-        self.simulated = SimulatedCluster(self.world, 3, generation(knobs), self.settings)
+        self.simulated = SimulatedCluster(self.world, 3, generation(knobs, overrides), self.settings)
         self.clients = self.simulated.network()
         self.simulated.start()
         self.world.sleep(1)
