@@ -69,6 +69,12 @@ def in_effect(target: Target, **written: object) -> Iterator[Fault]:
     [
         {"fault": "kill", "node": 2},
         {"fault": "kill", "node": "controller"},
+        {"fault": "stop", "node": 2},
+        {"fault": "stop", "node": "controller"},
+        {"fault": "power_loss", "node": 2},
+        {"fault": "power_loss", "node": "controller"},
+        {"fault": "wipe_disk", "node": 2},
+        {"fault": "wipe_disk", "node": 2, "clean": True},
         {"fault": "pause", "node": 2},
         {"fault": "pause", "node": "controller"},
         {"fault": "partition", "links": [[2, 1]]},
