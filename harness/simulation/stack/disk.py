@@ -72,12 +72,12 @@ class MemoryDisk:
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
         self.check()
+        self._make_parents(path)
         size = len(text.encode())
         if self.free_bytes is not None and size > max(0, self.free_bytes):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         self.take(size - (self._size(path) if path in self._texts or path in self._files else 0))
         self._files.pop(path, None)
-        self._make_parents(path)
         self._texts[path] = text
         if flush:
             self._safe_texts[path] = text
@@ -132,6 +132,8 @@ class MemoryDisk:
         self._texts = {path: text for path, text in self._safe_texts.items() if self._survives(path)}
         self._files = {path: content for path, content in self._files.items() if self._survives(path)}
         self._directories = {path: None for path in self._directories if self._survives(path)}
+        self._safe_texts = dict(self._texts)
+        self._safe_names = dict.fromkeys([*self._files, *self._directories])
         for content in self._files.values():
             del content.data[content.flushed :]
         return cuts
@@ -241,6 +243,7 @@ class MemoryFile:
 
     def truncate(self, size: int) -> None:
         """See :class:`harness.broker.ports.File`."""
+        self._disk.check()
         freed = len(self._content.data) - size
         del self._content.data[size:]
         self._content.flushed = min(self._content.flushed, size)
