@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from faults.down import Down
 from harness.model import TopicPartition
@@ -21,6 +21,8 @@ class CorruptLog(Down):
         how: ``flip``: one bit of its last byte is inverted, so that its checksum is wrong; ``cut``: the file ends in
             the middle of it, as after a torn write.
         clean: whether the broker shuts down in good order first, so that the next start trusts what it finds.
+        interrupted: whether, after such a shutdown, the broker is started and dies while it loads its logs, before
+            the damage is done.
     """
 
     kind: ClassVar[str] = "corrupt_log"
@@ -31,17 +33,42 @@ class CorruptLog(Down):
     offset: int = Field(ge=0)
     how: Literal["flip", "cut"] = "flip"
     clean: bool = False
+    interrupted: bool = False
+
+    @model_validator(mode="after")
+    def _is_clean_before_it_is_interrupted(self) -> Self:
+        if self.interrupted and not self.clean:
+            raise ValueError("interrupted needs clean: what is interrupted is the start after a clean shutdown.")
+        return self
 
     def inject(self, target: Target) -> None:
         """Take the broker down, and damage its log."""
         (target.shut_down if self.clean else target.kill)(self.name)
+        if self.interrupted:
+            target.start_and_die(self.name)
         target.damage_log(self.name, self._damage)
 
     def probe(self, target: Target) -> Receipt:
         """Holds when the broker is down and what is on its disk there is no sound batch."""
-        down = target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
+        down = self._is_down(target)
         damaged = target.is_log_damaged(self.name, self._damage)
         return Receipt(down.holds and damaged.holds, f"{down.seen}; {damaged.seen}")
+
+    def heal(self, target: Target) -> None:
+        """Start the broker again, also where its death while loading was part of the fault."""
+        if self.interrupted and self._is_down(target).holds:
+            target.restart(self.name)
+        else:
+            super().heal(target)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """See :class:`faults.down.Down`; having died while loading is no life."""
+        return target.is_running(self.name) if self.interrupted else super().probe_healed(target)
+
+    def _is_down(self, target: Target) -> Receipt:
+        if self.interrupted:
+            return target.has_exited(self.name)
+        return target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
 
     @property
     def _damage(self) -> LogDamage:

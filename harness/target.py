@@ -163,6 +163,10 @@ class Target(Protocol):
         """Start a killed node again on its own data, and wait until it answers."""
         ...
 
+    def start_and_die(self, node: str) -> None:
+        """Start a node that is not running, and have it die, by a crash, while it loads its logs."""
+        ...
+
     def is_running(self, node: str) -> Receipt:
         """Whether the node's process exists and answers."""
         ...

@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -168,11 +169,15 @@ class BuiltinTarget:
 
     def restart(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if process.exists:
-            raise EnvironmentFault(f"node {node} cannot be restarted: it is running, with process id {process.pid}.")
+        process = self._resting(node)
         process.spawn(self._config(process))
         self._await(f"node {node} has not come up", lambda: self._came_up(node), READY_TIMEOUT_S)
+
+    def start_and_die(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._resting(node)
+        process.spawn(replace(self._config(process), faults=replace(self._faults(node), dies_while_loading=True)))
+        self._await(f"node {node} has not died", lambda: not process.exists, READY_TIMEOUT_S)
 
     def _came_up(self, node: str) -> bool:
         """Whether the node answers, or has already ended itself again, which is its own affair."""
@@ -277,7 +282,7 @@ class BuiltinTarget:
     def _resting(self, node: str) -> NodeProcess:
         process = self._node(node)
         if process.exists:
-            raise EnvironmentFault(f"the disk of node {node} cannot be touched: process {process.pid} is running.")
+            raise EnvironmentFault(f"node {node} is not at rest: process {process.pid} is running.")
         return process
 
     # ------------------------------------------------------------------------------------------------ administration

@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from harness.broker.ping import Ping
 from harness.broker.ports import Connection
-from harness.broker.settings import Settings
+from harness.broker.settings import NodeFaults, Settings
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
@@ -151,6 +151,12 @@ class SimulatedTarget:
         simulated.disk.free_bytes = self._free_bytes.get(node)
         simulated.start()
         self.clock.sleep(0)
+
+    def start_and_die(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        simulated = self._resting(node)
+        simulated.start(NodeFaults(dies_while_loading=True))
+        self.clock.sleep_until(lambda: not simulated.lives, _READY_TIMEOUT_S)
 
     def is_running(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
@@ -389,7 +395,7 @@ class SimulatedTarget:
     def _resting(self, name: str) -> SimulatedNode:
         node = self._node(name)
         if node.lives:
-            raise EnvironmentFault(f"the disk of node {name} cannot be touched: it {_state(node)}.")
+            raise EnvironmentFault(f"node {name} is not at rest: it {_state(node)}.")
         return node
 
     def _brokers(self) -> list[str]:

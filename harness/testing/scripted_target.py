@@ -103,8 +103,14 @@ class ScriptedTarget:
     def restart(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         if self._obeys("restart", node):
-            for down in (self._dead, self._stopped, self._powerless, self._wiped):
+            for down in (self._dead, self._stopped, self._powerless, self._wiped, self.exited):
                 down.discard(node)
+
+    def start_and_die(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("start_and_die", node):
+            self._stopped.discard(node)
+            self.exited.add(node)
 
     def is_running(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
