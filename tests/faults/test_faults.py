@@ -23,8 +23,17 @@ EVERY_FAULT: list[dict[str, Any]] = [
     {"fault": "partition", "between": ["leader", "follower"], "direction": "out"},
     {"fault": "disk_full", "node": "any", "free_bytes": 100},
     {"fault": "clock", "node": 0, "offset_ms": -5000},
+    {"fault": "stop", "node": "leader"},
+    {"fault": "power_loss", "node": "follower"},
+    {"fault": "wipe_disk", "node": "any"},
+    {"fault": "wipe_disk", "node": 0, "clean": True},
+    {"fault": "corrupt_log", "node": "leader", "topic": "ledger", "offset": 3},
+    {"fault": "corrupt_log", "node": 2, "topic": "ledger", "partition": 1, "offset": 0, "how": "cut", "clean": True},
 ]
-DOES_IT = {"kill": "kill", "pause": "pause", "partition": "cut", "disk_full": "limit_disk", "clock": "offset_clock"}
+DOES_IT = {
+    "kill": "kill", "pause": "pause", "partition": "cut", "disk_full": "limit_disk", "clock": "offset_clock",
+    "stop": "shut_down", "power_loss": "lose_power", "wipe_disk": "wipe_disk", "corrupt_log": "damage_log",
+}  # fmt: skip
 
 
 def aimed(written: dict[str, Any]) -> Fault:
@@ -85,6 +94,48 @@ def test_a_node_that_does_not_answer_is_not_dead_until_it_is_killed() -> None:
     assert not fault.probe(target).holds
     fault.inject(target)
     assert fault.probe(target).holds
+
+
+@pytest.mark.parametrize(
+    ("written", "calls"),
+    [
+        ({"fault": "wipe_disk", "node": 1}, ["kill", "wipe_disk"]),
+        ({"fault": "wipe_disk", "node": 1, "clean": True}, ["shut_down", "wipe_disk"]),
+        ({"fault": "corrupt_log", "node": 1, "topic": "ledger", "offset": 0}, ["kill", "damage_log"]),
+        (
+            {"fault": "corrupt_log", "node": 1, "topic": "ledger", "offset": 0, "clean": True},
+            ["shut_down", "damage_log"],
+        ),
+    ],
+)
+def test_a_disk_is_touched_when_its_node_is_down_and_the_way_down_is_part_of_the_proof(
+    written: dict[str, Any], calls: list[str]
+) -> None:
+    target, fault = ScriptedTarget(), aimed(written)
+    fault.inject(target)
+    assert [call[0] for call in target.calls] == calls
+    reckless = ScriptedTarget(ignored={calls[0]})
+    fault.inject(reckless)
+    assert not fault.probe(reckless).holds
+
+
+@pytest.mark.parametrize("kind", ["kill", "stop", "power_loss", "wipe_disk"])
+def test_a_broker_that_was_started_again_and_then_ended_itself_is_healed_of_the_fault(kind: str) -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": kind, "node": 1})
+    fault.inject(target)
+    fault.heal(target)
+    target.exited.add("1")
+    fault.heal(target)
+    assert fault.probe_healed(target) == target.has_exited("1")
+    assert [call[0] for call in target.calls].count("restart") == 1
+
+
+def test_links_of_a_broker_that_has_ended_itself_are_healed_and_those_of_a_dead_one_are_not() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "partition", "links": [[2, 1]]})
+    fault.inject(target)
+    assert not fault.probe_healed(target).holds
+    target.exited.add("1")
+    assert fault.probe_healed(target).holds
 
 
 def test_the_proof_of_a_full_disk_says_whether_a_write_of_the_brokers_own_was_refused() -> None:
@@ -154,6 +205,9 @@ def test_between_any_and_any_means_two_different_brokers() -> None:
         ({"fault": "kill", "node": "clients"}, "neither a broker's id nor a selector"),
         ({"fault": "disk_full", "node": 0, "free_bytes": -1}, "faults[1].free_bytes: -1 is refused"),
         ({"fault": "clock", "node": 0, "offset_ms": "3"}, "faults[1].offset_ms: '3' is refused"),
+        ({"fault": "corrupt_log", "node": 0, "offset": 0}, "faults[1]: 'topic' is missing."),
+        ({"fault": "corrupt_log", "node": 0, "topic": "t", "offset": -1}, "faults[1].offset: -1 is refused"),
+        ({"fault": "corrupt_log", "node": 0, "topic": "t", "offset": 0, "how": "bend"}, "faults[1].how: 'bend'"),
         ({"fault": "partition"}, "exactly one of links, isolate and between, not none"),
         ({"fault": "partition", "isolate": 0, "links": [[0, 1]]}, "not links and isolate"),
         ({"fault": "partition", "links": []}, "nothing would be cut"),
