@@ -73,8 +73,9 @@ TIMELINE = Table(
         _c("incarnation", "int32", "how often the node had been started before"),
         _c("time_ns", "int64", "when it happened"),
         _c("wall_ms", "int64", "what the node's own wall clock said"),
-        _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, storage_failed, "
-           "election (controller only), isr (controller only), session (controller only), final (as collected)"),
+        _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, log_start, "
+           "storage_failed, election (controller only), isr (controller only), session (controller only), "
+           "final (as collected)"),
         _c("topic", "string", "null for rows about the node itself", nullable=True),
         _c("partition", "int32", "as topic", nullable=True),
         _c("role", "string", "leader, follower or offline", nullable=True),
@@ -85,8 +86,9 @@ TIMELINE = Table(
         _c("log_end_offset", "int64", "exclusive", nullable=True),
         _c("log_start_offset", "int64", "the first offset still held", nullable=True),
         _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),
-        _c("detail", "string", "JSON: of a truncation {from_offset, to_offset, reason}; of an election "
-           "{clean, elected_from_isr, previous_leader, controller_epoch, cause}; of a session {broker, change}; "
+        _c("detail", "string", "JSON: of a truncation and of a log_start {from_offset, to_offset, reason}; of an "
+           "election {clean, elected_from_isr, previous_leader, controller_epoch, cause, and where there are any elr, "
+           "last_known_elr}; of a session {broker, change}; "
            "of final {source: live|disk}", nullable=True),
     ),
 )  # fmt: skip
