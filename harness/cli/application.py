@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import check, cluster, demo, doctor, heal, replay, report, run, scenario, simulate
+from harness.cli import check, cluster, demo, doctor, heal, replay, report, run, scenario, shrink, simulate
 
 app = typer.Typer(
     name="seawall",
@@ -24,6 +24,7 @@ app.command("check")(check.check)
 app.command("report")(report.report)
 app.command("simulate")(simulate.simulate)
 app.command("replay")(replay.replay)
+app.command("shrink")(shrink.shrink)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")

@@ -1,0 +1,195 @@
+"""``seawall shrink SEED | RUN_DIR | SCENARIO``: the shortest schedule that still shows it, as a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from harness.cli.run import overrides
+from harness.cli.simulate import Settings
+from harness.cli.terminal import Say, progress
+from harness.errors import ExitCode, SeawallError, UsageError
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
+
+if TYPE_CHECKING:
+    from harness.simulation.shrink import Shrunk
+
+_SESSION_MS = 1_500
+"""The sessions of a shrunk scenario are about as long: beside it, what a network or a process takes is short."""
+
+Document = dict[str, Any]
+
+
+def shrink(
+    context: typer.Context,
+    what: Annotated[
+        str, typer.Argument(metavar="SEED|RUN_DIR|SCENARIO", help="A simulated seed, a recorded run, or a scenario.")
+    ],
+    generation: Annotated[
+        str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
+    ] = None,
+    set_: Settings = None,
+) -> int:
+    """Leave out of a schedule what is not needed to show the same anomaly, and print what is left as a scenario.
+
+    Seeds are shrunk on the simulated core; recorded runs and scenarios by running them again in virtual time, where
+    they must show it to begin with. Ends with 0 when it has printed one.
+    """
+    say = progress()
+    if what.isdecimal():
+        text = _shrunk_seed(int(what), generation or CURRENT_GENERATION, set_ or [], say)
+        context.obj.fix("--generation", generation or CURRENT_GENERATION)
+    else:
+        document, name, knobs = _written(what, generation)
+        text = _shrunk_document(document, name, {**knobs, **overrides(set_ or ())}, say)
+    typer.echo(text, nl=False)
+    return ExitCode.PASS
+
+
+# ------------------------------------------------------------------------------------------------------------- seeds
+
+
+def _shrunk_seed(seed: int, generation: str, settings: Sequence[str], say: Say) -> str:
+    from harness.simulation.core.configuration import setup
+    from harness.simulation.scenario_text import INEXPRESSIBLE, to_yaml
+    from harness.simulation.shrink import NothingToShrink, shrink_seed
+    from harness.simulation.trace import describe
+
+    try:
+        shrunk = shrink_seed(seed, setup(generation, overrides(settings)), say)
+    except NothingToShrink as nothing:
+        raise UsageError(str(nothing), "`seawall simulate` names the seeds that do.") from None
+    faults = [f"{trouble.at_ns / 1e6:.3f} ms: {trouble.kind} {describe(trouble)}" for trouble in shrunk.troubles]
+    remarks = [f"Seed {seed}, generation {generation}, {' '.join(settings) or 'nothing pinned'}: in the core, with"]
+    remarks += [*(f"  {fault}" for fault in faults), f"shows {shrunk.violation}"]
+    if any(trouble.kind in INEXPRESSIBLE for trouble in shrunk.troubles):
+        remarks.append("A scenario cannot say that links are slow: it does without.")
+    document, words = _best_on_the_stack(shrunk, say)
+    if words:
+        document = _least(document, generation, {}, words, say)
+        remarks.append("On the whole broker in virtual time this schedule shows it, too:")
+        remarks.append("seawall scenario run FILE --target simulated")
+    else:
+        remarks.append(
+            "On the whole broker in virtual time this schedule does not show it: its messages take other times."
+        )
+    return to_yaml(document, remarks)
+
+
+def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
+    """The scenario at the first time scale at which the whole broker shows harm, and what it shows in words."""
+    from harness.simulation.scenario_text import shrunk_document
+
+    first = max(1, _SESSION_MS // shrunk.configuration.session_timeout_ms)
+    scales = list(dict.fromkeys((first, 4 * first, max(1, first // 4), 1)))
+    for scale in scales:
+        document = shrunk_document(shrunk, scale)
+        words = _harm(document, shrunk.setup.generation, {})
+        say(f"on the whole broker, {scale} times as slow: {', '.join(words) or 'no harm'}")
+        if words:
+            return document, words
+    return shrunk_document(shrunk, first), []
+
+
+# ------------------------------------------------------------------------------------------------ scenarios and runs
+
+
+def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[str, str]]:
+    """The schedule to shrink as a plain document, its generation, and knobs that its run had overridden."""
+    from harness.scenario import load
+
+    path = Path(what)
+    if (path / "run.json").is_file():
+        from harness.history.run_directory import RunDirectory
+
+        manifest = RunDirectory.open(path).manifest()
+        document = dict(manifest.configuration["scenario"])
+        name = generation or manifest.generation
+        knobs = manifest.configuration.get("knobs", {})
+        changed = {
+            f"replication.{knob}": str(value).lower() if isinstance(value, bool) else str(value)
+            for knob, value in knobs.items()
+            if getattr(GENERATIONS[name], knob) != value
+        }
+    else:
+        scenario = load(what)
+        document = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
+        name, changed = generation or scenario.generation or CURRENT_GENERATION, {}
+    if not document.get("schedule"):
+        raise UsageError(
+            f"{what}: random chaos has no schedule that could be shrunk.",
+            "Find a seed that shows the same with `seawall simulate`, and shrink that.",
+        )
+    return document, name, changed
+
+
+def _shrunk_document(document: Document, generation: str, settings: Mapping[str, str], say: Say) -> str:
+    from harness.simulation.scenario_text import to_yaml
+
+    bare = {key: value for key, value in document.items() if key not in ("outcomes", "predictions")}
+    wanted = set(_harm(bare, generation, settings))
+    if not wanted:
+        raise UsageError(
+            f"scenario {document['id']!r} does no harm on generation {generation} in virtual time.",
+            "Name a generation that does with --generation.",
+        )
+    shorter = _least(bare, generation, settings, sorted(wanted), say)
+    remarks = [f"Shrunk from {len(bare['schedule'])} steps, to be run with"]
+    remarks += [f"seawall scenario run FILE --target simulated --generation {generation}"]
+    return to_yaml(shorter, remarks + [f"(found with --set {key}={value})" for key, value in settings.items()])
+
+
+def _least(
+    document: Document, generation: str, settings: Mapping[str, str], words: Sequence[str], say: Say
+) -> Document:
+    """``document`` with as few steps as still show these ``words`` in virtual time, and its outcome."""
+    from harness.simulation.shrink import fewest
+
+    tried = 0
+
+    def shows(some: tuple[Document, ...]) -> bool:
+        nonlocal tried
+        tried += 1
+        kept = _consistent(some)
+        return bool(kept) and set(words) <= set(_harm({**document, "schedule": kept}, generation, settings))
+
+    say(f"{', '.join(words)} after {len(document['schedule'])} steps; leaving out what is not needed")
+    kept = _consistent(fewest(document["schedule"], shows))
+    found = _harm({**document, "schedule": kept}, generation, settings)
+    say(f"{len(kept)} steps are left after {tried} runs")
+    return {**document, "schedule": kept, "outcomes": {generation: {"outcome": found}}}
+
+
+def _consistent(steps: Sequence[Document]) -> list[Document]:
+    """The steps without those that speak of a fault, a hold or a send that is not there any more."""
+    names: set[str] = set()
+    kept = []
+    for step in steps:
+        named = {part["as"] for part in step.values() if isinstance(part, dict) and part.get("as")}
+        until = step.get("until") or {}
+        spoken = {name for name in (step.get("heal"), step.get("release"), until.get("sent")) if name}
+        if spoken <= names:
+            names |= named
+            kept.append(step)
+    return kept
+
+
+def _harm(document: Document, generation: str, settings: Mapping[str, str]) -> list[str]:
+    """What a run of this scenario in virtual time comes to, in words; nothing when it is safe, or proves nothing."""
+    from harness.outcome import Word
+    from harness.refusal import validated
+    from harness.runner import plan
+    from harness.runner.observation import Gathered, observe
+    from harness.runner.rehearsal import rehearse
+    from harness.scenario import Scenario
+
+    try:
+        scenario = validated(Scenario, document, "")
+        rehearsal = rehearse(plan(scenario, "simulated", generation, overrides=settings))
+    except SeawallError:
+        return []
+    observed = observe(Gathered.kept(rehearsal.manifest, rehearsal.archive))
+    return [str(word) for word in observed.words if word is not Word.SAFE] if not observed.invalid else []
