@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from harness.model import NodeId, TopicPartition
@@ -32,7 +32,10 @@ class BrokerRecord:
 
 @dataclass(slots=True)
 class ClusterState:
-    """The durable state of the cluster. Epochs and ids are handed out in ascending order, never twice."""
+    """The durable state of the cluster. Epochs and ids are handed out in ascending order, never twice.
+
+    Brokers and partitions are in ascending order.
+    """
 
     controller_epoch: int = 0
     next_broker_epoch: int = 1
@@ -47,9 +50,18 @@ class ClusterState:
             "controller_epoch": self.controller_epoch,
             "next_broker_epoch": self.next_broker_epoch,
             "next_producer_id": self.next_producer_id,
-            "brokers": [asdict(self.brokers[broker]) for broker in sorted(self.brokers)],
-            "partitions": [_partition_to_json(self.partitions[name]) for name in sorted(self.partitions)],
+            "brokers": [_broker_to_json(record) for record in self.brokers.values()],
+            "partitions": [_partition_to_json(partition) for partition in self.partitions.values()],
         }
+
+    def register(self, record: BrokerRecord) -> None:
+        """A broker, new or with a new registration."""
+        self.brokers = dict(sorted({**self.brokers, record.broker: record}.items()))
+
+    def create(self, partitions: Iterable[PartitionState]) -> None:
+        """Partitions of a new topic."""
+        created = {partition.topic_partition: partition for partition in partitions}
+        self.partitions = dict(sorted({**self.partitions, **created}.items()))
 
     @classmethod
     def from_json(cls, state: Mapping[str, Any]) -> ClusterState:
@@ -63,6 +75,10 @@ class ClusterState:
             brokers={row["broker"]: BrokerRecord(**row) for row in state["brokers"]},
             partitions={partition.topic_partition: partition for partition in partitions},
         )
+
+
+def _broker_to_json(record: BrokerRecord) -> dict[str, Any]:
+    return {field: getattr(record, field) for field in BrokerRecord.__slots__}
 
 
 def _partition_to_json(partition: PartitionState) -> dict[str, Any]:

@@ -21,13 +21,16 @@ UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
 class LeaderEpochCache:
     """The epochs of one log, each with the offset at which it starts; strictly increasing in both.
 
+    Attributes:
+        latest: the newest epoch; ``NO_EPOCH`` when there is none.
+
     Args:
         entries: as read from ``leader-epoch-checkpoint``, oldest first; entries that a later one contradicts
             are dropped.
         below_first: what is answered about an epoch older than all entries (the knob ``lookup_below_first``).
     """
 
-    __slots__ = ("_below_first", "_entries")
+    __slots__ = ("_below_first", "_entries", "latest")
 
     def __init__(
         self,
@@ -36,6 +39,7 @@ class LeaderEpochCache:
     ) -> None:
         self._entries: list[EpochEntry] = []
         self._below_first = below_first
+        self.latest = NO_EPOCH
         for epoch, start_offset in entries:
             self.assign(epoch, start_offset)
 
@@ -43,11 +47,6 @@ class LeaderEpochCache:
     def entries(self) -> tuple[EpochEntry, ...]:
         """All entries, oldest first."""
         return tuple(self._entries)
-
-    @property
-    def latest(self) -> int:
-        """The newest epoch; ``NO_EPOCH`` when there is none."""
-        return self._entries[-1].leader_epoch if self._entries else NO_EPOCH
 
     def assign(self, leader_epoch: int, start_offset: Offset) -> bool:
         """Record that ``leader_epoch`` starts at ``start_offset``, unless it is known to start before.
@@ -66,6 +65,7 @@ class LeaderEpochCache:
         ):
             self._entries.pop()
         self._entries.append(EpochEntry(leader_epoch, start_offset))
+        self.latest = leader_epoch
         return True
 
     def truncate_from_end(self, end_offset: Offset) -> bool:
@@ -77,6 +77,7 @@ class LeaderEpochCache:
         before = len(self._entries)
         while self._entries and self._entries[-1].start_offset >= end_offset:
             self._entries.pop()
+        self.latest = self._entries[-1].leader_epoch if self._entries else NO_EPOCH
         return len(self._entries) != before
 
     def truncate_from_start(self, start_offset: Offset) -> bool:
@@ -97,6 +98,7 @@ class LeaderEpochCache:
         """Forget everything. Returns whether there was anything."""
         known = bool(self._entries)
         self._entries.clear()
+        self.latest = NO_EPOCH
         return known
 
     def end_offset_for(self, requested: int, log_end_offset: Offset) -> EpochEnd:

@@ -54,7 +54,7 @@ class LogState:
         self.producers.appended(spans)
         changed = False
         for span in spans:
-            if span.leader_epoch >= 0:
+            if span.leader_epoch >= 0 and span.leader_epoch != self.epochs.latest:
                 changed |= self.epochs.assign(span.leader_epoch, span.base_offset)
             self.log_end_offset = span.end_offset
         return changed

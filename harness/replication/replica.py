@@ -116,7 +116,7 @@ class Replica:
         self._failed = False
         self._now_ns = 0
         self._controller_epoch = NO_EPOCH
-        self._led_watermark = (NO_EPOCH, NO_OFFSET)
+        self._led_epoch, self._led_watermark = NO_EPOCH, NO_OFFSET
 
     # ------------------------------------------------------------------------------------------- what it looks like
 
@@ -274,9 +274,9 @@ class Replica:
             return
         assert self.leader == self.node, f"{self.partition}: leads, but the leader is {self.leader}"
         assert self._may_lead_in(self._isr.members), f"{self.partition}: leads outside its ISR {self._isr.members}"
-        epoch, watermark = self._led_watermark
-        assert epoch != self.leader_epoch or watermark <= log.high_watermark, f"{self.partition}: watermark fell"
-        self._led_watermark = (self.leader_epoch, log.high_watermark)
+        fell = self._led_epoch == self.leader_epoch and log.high_watermark < self._led_watermark
+        assert not fell, f"{self.partition}: watermark fell to {log.high_watermark}"
+        self._led_epoch, self._led_watermark = self.leader_epoch, log.high_watermark
 
     # --------------------------------------------------------------------------------------------- controller's word
 
@@ -438,8 +438,8 @@ class Replica:
 
     def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
         """Let the log begin at ``offset``, or where the watermark is if that is less; never what is not committed."""
-        to_offset = min(offset, self.high_watermark)
-        if to_offset <= self.log_start_offset or self._failed:
+        to_offset = min(offset, self._log.high_watermark)
+        if to_offset <= self._log.log_start_offset or self._failed:
             return []
         self._storage = Raising(token)
         return [RaiseLogStart(to_offset, reason)]
@@ -471,7 +471,7 @@ class Replica:
     def _cut_done(self) -> Cutting:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Cutting), f"{self.partition}: storage has cut unasked"
-        self._led_watermark = (NO_EPOCH, NO_OFFSET)
+        self._led_epoch = NO_EPOCH
         return storage
 
     def _log_start_raised(self, log_start_offset: Offset) -> list[ReplicaEffect]:
