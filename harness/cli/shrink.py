@@ -99,14 +99,17 @@ def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
 
 def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[str, str]]:
     """The schedule to shrink as a plain document, its generation, and knobs that its run had overridden."""
-    from harness.scenario import load
+    from harness.refusal import validated
+    from harness.runner.expectation import expectations
+    from harness.scenario import Scenario, load
 
     path = Path(what)
     if (path / "run.json").is_file():
         from harness.history.run_directory import RunDirectory
 
         manifest = RunDirectory.open(path).manifest()
-        document = dict(manifest.configuration["scenario"])
+        recorded = validated(Scenario, dict(manifest.configuration["scenario"]), "")
+        document = recorded.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         name = generation or manifest.generation
         knobs = manifest.configuration.get("knobs", {})
         changed = {
@@ -117,7 +120,8 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
     else:
         scenario = load(what)
         document = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
-        name, changed = generation or scenario.generation or CURRENT_GENERATION, {}
+        known = expectations(scenario)
+        name, changed = generation or scenario.generation or next(iter(known), CURRENT_GENERATION), {}
     if not document.get("schedule"):
         raise UsageError(
             f"{what}: random chaos has no schedule that could be shrunk.",

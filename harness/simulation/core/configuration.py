@@ -156,7 +156,7 @@ def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
     from harness.replication.knobs import generation as knobs_of  # noqa: PLC0415 - the name is the parameter's, too
 
     knobs = {key.removeprefix("replication."): value for key, value in overrides.items() if _is_knob(key)}
-    pinned = {SETTINGS[key]: _value(key, text) for key, text in overrides.items() if not _is_knob(key)}
+    pinned = dict(_pinned(key, text) for key, text in overrides.items() if not _is_knob(key))
     chosen = Setup(generation, knobs_of(generation, knobs), pinned)
     if pinned.get("nodes", 1) not in range(1, 10):
         raise UsageError("--set nodes: there can be 1 to 9 brokers.")
@@ -167,9 +167,13 @@ def _is_knob(key: str) -> bool:
     return key.startswith("replication.") and key not in SETTINGS
 
 
-def _value(key: str, text: str) -> Any:
+def _pinned(key: str, text: str) -> tuple[str, Any]:
     if key not in SETTINGS:
         raise UsageError(f"--set {key!r} is not known.", f"Settings: replication.<knob>, {', '.join(SETTINGS)}.")
+    return SETTINGS[key], _value(key, text)
+
+
+def _value(key: str, text: str) -> Any:
     default = getattr(Configuration(), SETTINGS[key])
     try:
         match default:

@@ -1,0 +1,98 @@
+"""``seawall simulate``, ``replay`` and ``shrink``: what they print, and how they end."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+from harness.errors import ExitCode
+from harness.scenario import load
+
+OLD = ("--generation", "0.10", "--set", "min.insync.replicas=2", "--set", "faults=kill:2,pause,isolate")
+
+
+def test_an_exploration_names_its_seeds_the_rule_that_mends_them_and_how_to_see_one(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["simulate", "--seeds", "120", "--jobs", "1", *OLD]) == ExitCode.VIOLATION
+    printed = capsys.readouterr()
+    assert "lost-write" in printed.out
+    assert "does not happen with replication.truncation=diverging_fetch" in printed.out
+    last = printed.err.splitlines()[-1]
+    assert last.startswith("reproduce: seawall replay ")
+    words = last.removeprefix("reproduce: seawall ").split()
+    assert main(words) == ExitCode.VIOLATION
+
+
+def test_an_exploration_that_finds_nothing_passes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--seeds", "30", "--jobs", "1", "--generation", "4.1"]) == ExitCode.PASS
+    assert "30 seeds" in capsys.readouterr().out
+
+
+def test_several_processes_find_what_one_does(capsys: pytest.CaptureFixture[str]) -> None:
+    tables = []
+    for jobs in ("1", "2"):
+        assert main(["simulate", "--seeds", "60", "--jobs", jobs, *OLD]) == ExitCode.VIOLATION
+        tables.append([line for line in capsys.readouterr().out.splitlines() if "seeds/s" not in line])
+    assert tables[0] == tables[1]
+
+
+def test_time_may_be_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["simulate", "--minutes", "0.01", "--jobs", "1", "--generation", "4.1"]) == ExitCode.PASS
+    assert "0 with a violation" in capsys.readouterr().out
+
+
+def test_exploring_may_begin_anywhere(capsys: pytest.CaptureFixture[str]) -> None:
+    main(["simulate", "--seeds", "40", "--first-seed", "100", "--jobs", "1", *OLD])
+    firsts = [line.split(":")[0] for line in capsys.readouterr().out.splitlines() if line.startswith("seed ")]
+    assert firsts
+    assert all(100 <= int(first.removeprefix("seed ")) < 140 for first in firsts)
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["simulate", "--seeds", "1", "--minutes", "1"], "exclude each other"),
+        (["simulate", "--set", "faults=flood"], "unknown fault"),
+        (["simulate", "--set", "min.insync.replica=2"], "is not known"),
+        (["simulate", "--set", "replication.factor=many"], "is not a value"),
+        (["simulate", "--set", "replication.truncation=never"], "is not a value"),
+        (["replay", "1", "--generation", "9.9"], "is not known"),
+        (["shrink", "1", "--generation", "4.1"], "breaks no promise"),
+        (["shrink", "no-such-scenario"], "is not known"),
+        (["shrink", "random-chaos"], "has no schedule"),
+        (["shrink", "kip-101-double-failover", "--generation", "4.1"], "does no harm"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(words: list[str], complaint: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == ExitCode.USAGE
+    assert complaint in capsys.readouterr().err
+
+
+def test_a_replayed_seed_can_be_checked_like_a_recorded_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = tmp_path / "run"
+    code = main(["replay", "35", "--generation", "0.10", "--out", str(run)])
+    assert "R" in capsys.readouterr().out
+    assert main(["check", str(run), "--engine", "reference"]) == code == ExitCode.VIOLATION
+
+
+def test_a_shrunk_seed_is_a_scenario_that_still_shows_it_on_the_whole_broker(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    faults = "faults=kill:2,stop,pause:2,isolate:2,cut,slow,clock,controller_kill,controller_pause,elect"
+    settings = ("min.insync.replicas=2", "unclean.leader.election.enable=false", "checkpoint.ms=5000", faults)
+    pinned = [word for setting in settings for word in ("--set", setting)]
+    assert main(["shrink", "33", "--generation", "0.10", *pinned]) == ExitCode.PASS
+    file = tmp_path / "shrunk.yaml"
+    file.write_text(capsys.readouterr().out)
+    scenario = load(str(file))
+    assert scenario.schedule is not None
+    assert len(scenario.schedule) < 20
+    assert main(["scenario", "run", str(file), "--target", "simulated"]) == ExitCode.PASS
+
+
+def test_a_scenario_shrinks_to_the_steps_that_it_takes(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shrink", "hw-checkpoint-never-written"]) == ExitCode.PASS
+    assert "outcomes:" in capsys.readouterr().out
