@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Literal
 
 from harness.clients.group import CommittedOffset, GroupClient
-from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds, Reader
+from harness.clients.reader import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, Reader
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.workload import CommitOrder, Consumed, ConsumeOrder, Done
@@ -18,7 +18,6 @@ Incident = Literal["reset", "out_of_range", "truncated", "unreachable"]
 _POLL_S = 0.1
 _POLL_RECORDS = 500
 _LOOK_TIMEOUT_S = 1.0
-_TRUNCATED = "_LOG_TRUNCATION"
 
 
 class GroupMember:
@@ -81,7 +80,7 @@ class GroupMember:
                 error = self._read_from(partition, BEGINNING)
             case _:
                 error = self._read_from(partition, None)
-        if error == _TRUNCATED and self._order.reset == "none":
+        if error == TRUNCATED and self._order.reset == "none":
             self._incident = "truncated"
         elif error in MOVED_ERRORS:
             self._begin_anew(partition, error)
@@ -92,7 +91,7 @@ class GroupMember:
         if self._order.reset == "none":
             self._incident = "out_of_range"
             return
-        self._incident = "truncated" if why == _TRUNCATED else "reset"
+        self._incident = "truncated" if why == TRUNCATED else "reset"
         if self._read_from(partition, BEGINNING if self._order.reset == "earliest" else None) is not None:
             self._incident = "unreachable"
 

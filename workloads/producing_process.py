@@ -77,7 +77,10 @@ class OrderedProducer:
         self.close()
 
     def send(self, partition: TopicPartition, order: SendOrder, give_up: threading.Event) -> list[Sent]:
-        """Send the records that ``order`` has for ``partition``, batch by batch; stops at its time, or when ``give_up`` is set."""
+        """Send the records that ``order`` has for ``partition``, batch by batch.
+
+        Stops when the order's time is over, or when ``give_up`` is set.
+        """
         sent: list[Sent] = []
         processes: list[_Slot] = []
         deadline = time.monotonic() + order.timeout_s

@@ -19,8 +19,13 @@ from harness.model import NO_EPOCH, Offset, TopicPartition
 BEGINNING: Offset = OFFSET_BEGINNING
 """Stands for the first offset still held."""
 
-MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", "_LOG_TRUNCATION"})
+TRUNCATED = "_LOG_TRUNCATION"
+
+MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", TRUNCATED})
 """The log no longer reaches to where the reader was: it was truncated, or its start moved."""
+
+
+_TRUNCATION_TEXT = "log truncation detected"
 
 
 class Polled(NamedTuple):
@@ -79,7 +84,7 @@ class Reader:
         records: list[PolledRecord] = []
         for message in self._consumer.consume(max_records, timeout_s):
             if (error := message.error()) is not None:
-                return Polled(records, error.name())
+                return Polled(records, _name(error))
             records.append(_record(message))
             self.positions[TopicPartition(records[-1].topic, records[-1].partition)] = records[-1].offset + 1
         return Polled(records, None)
@@ -103,6 +108,11 @@ class Reader:
     def close(self) -> None:
         """Close the connections."""
         self._consumer.close()
+
+
+def _name(error: KafkaError) -> str:
+    """The error's name; a truncation found by epochs goes by its own, which librdkafka gives in the text alone."""
+    return TRUNCATED if _TRUNCATION_TEXT in error.str() else error.name()
 
 
 def _record(message: Message) -> PolledRecord:

@@ -13,15 +13,18 @@ from harness.broker.settings import Settings
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.model import NodeId, TopicPartition
+from harness.model import Link, NodeId, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, generation
-from harness.target import TopicSpec
+from harness.target import ReplicaView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
-from harness.workload import Pending, SendOrder
+from harness.wire import batches
+from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
 from workloads.surroundings import Surroundings
 from workloads.unique_sends import UniqueSends
 
 T = TypeVar("T")
+
+NOTHING = ReplicaView("offline", NodeId(-1), -1, -1, -1, -1, (), {})
 
 PARTITIONS = [TopicPartition("ledger", number) for number in range(3)]
 
@@ -61,6 +64,11 @@ def eventually(look: Callable[[], bool]) -> None:
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.02)
+
+
+def eventually_equal(look: Callable[[], object], expected: object) -> bool:
+    eventually(lambda: look() == expected)
+    return True
 
 
 def finished(pending: Pending[T]) -> T:
@@ -150,3 +158,131 @@ def test_parameters_that_make_no_sense_are_refused(parameters: dict[str, Any], s
     with pytest.raises(UsageError) as refused:
         workloads.parse("unique_sends", parameters)
     assert sentence in str(refused.value)
+
+
+LEDGER = PARTITIONS[0]
+
+
+def send(recorded: Recorded, count: int, **how: Any) -> list[Sent]:
+    return finished(recorded.workload.send(SendOrder((LEDGER,), count, timeout_s=5, **how)))
+
+
+def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_its_own(
+    cluster: BuiltinTarget, tmp_path: Path
+) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    sent = send(recorded, 7, batch=3)
+    recorded.workload.stop()
+    assert [answer.offset for answer in sent] == list(range(7))
+    invoked = [row for row in recorded.history() if row["f"] == "send" and row["type"] == "invoke"]
+    assert [row["process"] for row in invoked] == [row["process"] for row in invoked[:3]] * 2 + [invoked[0]["process"]]
+    cluster.stop()
+    bases = [row["batch_base_offset"] for row in cluster.replica_logs("r") if row["node"] == 0]
+    assert bases == [0, 0, 0, 3, 3, 3, 6]
+
+
+def test_records_may_say_that_they_are_old(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    before_ms = time.time_ns() // 1_000_000
+    assert send(recorded, 1, age_ms=3_600_000)[0].kind == "ok"
+    recorded.workload.stop()
+    cluster.stop()
+    data = b"".join(
+        path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
+    )
+    [header] = batches.headers(memoryview(data))
+    assert 0 <= header.max_timestamp - (before_ms - 3_600_000) < 60_000
+
+
+def test_orders_of_one_idempotent_producer_go_on_numbering(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    for _ in range(2):
+        send(recorded, 2, producer="p", idempotent=True)
+    recorded.workload.stop()
+    cluster.stop()
+    data = b"".join(
+        path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
+    )
+    headers = batches.headers(memoryview(data))
+    assert [header.base_sequence for header in headers] == [0, 1, 2, 3]
+    assert len({header.producer_id for header in headers}) == 1
+    assert headers[0].producer_id >= 0
+
+
+def test_a_group_goes_on_where_it_committed(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    first, second = send(recorded, 2), send(recorded, 1)
+    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), "beginning", commit=True)))
+    assert consumed.incident is None
+    assert consumed.values == {LEDGER: [answer.value for answer in first + second]}
+    assert consumed.positions == {LEDGER: 3}
+    assert eventually_equal(lambda: cluster.committed("g"), {LEDGER: 3})
+    third = send(recorded, 1)
+    again = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,))))
+    assert again.values == {LEDGER: [third[0].value]}
+    assert finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 1}))).error is None
+    assert cluster.committed("g") == {LEDGER: 1}
+    recorded.workload.stop()
+
+
+@pytest.mark.parametrize(
+    ("reset", "expected"),
+    [("none", ("out_of_range", [], None)), ("earliest", ("reset", [0, 1], 2)), ("latest", ("reset", [], 2))],
+)
+def test_a_group_that_is_out_of_range_does_as_its_policy_says(
+    cluster: BuiltinTarget, tmp_path: Path, reset: Any, expected: tuple[str, list[int], int | None]
+) -> None:
+    incident, given, position = expected
+    recorded = Recorded(cluster, tmp_path)
+    sent = send(recorded, 2)
+    finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 7})))
+    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), reset=reset)))
+    assert consumed.incident == incident
+    assert consumed.values == {LEDGER: [sent[number].value for number in given]}
+    assert consumed.positions.get(LEDGER) == position
+    recorded.workload.stop()
+
+
+def test_a_group_that_never_committed_has_no_position(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    send(recorded, 1)
+    assert finished(recorded.workload.consume(ConsumeOrder("new", (LEDGER,)))).incident == "out_of_range"
+    recorded.workload.stop()
+
+
+def test_a_client_that_checks_epochs_finds_a_truncation_and_one_that_does_not_reads_on(
+    cluster: BuiltinTarget, tmp_path: Path
+) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    send(recorded, 3)
+    finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 2}, leader_epoch=7)))  # of a leader that never was
+    old = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,))))
+    assert old.incident is None
+    new = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), checks_epochs=True)))
+    assert new.incident == "truncated"
+    recorded.workload.stop()
+
+
+def test_deleted_records_are_gone_and_the_rest_is_not(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    send(recorded, 4)
+    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), 3))).error is None
+    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), "beginning")))
+    assert len(consumed.values[LEDGER]) == 1
+    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), None))).error is None
+    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), 99))).error is not None
+    recorded.workload.stop()
+
+
+def test_a_spoofed_fetch_is_believed(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    send(recorded, 1)
+    links = [Link("1", "0"), Link("0", "1")]
+    cluster.cut(links)
+    pending = recorded.workload.send(SendOrder((LEDGER,), 1, timeout_s=10))
+    eventually(lambda: (cluster.replica("0", LEDGER) or NOTHING).log_end_offset == 2)
+    assert finished(recorded.workload.spoof_fetch(SpoofedFetchOrder(NodeId(0), NodeId(1), (LEDGER,), 2))).error is None
+    assert finished(pending)[0].kind == "ok"
+    assert (cluster.replica("1", LEDGER) or NOTHING).log_end_offset == 1
+    cluster.mend(links)
+    recorded.workload.stop()

@@ -142,7 +142,11 @@ def test_a_batch_that_is_not_there_cannot_be_damaged(tmp_path: Path) -> None:
 def test_the_disk_of_a_running_node_is_not_touched(tmp_path: Path) -> None:
     with running(tmp_path) as target:
         send(target, 0, 1)
-        for act in (lambda: target.wipe_disk("0"), lambda: target.damage_log("0", LogDamage(LEDGER, 0, "cut"))):
+        acts: list[Callable[[], None]] = [
+            lambda: target.wipe_disk("0"),
+            lambda: target.damage_log("0", LogDamage(LEDGER, 0, "cut")),
+        ]
+        for act in acts:
             with pytest.raises(EnvironmentFault, match="the disk of node 0 cannot be touched"):
                 act()
         assert not target.is_disk_empty("0").holds
