@@ -326,12 +326,18 @@ class Fetcher:
         )
 
     def _ask_end(self, asked: _Asked) -> None:
-        """A follower that is out of range asks where the leader's log ends, then where it starts, as Kafka's do."""
+        """A follower that is out of range asks where the leader's log ends, and where it starts.
 
-        def ended(end: Offset) -> None:
-            self._list_offset(asked, EARLIEST_TIMESTAMP, lambda start: self._out_of_range(asked, start, end))
+        Kafka's asks the second question after the answer to the first, and not always; the answers are the same.
+        """
+        ends: list[Offset] = []
 
-        self._list_offset(asked, LATEST_TIMESTAMP, ended)
+        def started(start: Offset) -> None:
+            if ends:
+                self._out_of_range(asked, start, ends[0])
+
+        self._list_offset(asked, LATEST_TIMESTAMP, ends.append)
+        self._list_offset(asked, EARLIEST_TIMESTAMP, started)
 
     def _list_offset(self, asked: _Asked, timestamp: int, found: Callable[[Offset], None]) -> None:
         """Call ``found`` if the leader answers."""
