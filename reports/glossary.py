@@ -54,7 +54,7 @@ VERDICTS: Final[Mapping[Verdict, str]] = MappingProxyType(
 
 OUTCOMES: Final[Mapping[Outcome, str]] = MappingProxyType(
     {
-        Outcome.PASS: "nothing was lost, and nothing was predicted to be",
+        Outcome.PASS: "nothing that the configuration forbids was seen, and nothing was predicted",
         Outcome.AS_PREDICTED: "exactly the predicted anomalies were observed",
         Outcome.VIOLATION: "an anomaly was observed that nothing predicted or documented",
         Outcome.NOT_REPRODUCED: "a predicted anomaly did not happen",

@@ -15,7 +15,7 @@ from markupsafe import Markup
 
 from harness.checker import Anomaly
 from harness.model import TopicPartition
-from reports import glossary, losses, replicas, sentences, story, strip
+from reports import glossary, groups, losses, replicas, sentences, story, strip
 from reports.lanes.frame import Frame
 from reports.outages import outages
 from reports.run import PartitionRows, Run, partition_of
@@ -112,6 +112,7 @@ def _context(run: Run, detail: Detail) -> Mapping[str, Any]:
         "strips_hidden": len(run.partitions()) - len(chosen),
         "logs": [_logs(run, rows[place[0]], place) for place in places[: detail.stories]],
         "logs_hidden": len(places) - detail.stories,
+        "groups": groups.standings(run),
         "reduced": detail is not DETAILS[0],
         "brokers": [(b, Frame(_window(run), run.brokers, 1).colour(b)) for b in run.brokers],
         "window": _window(run),
