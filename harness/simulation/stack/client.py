@@ -1,4 +1,8 @@
-"""A Kafka client in virtual time: connections to brokers, and who leads what. It never repeats a request by itself."""
+"""A Kafka client in virtual time: connections to brokers, and who leads what. It never repeats a request by itself.
+
+It knows what can be known: to find a leader it asks every broker at once, listens for a moment to what arrives, and
+believes the newest leader epoch, or, where none is told, what most of them say.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +10,12 @@ import itertools
 from collections import deque
 from collections.abc import Sequence
 from enum import Enum, auto
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from harness.broker.ports import Connection, Timer
-from harness.model import NO_LEADER, TopicPartition
+from harness.model import NO_EPOCH, TopicPartition
 from harness.simulation.stack.network import SimulatedNetwork
-from harness.simulation.stack.tasks import Promise
+from harness.simulation.stack.tasks import Promise, Task
 from harness.simulation.stack.world import Address
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
@@ -21,9 +25,19 @@ from harness.wire.messages import MetadataRequest, MetadataRequestTopic, Metadat
 
 _METADATA_VERSION = 9
 _METADATA_TIMEOUT_S = 0.25
+_LISTEN_S = 0.005
+"""How long a client waits for others to contradict the first broker that has said who leads."""
+
+_METADATA_MAX_AGE_NS = 1_000_000_000
+"""After this long a client looks whether somebody else leads: who led may not know that it is deposed."""
+
 _BACKOFF_S = 0.02
 _BROKER = "broker"
 """What a client calls whomever it connects to: it knows addresses, not names."""
+
+
+_LineName = tuple[Address, str]
+"""A broker, and what the connection is for."""
 
 
 class Silence(Enum):
@@ -71,36 +85,40 @@ class Client:
         self.is_closed = False
         self.correlation_ids = itertools.count()
         self._bootstrap = bootstrap
-        self._turn = self.world.random.randrange(len(bootstrap))
-        self._lines: dict[Address, _Line] = {}
+        self._reachable: Sequence[Address] = bootstrap
+        self._turn = -1
+        self._lines: dict[_LineName, _Line] = {}
         self._leaders: dict[TopicPartition, Leader] = {}
         self._newest_epochs: dict[TopicPartition, int] = {}
+        self._looked_ns: dict[str, int] = {}
 
-    async def ask(self, address: Address, call: Call) -> Message | Silence:
-        """Send a request to the broker at ``address``; see :class:`Silence`.
+    async def ask(self, address: Address, call: Call, purpose: str = "") -> Message | Silence:
+        """Send a request to the broker at ``address``, over the connection for ``purpose``; see :class:`Silence`.
 
         A request that is not answered in time takes its connection down: the stream behind it is of no use.
         """
         if self.is_closed:
             return Silence.GIVEN_UP
-        line = self._lines.get(address)
+        name = (address, purpose)
+        line = self._lines.get(name)
         if line is None:
-            line = self._lines[address] = _Line(self, address)
+            line = self._lines[name] = _Line(self, name)
         return await line.ask(call)
 
     async def ask_anybody(self, call: Call) -> Message | Silence:
-        """Send a request to the broker whose turn it is."""
-        self._turn = (self._turn + 1) % len(self._bootstrap)
-        return await self.ask(self._bootstrap[self._turn], call)
+        """Send a request to one of the brokers that have answered lately, in turn."""
+        self._turn = (self._turn + 1) % len(self._reachable)
+        return await self.ask(self._reachable[self._turn], call)
 
     async def leader(self, partition: TopicPartition, deadline_ns: int) -> Leader | None:
         """Who leads ``partition``; None when nobody has said so until ``deadline_ns``, or the client was closed."""
         while not self.is_closed and self.world.now_ns < deadline_ns:
+            age_ns = self.world.now_ns - self._looked_ns.get(partition.topic, -_METADATA_MAX_AGE_NS)
+            if partition not in self._leaders or age_ns >= _METADATA_MAX_AGE_NS:
+                await self.look(partition.topic)
             if partition in self._leaders:
                 return self._leaders[partition]
-            await self._refresh(partition.topic)
-            if partition not in self._leaders:
-                await self.sleep(_BACKOFF_S)
+            await self.sleep(_BACKOFF_S)
         return None
 
     def forget_leader(self, partition: TopicPartition) -> None:
@@ -119,26 +137,66 @@ class Client:
         for line in list(self._lines.values()):
             line.end(Silence.GIVEN_UP)
 
-    def line_ended(self, address: Address) -> None:
+    def line_ended(self, name: _LineName) -> None:
         """The next request opens a new connection."""
-        self._lines.pop(address, None)
+        self._lines.pop(name, None)
 
-    async def _refresh(self, topic: str) -> None:
+    async def look(self, topic: str) -> None:
+        """Ask every broker who leads the partitions of ``topic``."""
+        self._looked_ns[topic] = self.world.now_ns
+        poll = _Poll(self.network, len(self._bootstrap))
+        asked = [Task(self._look_at(address, topic, poll)) for address in self._bootstrap]
+        await poll.over
+        for task in asked:
+            task.result()
+        self._reachable = [address for address in self._bootstrap if address in poll.answers] or self._bootstrap
+        self._learn([poll.answers[address] for address in self._reachable if address in poll.answers])
+
+    async def _look_at(self, address: Address, topic: str, poll: _Poll) -> None:
         asked = MetadataRequest([MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-        answer = await self.ask_anybody(Call(ApiKey.METADATA, _METADATA_VERSION, asked, _METADATA_TIMEOUT_S))
-        if not isinstance(answer, Silence):
-            self._learn(cast("MetadataResponse", answer))
+        call = Call(ApiKey.METADATA, _METADATA_VERSION, asked, _METADATA_TIMEOUT_S)
+        poll.heard(address, await self.ask(address, call, purpose="look"))
 
-    def _learn(self, answer: MetadataResponse) -> None:
-        addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
-        for topic in answer.topics:
-            for one in topic.partitions:
-                name = TopicPartition(topic.name or "", one.partition_index)
-                if one.leader_id == NO_LEADER or one.leader_epoch < self._newest_epochs.get(name, -1):
-                    continue  # nobody leads, or the broker that says so is behind the times
-                self._newest_epochs[name] = one.leader_epoch
-                if one.leader_id in addresses:
-                    self._leaders[name] = Leader(addresses[one.leader_id], one.leader_epoch)
+    def _learn(self, answers: Sequence[MetadataResponse]) -> None:
+        told: dict[TopicPartition, list[Leader]] = {}
+        for answer in answers:
+            addresses = {broker.node_id: (broker.host, broker.port) for broker in answer.brokers}
+            for topic in answer.topics:
+                for one in topic.partitions:
+                    if one.leader_id in addresses:
+                        name = TopicPartition(topic.name or "", one.partition_index)
+                        told.setdefault(name, []).append(Leader(addresses[one.leader_id], one.leader_epoch))
+        for name, leaders in told.items():
+            newest = max(leader.epoch for leader in leaders)
+            if newest >= self._newest_epochs.get(name, NO_EPOCH):
+                self._newest_epochs[name] = newest
+                current = [leader for leader in leaders if leader.epoch == newest]
+                self._leaders[name] = max(current, key=current.count)
+
+
+class _Poll:
+    """What brokers say when all are asked the same.
+
+    Attributes:
+        answers: by broker.
+        over: kept when all have answered, or a moment after the first one has.
+    """
+
+    def __init__(self, network: SimulatedNetwork, asked: int) -> None:
+        self.answers: dict[Address, MetadataResponse] = {}
+        self.over: Promise[None] = Promise()
+        self._network = network
+        self._outstanding = asked
+
+    def heard(self, address: Address, answer: Message | Silence) -> None:
+        """One of them has answered, or never will."""
+        self._outstanding -= 1
+        if isinstance(answer, MetadataResponse):
+            if not self.answers:
+                self._network.call_later(_LISTEN_S, lambda: self.over.keep(None))
+            self.answers[address] = answer
+        if not self._outstanding:
+            self.over.keep(None)
 
 
 class _Asked(NamedTuple):
@@ -151,13 +209,13 @@ class _Asked(NamedTuple):
 class _Line:
     """One connection of a client, from the attempt to its end; answers arrive in the order of the requests."""
 
-    def __init__(self, client: Client, address: Address) -> None:
+    def __init__(self, client: Client, name: _LineName) -> None:
         self._client = client
-        self._address = address
+        self._name = name
         self._connection: Connection | None = None
         self._waiting: deque[_Asked] = deque()
         self._over = False
-        client.network.connect(address, _BROKER, self.connected, lambda: self.end(Silence.REFUSED))
+        client.network.connect(name[0], _BROKER, self.connected, lambda: self.end(Silence.REFUSED))
 
     def ask(self, call: Call) -> Promise[Message | Silence]:
         header = RequestHeader(call.key, call.version, next(self._client.correlation_ids), self._client.client_id)
@@ -174,7 +232,7 @@ class _Line:
         if self._over:
             return
         self._over = True
-        self._client.line_ended(self._address)
+        self._client.line_ended(self._name)
         if self._connection is not None:
             self._connection.close()
         waiting, self._waiting = self._waiting, deque()
