@@ -164,7 +164,7 @@ def _generations() -> dict[str, Knobs]:
 GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
 """Oldest first."""
 
-CURRENT_GENERATION = "3.7"
+CURRENT_GENERATION = "4.1"
 
 
 def generation(name: str, overrides: Mapping[str, str] = MappingProxyType({})) -> Knobs:

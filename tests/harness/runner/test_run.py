@@ -79,7 +79,7 @@ def diverged_offsets(directory: RunDirectory) -> set[tuple[int, int]]:
     return {place for place, seen in batches.items() if len(seen) > 1}
 
 
-@pytest.mark.parametrize(("generation", "lost"), [("0.10", {(0, 4), (1, 4), (2, 4)}), ("3.7", set())])
+@pytest.mark.parametrize(("generation", "lost"), [("0.10", {(0, 4), (1, 4), (2, 4)}), ("4.1", set())])
 def test_the_double_failover_of_kip_101_loses_exactly_what_it_should(
     tmp_path: Path, generation: str, lost: set[tuple[int, int]]
 ) -> None:
