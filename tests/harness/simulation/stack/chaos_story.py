@@ -1,0 +1,159 @@
+"""A second or more of a busy cluster to which everything happens that can; as a program, prints its digest.
+
+``python -m tests.harness.simulation.stack.chaos_story SEED GENERATION`` under any ``PYTHONHASHSEED``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import random
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.broker.settings import Settings
+from harness.history.recorder import Recorder
+from harness.model import CLIENTS, CONTROLLER, Link, NodeId, ProcessId, TopicPartition
+from harness.replication.knobs import generation
+from harness.runner.archive import KeptArchive
+from harness.simulation.stack.cluster import Request, SimulatedCluster
+from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.sends import SimulatedSends
+from harness.simulation.stack.world import Weather, World
+from harness.wire.keys import ApiKey
+from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+
+PARTITIONS = [TopicPartition("ledger", 0), TopicPartition("ledger", 1)]
+WEATHER = Weather(delay_ns=(50_000, 2_000_000), loss=0.0005)
+_BOOTSTRAP = "10.0.0.10:9092,10.0.0.11:9092,10.0.0.12:9092"
+
+
+@dataclass(frozen=True)
+class Parameters:
+    producers: int = 2
+    consumers: int = 1
+    rate: float = 100.0
+    size: int = 0
+    delivery_timeout_s: float = 1.0
+
+
+@dataclass
+class Around:
+    recorder: Recorder
+    seed: int
+    bootstrap: str = _BOOTSTRAP
+    partitions: list[TopicPartition] = field(default_factory=lambda: PARTITIONS)
+    numbers: Any = field(default_factory=itertools.count)
+
+    def new_process(self) -> ProcessId:
+        return ProcessId(next(self.numbers))
+
+
+class Chaos:
+    """A cluster with a topic and a load, and one thing after another that happens to it, all drawn from one seed.
+
+    ``plugged_in``: nobody ever loses power.
+    """
+
+    def __init__(self, seed: int, knobs: str = "4.1", *, plugged_in: bool = False) -> None:
+        self.world = World(seed, WEATHER)
+        settings = Settings(min_insync_replicas=2, default_replication_factor=3, broker_session_timeout_ms=400)
+        self.cluster = SimulatedCluster(self.world, 3, generation(knobs), settings)
+        self.archive = KeptArchive("chaos")
+        self._recorder = self.archive.recorder(self.world)
+        self.sends = SimulatedSends(Parameters(), Around(self._recorder, seed), self.cluster)
+        self.digest = hashlib.sha256()
+        self.world.watch = self._see
+        self._drawn = random.Random(f"{seed}:chaos")
+        self._plugged_in = plugged_in
+        self.cluster.start()
+        self.world.sleep(0.2)
+        self._create_topic()
+
+    def rage(self, seconds: float) -> None:
+        """Let harm happen every now and then; the load goes on."""
+        self.sends.start()
+        self.world.sleep(0.2)
+        until_ns = self.world.now_ns + round(seconds * 1e9)
+        while self.world.now_ns < until_ns:
+            self._drawn.choice(self._harms())(self._drawn.choice(self.cluster.brokers()))
+            self.world.sleep(self._drawn.random() * 0.3)
+
+    def heal(self) -> None:
+        """Undo everything, stop the load, and give the cluster time to get whole."""
+        for node in self.cluster.nodes.values():
+            node.cut(())
+            node.disk.free_bytes = None
+            node.clock.wall_offset_ms = 0
+            if not node.lives:
+                node.start()
+            node.thaw()
+        self.world.weather = Weather()
+        self.sends.stop()
+        self.world.sleep(8)
+
+    def everything(self) -> str:
+        """A digest of every frame, timeline, log line, disk and row of the history."""
+        for node in self.cluster.nodes.values():
+            for line in (*node.rows, *(said.encode() for said in node.said)):
+                self.digest.update(line)
+            for path in node.disk.paths():
+                self.digest.update(path.encode() + node.disk.read_bytes(path))
+        self.digest.update(repr(self.history()).encode())
+        return self.digest.hexdigest()
+
+    def history(self) -> list[dict[str, Any]]:
+        """What the clients have done and seen until now."""
+        self._recorder.flush()
+        return self.archive.history
+
+    def _see(self, link: Link, frame: memoryview) -> None:
+        self.digest.update(f"{self.world.now_ns} {link} ".encode())
+        self.digest.update(frame)
+
+    def _create_topic(self) -> None:
+        assignments = [CreatableReplicaAssignment(number, [number, 2, 1 - number]) for number in range(2)]
+        request = CreateTopicsRequest([CreatableTopic("ledger", -1, -1, assignments)])
+        self.cluster.ask("0", Request(ApiKey.CREATE_TOPICS, 5, request))
+        self.world.sleep(0.1)
+
+    def _harms(self) -> list[Callable[[SimulatedNode], None]]:
+        harms: list[Callable[[SimulatedNode], None]]
+        harms = [self._kill_or_start, self._kill_or_start, self._pause, self._cut, self._clock]
+        return harms if self._plugged_in else [*harms, self._lose_power]
+
+    def _kill_or_start(self, node: SimulatedNode) -> None:
+        if node.lives:
+            node.kill()
+        else:
+            node.start()
+
+    def _lose_power(self, node: SimulatedNode) -> None:
+        node.lose_power()
+        node.start()
+
+    def _pause(self, node: SimulatedNode) -> None:
+        (node.freeze if node.runs else node.thaw)()
+
+    def _cut(self, node: SimulatedNode) -> None:
+        others = ["0", "1", "2", CLIENTS, CONTROLLER]
+        node.cut(tuple(Link(other, node.name) for other in others if self._drawn.random() < 0.3))
+
+    def _clock(self, node: SimulatedNode) -> None:
+        node.clock.wall_offset_ms = self._drawn.choice([0, 60_000, -60_000])
+
+
+def leader_of(cluster: SimulatedCluster, partition: TopicPartition) -> NodeId:
+    """Who leads, as the controller says."""
+    rows = cluster.nodes[CONTROLLER].status()["partitions"]
+    return next(NodeId(row["leader"]) for row in rows if (row["topic"], row["partition"]) == partition)
+
+
+if __name__ == "__main__":
+    chaos = Chaos(int(sys.argv[1]), sys.argv[2])
+    chaos.rage(2.0)
+    chaos.heal()
+    complete = chaos.sends.final_read(10.0)
+    sys.stdout.write(f"{chaos.everything()} {chaos.world.events} {len(chaos.history())} {complete}\n")
