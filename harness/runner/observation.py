@@ -17,7 +17,7 @@ from checkers import reference
 from checkers.judge import Evidence, judge
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
-from harness.checker import Anomaly, Outcome, RunVerdict, Verdict
+from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
 from harness.model import NodeId, TopicPartition
@@ -99,7 +99,9 @@ def observe(run: Gathered) -> Observed:
         final_logs(run.replica_logs, run.timeline, run.diary),
         tuple(_invalid(run.manifest, predicted, words)),
         tuple(anomaly for anomaly in predicted.anomalies if anomaly.verdict is Verdict.VIOLATION),
-        tuple(f"{one.kind} of {one.topic}-{one.partition} at {one.offset}" for one in predicted.unmet),
+        tuple(
+            f"{one.kind} of {one.topic}-{one.partition} at {one.offset}" for one in predicted.unmet if not _is_any(one)
+        ),
     )
 
 
@@ -123,11 +125,24 @@ def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
     """The verdict without and with the predictions: what things are, and whether they were foreseen."""
     answers = reference.answer([rows])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
-    bare = replace(run.manifest, predictions=())
     plain, predicted = (
-        judge(Evidence(manifest, run.faults), answers, witnesses, "reference") for manifest in (bare, run.manifest)
+        judge(Evidence(manifest, run.faults), answers, witnesses, "reference")
+        for manifest in (replace(run.manifest, predictions=()), _widened(run.manifest))
     )
     return plain, predicted
+
+
+def _widened(manifest: Manifest) -> Manifest:
+    """With any lost write foreseen, whatever was read and is gone is foreseen, too: the word is the same."""
+    any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in manifest.predictions)
+    more = [{"kind": kind} for kind in sorted(LOSSES)] if any_loss else []
+    return replace(manifest, predictions=[*manifest.predictions, *more])
+
+
+def _is_any(prediction: Prediction) -> bool:
+    """Whether it only repeats what a word says: that there is an anomaly of this kind somewhere."""
+    where = (prediction.topic, prediction.partition, prediction.offset)
+    return prediction.kind in LOSSES | set(_KIND_WORDS) and where == (None, None, None)
 
 
 def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:

@@ -59,7 +59,7 @@ def test_a_run_whose_reader_goes_away_comes_to_its_end(tmp_path: Path) -> None:
 
 def test_a_run_whose_terminal_closes_is_healed_and_marked(tmp_path: Path) -> None:
     running = run(tmp_path, 60)
-    read_until(running, "sending 1 to each")
+    read_until(running, "sending 1 to")
     running.send_signal(signal.SIGHUP)
     running.send_signal(signal.SIGINT)
     assert running.wait(60) == 130

@@ -184,6 +184,23 @@ def test_an_anomaly_that_no_word_is_about_must_be_predicted() -> None:
     assert not observe(gathered(story, predictions=[{"kind": "unwritten-read"}])).unexpected
 
 
+def test_what_was_read_and_vanished_is_lost_too_unless_losses_are_predicted_one_by_one() -> None:
+    story = quiet(sends=2)
+    story.send(result="info", copies=(), commit=False)
+    story.commit(to=3)
+    story.poll(5, [2])
+    story.elect(1)
+    story.finish()
+    lost = Expectation(outcome=(Word.LOST,))
+    assert observe(gathered(story)).words == (Word.LOST,)
+    assert not differences(lost, observe(gathered(story, predictions=[{"kind": "lost-write"}])))
+    exact = [{"kind": "lost-write", "offset": 2}]
+    told_by_one = differences(lost, observe(gathered(story, predictions=exact)))
+    assert [one.split(":")[0] for one in told_by_one] == [
+        "unexpected vanished-read", "unexpected hw-regression", "predicted and not found"
+    ]  # fmt: skip
+
+
 def test_a_prediction_that_nothing_meets_is_a_difference() -> None:
     seen = observe(gathered(quiet().finish(), predictions=[{"kind": "lost-write", "offset": 2}]))
     assert [one for one in differences(Expectation(outcome=(Word.SAFE,)), seen) if "not found" in one]
