@@ -23,6 +23,9 @@ from checkers.rows import Row
 from harness.model import CONTROLLER, CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
 
+RESTARTS = frozenset({"kill", "stop", "power_loss", "wipe_disk", "corrupt_log"})
+"""The kinds of faults that are healed by starting the node again, whatever happened to it."""
+
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
 
@@ -41,7 +44,7 @@ def broken_lives(lives: Sequence[NodeLife]) -> Iterator[str]:
 
 def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
     """One sentence for each incarnation without any row."""
-    restarts = Counter(node for f in faults if f["kind"] == "kill" and f["heal_proven_ns"] for node in f["nodes"])
+    restarts = Counter(node for f in faults if f["kind"] in RESTARTS and f["heal_proven_ns"] for node in f["nodes"])
     for node in sorted({*wanted.nodes, *(life.node for life in lives)}):
         known = {life.incarnation for life in lives if life.node == node}
         least = 1 + restarts[CONTROLLER if node == CONTROLLER_ID else str(node)]
