@@ -138,7 +138,7 @@ def test_after_a_clean_shutdown_a_torn_batch_stays_and_breaks_the_one_behind_it(
     log = open_log(disk)
     append(log, 2, 2)
     file = disk.open(FIRST)
-    file.truncate(file.size() - 1)
+    file.truncate(file.size() - 5)
     believed = open_log(disk, checkpointed=Checkpointed(clean=True))
     assert (believed.log_end_offset, believed.recovered.cut_bytes) == (2, 0)
     append(believed, 2)
@@ -153,7 +153,7 @@ def test_a_batch_that_was_torn_is_cut_after_an_unclean_shutdown(root: Path) -> N
     disk = Disk(root)
     append(open_log(disk), 2, 2)
     file = disk.open(FIRST)
-    file.truncate(file.size() - 1)
+    file.truncate(file.size() - 5)
     restarted = open_log(disk)
     append(restarted, 2)
     assert read(restarted, 0) == [(0, 2), (2, 4)]
