@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix lint check lock clean
+.PHONY: help setup demo test matrix bench lint check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,10 @@ test: $(STAMP) ## run every test
 
 matrix: $(STAMP) ## every scenario on every generation, on real processes: observed against predicted; takes an hour or two
 	@$(BIN)/seawall scenario matrix --target builtin
+
+bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known flaws; takes two minutes
+	@$(BIN)/python tests/bench/speed.py
+	@$(BIN)/python tests/bench/flaws.py
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

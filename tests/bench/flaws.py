@@ -33,7 +33,6 @@ class Flaw(NamedTuple):
     settings: Mapping[str, str]
     mended_by: str
     kinds: tuple[str, ...]
-    value: object = None
 
 
 FLAWS = (
@@ -44,19 +43,20 @@ FLAWS = (
          {"min.insync.replicas": "1", "unclean.leader.election.enable": "true",
           "faults": "kill:3,stop:2,isolate"}, "lookup_below_first", ("replica-divergence", "stuck")),
     Flaw("A08 fast fail-over and back", "0.11", SAFE | {"faults": "elect:6,isolate,slow,pause", "acks": "all,1"},
-         "truncation", ("replica-divergence", "stuck", "danger")),
+         "truncation", ("replica-divergence", "stuck")),
     Flaw("A11 zombie follower", "2.0.1", SAFE | {"faults": "isolate:3,elect:3,pause,slow", "acks": "all,1"},
-         "fetch_fencing", ("replica-divergence", "danger")),
+         "fetch_fencing", ("replica-divergence",)),
     Flaw("A13 diverging fetch is progress", "2.8",
          SAFE | {"replication.diverging_fetch_is_progress": "true", "faults": PROCESSES_ONLY},
-         "diverging_fetch_is_progress", ("lost-write", "hw-regression", "danger")),
+         "diverging_fetch_is_progress", ("lost-write", "hw-regression")),
     Flaw("A14 stale truncation", "2.8",
          SAFE | {"replication.stale_truncation_applied": "true", "faults": PROCESSES_ONLY},
-         "stale_truncation_applied", ("lost-write", "hw-regression", "danger")),
+         "stale_truncation_applied", ("lost-write", "hw-regression")),
     Flaw("B05 last replica standing", "3.7",
          SAFE | {"faults": "power_loss:3,kill,isolate,pause", "flush.messages": "0", "flush.ms": "0"},
          "elections", ("lost-write",)),
-    Flaw("B08 join at a stale watermark", "2.0.0", SAFE | {"faults": PROCESSES_ONLY}, "isr_join", ("lost-write",)),
+    Flaw("B08 join at a stale watermark", "2.0.0",
+         SAFE | {"faults": "kill:3,stop,pause:2,isolate:2", "replication.factor": "4"}, "isr_join", ("lost-write",)),
 )  # fmt: skip
 
 
