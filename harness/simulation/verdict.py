@@ -67,7 +67,7 @@ def _vanished(witness: Witness, leader: Broker) -> None:
     epochs = witness.written_in()
     for offset, value in witness.delivered:
         if _value_at(leader, offset) != value:
-            excused = epochs[value] < witness.given_up
+            excused = epochs.get(value, -1) < witness.given_up
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
                 offset=offset, value=value, nodes=(leader.node,),
