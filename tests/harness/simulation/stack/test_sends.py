@@ -1,0 +1,140 @@
+"""The simulated producers: every answer means what it says, and nothing is sent twice unless that was ordered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.model import Link
+from harness.wire import batches
+from harness.workload import SendOrder
+from tests.harness.simulation.stack.chaos_story import Parameters
+from tests.harness.simulation.stack.loaded_target import LEDGER, LoadedTarget
+
+
+def kinds(loaded: LoadedTarget, **order: object) -> list[tuple[str, int | None, str | None]]:
+    return [(sent.kind, sent.offset, sent.error) for sent in loaded.send(**order)]
+
+
+def test_records_are_acknowledged_one_after_the_other_with_their_offsets(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    assert kinds(loaded, count=3) == [("ok", 0, None), ("ok", 1, None), ("ok", 2, None)]
+    rows = loaded.rows("send")
+    assert [row["type"] for row in rows] == ["invoke", "ok"] * 3
+    assert [row["offset"] for row in rows] == [None, 0, None, 1, None, 2]
+    assert len({row["value"] for row in rows}) == 3
+    assert len({row["process"] for row in rows}) == 1
+
+
+def test_a_batch_is_one_request_and_each_of_its_records_a_process_of_its_own(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    assert kinds(loaded, count=5, batch=3) == [("ok", offset, None) for offset in range(5)]
+    log = memoryview(bytearray(loaded.target.cluster.nodes["0"].disk.read_bytes(f"{LEDGER}/{0:020d}.log")))
+    assert [header.record_count for header in batches.headers(log)] == [3, 2]
+    assert len({row["process"] for row in loaded.rows("send")}) == 3
+
+
+def test_acks_0_is_acknowledged_without_an_offset_and_arrives(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    assert kinds(loaded, acks=0) == [("ok", None, None)]
+    loaded.clock.sleep(0.1)
+    assert loaded.end_offset() == 1
+
+
+def test_a_record_that_is_too_large_has_failed_and_is_in_no_log(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, parameters=Parameters(rate=0, consumers=0, size=5000), message_max_bytes=1000)
+    assert kinds(loaded) == [("fail", None, "MSG_SIZE_TOO_LARGE")]
+    assert loaded.end_offset() == 0
+
+
+def test_too_small_an_isr_is_no_proof_that_nothing_was_appended(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.target.kill("1")
+    loaded.target.kill("2")
+    loaded.clock.sleep(5)
+    assert kinds(loaded) == [("info", None, "NOT_ENOUGH_REPLICAS")]
+
+
+def test_a_lost_connection_leaves_the_record_in_doubt_and_the_next_one_has_a_new_process(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.isolate("0", "1", "2")
+    sending = loaded.sends.send(SendOrder((LEDGER,), 2, timeout_s=60))
+    loaded.clock.sleep(0.1)
+    loaded.target.kill("0")
+    answers = [(sent.kind, sent.error) for sent in loaded.done(sending)]
+    assert answers == [("info", "_TRANSPORT"), ("ok", None)]
+    assert len({row["process"] for row in loaded.rows("send")}) == 2
+
+
+def test_what_is_not_answered_in_time_is_in_doubt(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.isolate("0", "clients")
+    begin_ns = loaded.clock.now_ns
+    assert kinds(loaded, timeout_s=3.0) == [("info", None, "_MSG_TIMED_OUT")]
+    assert 2.9e9 < loaded.clock.now_ns - begin_ns < 3.2e9
+
+
+def test_a_record_for_a_leader_that_is_gone_waits_for_the_next_one_and_is_sent_once(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.target.kill("0")
+    assert kinds(loaded) == [("ok", 0, None)]
+    assert loaded.end_offset("1") == 1
+
+
+def test_a_stale_leader_costs_a_look_for_the_new_one_and_not_the_record(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    order = SendOrder((LEDGER,), 1, producer="steady")
+    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    loaded.target.kill("0")
+    loaded.clock.sleep(3)
+    loaded.target.restart("0")
+    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    assert loaded.end_offset("1") == 2
+
+
+def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(tmp_path: Path) -> None:
+    ends = []
+    for idempotent in (False, True):
+        loaded = LoadedTarget(tmp_path)
+        order = SendOrder((LEDGER,), 1, retries=5, retry_after_s=0.5, idempotent=idempotent, producer="p")
+        assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+        loaded.target.cut([Link("0", "clients")])
+        sending = loaded.sends.send(order)
+        loaded.clock.sleep(0.3)
+        loaded.target.mend([Link("0", "clients")])
+        loaded.target.cluster.nodes["0"].network.sever("clients")
+        assert [sent.kind for sent in loaded.done(sending)] == ["ok"]
+        ends.append(loaded.end_offset())
+    assert ends == [3, 2]
+
+
+def test_stopping_gives_up_on_what_is_under_way_and_that_is_in_doubt(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.isolate("0", "1", "2")
+    sending = loaded.sends.send(SendOrder((LEDGER,), 3, timeout_s=60))
+    loaded.clock.sleep(0.1)
+    loaded.sends.stop()
+    loaded.sends.stop()
+    assert [(sent.kind, sent.error) for sent in loaded.done(sending)] == [("info", "_NO_DELIVERY_REPORT")]
+
+
+def test_background_producers_keep_their_pace_and_stop(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, parameters=Parameters(rate=50.0, producers=4, consumers=1))
+    loaded.sends.start()
+    loaded.clock.sleep(4)
+    loaded.sends.stop()
+    sent = len(loaded.rows("send", type="ok"))
+    assert 180 <= sent <= 205
+    assert loaded.sends.polled()[LEDGER] > 150
+    loaded.clock.sleep(2)
+    assert len(loaded.rows("send", type="ok")) == sent
+    assert len({row["process"] for row in loaded.rows("send")}) == 4
+
+
+def test_the_age_of_a_record_moves_its_timestamp(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    now_ms = loaded.clock.wall_ms()
+    loaded.send(age_ms=3_600_000)
+    log = memoryview(bytearray(loaded.target.cluster.nodes["0"].disk.read_bytes(f"{LEDGER}/{0:020d}.log")))
+    assert batches.headers(log)[0].max_timestamp == pytest.approx(now_ms - 3_600_000, abs=100)
