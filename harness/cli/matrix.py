@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
+from rich.box import SIMPLE
 from rich.markup import escape
-from rich.table import Table
+from rich.table import Column, Table
 
 from harness.cli.terminal import Say, stdout
 from harness.errors import ExitCode
@@ -60,12 +61,12 @@ def show_cell(cell: Cell) -> None:
 
 def show_table(cells: Sequence[Cell], generations: Sequence[str]) -> None:
     """Print the matrix: scenarios down, generations across, observed letters; where they differ, also the predicted."""
-    table = Table("entry", "scenario", *generations)
+    table = Table("entry", *generations, Column("scenario", overflow="fold"), box=SIMPLE, padding=(0, 1, 0, 0))
     found = {(one.scenario, one.generation): one for one in cells}
     for scenario in dict.fromkeys(one.scenario for one in cells):
         mine = [found.get((scenario, generation)) for generation in generations]
         entry = next(one.catalogue for one in mine if one is not None)
-        table.add_row(escape(entry), escape(scenario), *map(_shown, mine))
+        table.add_row(escape(entry), *map(_shown, mine), escape(scenario))
     console = stdout()
     console.print(table)
     for one in cells:
