@@ -113,6 +113,9 @@ class Producing:
         if len(headers) != 1:  # Kafka from Produce v3 on: exactly one batch per partition
             return FrontError.INVALID_RECORD, None
         error = _flaw(buffer, headers[0], self._broker.settings.message_max_bytes)
+        ahead_ms = headers[0].max_timestamp - self._broker.clock.wall_ms()
+        if not error and ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
+            error = FrontError.INVALID_TIMESTAMP
         return error, None if error else Batches(buffer, headers)
 
     def _expire(self) -> None:

@@ -46,6 +46,7 @@ class Settings:
     log_flush_start_offset_checkpoint_interval_ms: int = 60_000
     log_retention_ms: int = 604_800_000
     log_retention_check_interval_ms: int = 300_000
+    log_message_timestamp_after_max_ms: int = NEVER
     message_max_bytes: int = 1_048_588
 
     @classmethod
