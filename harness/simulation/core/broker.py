@@ -494,13 +494,14 @@ class Broker(Process):
             self.register()
 
     def state_arrived(self, update: StateUpdate) -> None:
-        """The controller's word, which is confirmed whether it is news or not; that for an earlier process is not."""
+        """The controller's word: confirmed, be it news or not, or refused, if another process was meant to hear it."""
         world, replica = self._world, self.replica
         if replica is None:
             return
-        if world.knobs.broker_bounce != "unnoticed" and update.broker_epoch != self.broker_epoch:
-            return
         controller = world.controller
+        if world.knobs.broker_bounce != "unnoticed" and update.broker_epoch != self.broker_epoch:
+            world.send(self.index, controller, controller.life, controller.state_refused, (self, update.number))
+            return
         world.send(self.index, controller, controller.life, controller.state_confirmed, (self, update.number))
         _, leader, leader_epoch, partition_epoch, isr, replicas, *_ = update.state
         before = (replica.leader_epoch, replica.partition_epoch)

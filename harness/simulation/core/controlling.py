@@ -37,6 +37,8 @@ from harness.simulation.core.process import Process
 if TYPE_CHECKING:
     from harness.simulation.core.world import World
 
+_PUSH_AGAIN_NS = 5 * MS
+
 
 class _Push(NamedTuple):
     """A state that a broker has not confirmed; ``controller_epoch``: whose word it is."""
@@ -111,8 +113,11 @@ class Controlling(Process):
 
     def found(self) -> None:
         """At the very beginning: every broker is registered and the partition exists, without any message."""
+        assert self.core is not None
         for broker in self._world.brokers:
             self.registration_arrived((broker, broker.life))
+        for record in self.core.brokers:
+            self._world.brokers[record.broker].registered(record.epoch)
         replicas = (tuple(broker.node for broker in self._world.brokers),)
         self._handle(TopicCreationRequested(None, PARTITION.topic, -1, -1, replicas))
 
@@ -226,6 +231,16 @@ class Controlling(Process):
         epoch = next(record.epoch for record in self.core.brokers if record.broker == node)
         update = StateUpdate(push.number, push.controller_epoch, epoch, push.state)
         self._world.send(self.index, broker, broker.life, broker.state_arrived, update)
+
+    def state_refused(self, refusal: tuple[Broker, int]) -> None:
+        """A broker does not take the state for its own: its registration may not have been answered yet."""
+        self._world.after(self, _PUSH_AGAIN_NS, self._push_again, refusal)
+
+    def _push_again(self, refusal: tuple[Broker, int]) -> None:
+        broker, number = refusal
+        push = self._pushes.get(broker.node)
+        if push is not None and push.number == number:
+            self._transmit(broker.node, push)
 
     def state_confirmed(self, confirmation: tuple[Broker, int]) -> None:
         """A broker has heard the controller's word."""
