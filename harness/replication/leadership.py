@@ -53,6 +53,10 @@ class Leadership:
         knobs: the protocol generation.
         min_insync_replicas: ``min.insync.replicas`` as configured.
         lag_ns: ``replica.lag.time.max.ms`` in nanoseconds.
+
+    Attributes:
+        effective_min_isr: ``min.insync.replicas``, which cannot exceed the replication factor from Kafka 3.7 on
+            (KAFKA-15583).
     """
 
     def __init__(
@@ -70,6 +74,7 @@ class Leadership:
         self._isr = isr
         self._knobs = knobs
         self._min_insync_replicas = min_insync_replicas
+        self.effective_min_isr = min_insync_replicas
         self._lag_ns = lag_ns
         self._replicas: tuple[NodeId, ...] = ()
         self._followers: dict[NodeId, FollowerProgress] = {}
@@ -95,6 +100,8 @@ class Leadership:
         whoever is not a member any more counts so until it fetches again (``Replica.resetReplicaState``).
         """
         self._replicas = replicas
+        if self._freezes:
+            self.effective_min_isr = min(self._min_insync_replicas, len(replicas))
         self._followers = {
             node: self._followers.get(node, FollowerProgress()) for node in replicas if node != self._node
         }
@@ -120,11 +127,6 @@ class Leadership:
     def epoch_start(self) -> Offset:
         """The log end offset with which this leader epoch began."""
         return self._epoch_start
-
-    @property
-    def effective_min_isr(self) -> int:
-        """``min.insync.replicas``, which cannot exceed the replication factor from Kafka 3.7 on (KAFKA-15583)."""
-        return min(self._min_insync_replicas, len(self._replicas)) if self._freezes else self._min_insync_replicas
 
     # --------------------------------------------------------------------------------------------------- produce
 
@@ -250,7 +252,8 @@ class Leadership:
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:
             return None, ErrorCode.OFFSET_OUT_OF_RANGE
-        if fetch.last_fetched_epoch < 0:
+        same_epoch = fetch.last_fetched_epoch == self._log.epochs.latest
+        if fetch.last_fetched_epoch < 0 or (same_epoch and fetch.fetch_offset <= self._log.log_end_offset):
             return None, ErrorCode.NONE
         end = self._log.epochs.end_offset_for(fetch.last_fetched_epoch, self._log.log_end_offset)
         if end.leader_epoch == NO_EPOCH or end.end_offset == NO_OFFSET:
