@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from harness.model import NodeId, TopicPartition
-from harness.runner.conditions import unmet, unsettled
-from harness.steps import ReplicaState, Until
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.runner.conditions import leaderless, unmet, unsettled
+from harness.steps import Committed, ReplicaState, Until
 from harness.target import ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
@@ -80,3 +80,51 @@ def test_a_small_isr_and_a_dead_replica_are_not_settled(target: ScriptedTarget) 
     state = partition_view(1, [1, 2])
     target.shown = cluster_view(3, {LEDGER: replace(state, isr=(NodeId(1),))})
     assert unsettled(target, [LEDGER]) == ["ledger-0: the ISR is [1], not [1, 2]"]
+
+
+def test_what_the_controller_says_of_sessions_and_eligible_replicas_is_awaited(target: ScriptedTarget) -> None:
+    ledger = replace(partition_view(1, [1]), elr=(NodeId(2), NodeId(0)))
+    target.shown = replace(target.shown, live=(NodeId(1),), partitions={LEDGER: ledger})
+    assert not missing(Until(topic="ledger", live=(1,), elr=(0, 2)), target)
+    assert missing(Until(topic="ledger", live=(0, 1)), target) == ["the brokers with a session are [1], not [0, 1]"]
+    assert missing(Until(topic="ledger", elr=()), target) == ["ledger-0: the ELR is [2, 0], not []"]
+
+
+def test_where_a_log_starts_is_awaited(target: ScriptedTarget) -> None:
+    target.replicas["2", LEDGER] = replace(replica(), log_start_offset=3)
+    assert not missing(Until(topic="ledger", replicas=(ReplicaState(node=2, log_start_offset=3),)), target)
+    late = Until(topic="ledger", replicas=(ReplicaState(node=2, log_start_offset=4),))
+    assert missing(late, target) == ["ledger-0: on broker 2 log_start_offset is 3, not 4"]
+
+
+def test_brokers_that_end_themselves_are_awaited_by_name(target: ScriptedTarget) -> None:
+    target.exited.add("2")
+    assert not missing(Until(exited=(2,)), target)
+    assert missing(Until(exited=(1, 2)), target) == ["node 1 has not ended itself"]
+
+
+def test_what_a_group_has_committed_is_awaited(target: ScriptedTarget) -> None:
+    target.commits["g"] = {LEDGER: 3}
+    assert not missing(Until(committed=Committed(group="g", offsets={"ledger-0": 3})), target)
+    more = Committed(group="g", offsets={"ledger-0": 4, "audit-0": 1})
+    assert missing(Until(committed=more), target) == [
+        "ledger-0: group g has committed 3, not 4",
+        "audit-0: group g has committed nothing, not 1",
+    ]
+
+
+def test_nobody_waits_for_a_broker_that_has_ended_itself(target: ScriptedTarget) -> None:
+    state = replace(partition_view(1, [1, 2]), isr=(NodeId(1),))
+    target.shown = replace(cluster_view(3, {LEDGER: state}), live=(NodeId(0), NodeId(1)))
+    target.exited.add("2")
+    assert not unsettled(target, [LEDGER])
+    target.shown = replace(target.shown, partitions={LEDGER: replace(state, isr=(NodeId(1), NodeId(2)))})
+    assert unsettled(target, [LEDGER]) == ["ledger-0: the ISR is [1, 2], not [1]"]
+
+
+def test_a_partition_without_a_leader_is_not_settled_and_is_leaderless(target: ScriptedTarget) -> None:
+    assert leaderless(target, [LEDGER]) == ["ledger-0: the leader is 1"]
+    target.shown = cluster_view(3, {LEDGER: replace(partition_view(1, [1, 2]), leader=NO_LEADER)})
+    assert unsettled(target, [LEDGER]) == ["ledger-0: there is no leader"]
+    assert leaderless(target, [LEDGER]) == []
+    assert leaderless(target, [AUDIT]) == ["audit-0: the controller says nothing of it"]
