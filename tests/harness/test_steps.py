@@ -47,8 +47,6 @@ def test_the_documentation_names_every_kind_of_step() -> None:
 
 
 def test_the_documentation_names_every_word_of_an_outcome() -> None:
-    from harness.outcome import LETTERS, Word
-
     rows = dict(re.findall(r"^\| `(\w+)` \| (\S+) \|", DOCUMENT.read_text(), re.MULTILINE))
     assert rows == {word.value: LETTERS[word] for word in Word}
 
