@@ -88,12 +88,14 @@ class Following:
         self._leader, self._leader_epoch = node, leader_epoch
 
     def follow(self, leader: NodeId, leader_epoch: int) -> Decision | None:
-        """Follow ``leader``, as before or anew; returns what to cut at once."""
-        same_leader, epochs_passed = leader == self._leader, leader_epoch - self._leader_epoch
-        self._leader_epoch = leader_epoch
+        """Follow ``leader``, as before or anew; returns what to cut at once.
+
+        An epoch without a leader is nothing to follow, and counts as missed (``ReplicaManager.makeFollowers``).
+        """
         if leader == NO_LEADER:
             return None
-        self._leader = leader
+        same_leader, epochs_passed = leader == self._leader, leader_epoch - self._leader_epoch
+        self._leader, self._leader_epoch = leader, leader_epoch
         if same_leader and not self._looks_again_after(epochs_passed):
             return None
         return self._begin()

@@ -252,8 +252,7 @@ class Leadership:
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:
             return None, ErrorCode.OFFSET_OUT_OF_RANGE
-        same_epoch = fetch.last_fetched_epoch == self._log.epochs.latest
-        if fetch.last_fetched_epoch < 0 or (same_epoch and fetch.fetch_offset <= self._log.log_end_offset):
+        if fetch.last_fetched_epoch < 0:
             return None, ErrorCode.NONE
         end = self._log.epochs.end_offset_for(fetch.last_fetched_epoch, self._log.log_end_offset)
         if end.leader_epoch == NO_EPOCH or end.end_offset == NO_OFFSET:

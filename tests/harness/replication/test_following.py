@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
+from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.epochs import UNDEFINED
 from harness.replication.following import Cut, Decision, Exit, Following, Phase, StartOver
 from harness.replication.knobs import GENERATIONS, Knobs
@@ -138,6 +138,16 @@ def test_when_a_follower_looks_for_what_to_cut(when: str, looks_again: list[bool
         follower.follow(leader, epoch)
         looked.append(follower.phase is Phase.LOOKING_UP)
     assert looked == looks_again
+
+
+def test_an_epoch_without_a_leader_counts_as_missed() -> None:
+    follower = following(GENERATIONS["2.0.1"])
+    phases = []
+    for leader, epoch in ((ONE, 0), (NO_LEADER, 1), (ONE, 2)):
+        follower.phase = Phase.FETCHING
+        follower.follow(leader, epoch)
+        phases.append(follower.phase)
+    assert phases == [Phase.LOOKING_UP, Phase.FETCHING, Phase.LOOKING_UP]
 
 
 @pytest.mark.parametrize(
