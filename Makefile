@@ -25,8 +25,8 @@ demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
 
-matrix: $(STAMP) ## every scenario on every generation, on real processes: observed against predicted; takes an hour or two
-	@$(BIN)/seawall scenario matrix --target builtin
+matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
+	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
 
 bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known flaws; takes two minutes
 	@$(BIN)/python tests/bench/speed.py

@@ -102,19 +102,23 @@ def play(stage: Stage) -> None:
 def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:
     """A directory that nobody else has taken, and the link ``out_dir/latest`` to it."""
     started = now()
-    path = _free_path(out_dir / plan.scenario.id, started, plan.seed)
-    directory = RunDirectory.create(path, manifest(plan, f"{plan.scenario.id}/{path.name}", started))
-    link = out_dir / f".latest-{path.name}"
+    directory = _taken(plan, out_dir / plan.scenario.id, started)
+    link = out_dir / f".latest-{plan.scenario.id}-{directory.path.name}"
     link.unlink(missing_ok=True)
-    link.symlink_to(path.relative_to(out_dir))
+    link.symlink_to(directory.path.relative_to(out_dir))
     link.replace(out_dir / "latest")
     return directory
 
 
-def _free_path(parent: Path, started: datetime, seed: int) -> Path:
-    name = f"{started:%Y%m%dT%H%M%S}-{seed}"
+def _taken(plan: Plan, parent: Path, started: datetime) -> RunDirectory:
+    """A new directory below ``parent``; whoever else starts in the same second gets another number."""
+    name = f"{started:%Y%m%dT%H%M%S}-{plan.seed}"
     path, number = parent / name, 1
-    while path.exists():
+    while True:
+        try:
+            return RunDirectory.create(path, manifest(plan, f"{plan.scenario.id}/{path.name}", started))
+        except EnvironmentFault:
+            if not path.exists():
+                raise
         number += 1
         path = parent / f"{name}-{number}"
-    return path

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -218,3 +219,14 @@ def is_alive(pid: int) -> bool:
         return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
     except psutil.NoSuchProcess:
         return False
+
+
+def test_runs_that_start_in_the_same_second_do_not_share_a_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runner.run.now", lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    made = plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n"), "simulated", seed=3)
+    first, second = run(made, tmp_path), run(made, tmp_path)
+    assert [one.path.name for one in (first, second)] == ["20260101T000000-3", "20260101T000000-3-2"]
+    assert first.manifest().run != second.manifest().run
+    assert (tmp_path / "latest").resolve() == second.path
