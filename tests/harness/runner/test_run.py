@@ -224,7 +224,7 @@ def is_alive(pid: int) -> bool:
 def test_runs_that_start_in_the_same_second_do_not_share_a_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("harness.runner.run.now", lambda: datetime(2026, 1, 1, tzinfo=UTC))
+    monkeypatch.setattr(sys.modules["harness.runner.run"], "now", lambda: datetime(2026, 1, 1, tzinfo=UTC))
     made = plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n"), "simulated", seed=3)
     first, second = run(made, tmp_path), run(made, tmp_path)
     assert [one.path.name for one in (first, second)] == ["20260101T000000-3", "20260101T000000-3-2"]
