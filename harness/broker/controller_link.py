@@ -91,7 +91,6 @@ class ControllerLink:
         if response is not None and response.error_code == ErrorCode.NONE:
             self.broker_epoch = response.broker_epoch
             self._last_refusal = None
-            self._previous_broker_epoch = self.broker_epoch  # whatever comes next in this life was no unclean shutdown
             self._say(f"Registered with the controller, broker epoch {self.broker_epoch}.")
             self._beat()
             return

@@ -129,7 +129,6 @@ class Fetcher:
         """Fetch ``name`` no more; hangs up after the last one."""
         self._partitions.pop(name, None)
         self._stuck.pop(name, None)
-        self._failed.pop(name, None)
         if not self._partitions:
             self._caller.close()
 

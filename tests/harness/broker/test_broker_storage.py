@@ -178,6 +178,7 @@ def test_records_beyond_the_high_watermark_cannot_be_deleted() -> None:
     assert delete_records(cluster, 1, 1) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1)
     assert delete_records(cluster, 1, 1, topic="nowhere") == (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1)
     assert delete_records(cluster, 0, -1) == (0, 1)
+    assert cluster.disk(0).list("t-0") == ["00000000000000000000.log", "leader-epoch-checkpoint"]
 
 
 @pytest.mark.parametrize(("wait_s", "start"), [(0.5, 0), (3, 1)])

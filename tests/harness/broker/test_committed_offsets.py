@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness.broker.codes import FrontError
-from harness.model import CONTROLLER_ID
+from harness.broker.consumer_offsets import CommittedOffset, ConsumerOffsets
+from harness.broker.files import Disk
+from harness.model import CONTROLLER_ID, TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
@@ -56,6 +59,19 @@ def test_what_one_broker_was_told_another_one_tells(cluster: VirtualCluster, ver
     knows_epochs = version >= 6
     assert committed(cluster) == [(5, 3 if knows_epochs else -1, "mine", ErrorCode.NONE)]
     assert committed(cluster, version=version)[0][0] == 5
+
+
+def test_a_commit_keeps_what_else_the_group_and_others_have_committed(tmp_path: Path) -> None:
+    disk = Disk(tmp_path / "data")
+    first, second = TopicPartition("t", 0), TopicPartition("t", 1)
+    for group, where in (("g", first), ("h", first), ("g", second)):
+        ConsumerOffsets(disk).commit(group, {where: CommittedOffset(5, 3, "mine")})
+    assert list(ConsumerOffsets(disk).committed("g", None)) == [first, second]
+    assert list(ConsumerOffsets(disk).committed("h", None)) == [first]
+    assert ConsumerOffsets(disk).committed("h", [first, second]) == {
+        first: CommittedOffset(5, 3, "mine"),
+        second: CommittedOffset(-1, -1, ""),
+    }
 
 
 def test_nothing_committed_is_minus_one(cluster: VirtualCluster) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,9 +11,19 @@ import pytest
 
 from harness.broker import offsets
 from harness.broker.caller import Caller
-from harness.model import Link, TopicPartition
+from harness.broker.partition import Partition
+from harness.model import CONTROLLER_ID, NO_EPOCH, NO_OFFSET, Link, TopicPartition
 from harness.replication.knobs import GENERATIONS
-from harness.replication.messages import ErrorCode, RetentionReached
+from harness.replication.messages import (
+    AnswerFetch,
+    EpochEnd,
+    EpochEndAnswered,
+    ErrorCode,
+    FetchReceived,
+    ReplicaEvent,
+    RetentionReached,
+)
+from harness.replication.replica import Replica
 from harness.wire.batches import headers
 from harness.wire.keys import ApiKey
 from harness.wire.messages import EpochEndOffset, OffsetForLeaderPartition
@@ -101,6 +112,14 @@ def test_a_lookup_that_fails_is_asked_again_in_a_while_and_nothing_is_cut(
     cluster = after_a_failover(knobs)
     epoch_end = offsets._epoch_end
     times: list[int] = []
+    handle = Partition.handle
+
+    def check(partition: Partition, event: ReplicaEvent) -> None:
+        if isinstance(event, EpochEndAnswered) and event.error is not ErrorCode.NONE:
+            assert event.end == EpochEnd(NO_EPOCH, NO_OFFSET)
+        handle(partition, event)
+
+    monkeypatch.setattr(Partition, "handle", check)
 
     def fail(broker: Any, name: TopicPartition, one: OffsetForLeaderPartition) -> EpochEndOffset:
         if broker.node == 1 and len(times) < 4:
@@ -148,6 +167,33 @@ def test_where_the_watermark_waits_for_followers_they_say_theirs(asked: Iterator
     cluster.world.sleep(2)
     assert {version for key, version in next(asked) if key is ApiKey.FETCH} == {18}
     assert [cluster.brokers[node].partitions[T].replica.high_watermark for node in (0, 1, 2)] == [1, 1, 1]
+
+
+def test_a_fenced_fetch_fails_the_partition_until_the_controller_speaks_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    cluster = VirtualCluster("3.7")
+    cluster.create_topic()
+    judge, fenced = Replica.judge_fetch, []
+
+    def fence(replica: Replica, fetch: FetchReceived) -> AnswerFetch:
+        answer = judge(replica, fetch)
+        if replica.node == 0 and fetch.replica == 1:
+            fenced.append(fetch)
+            return replace(answer, error=ErrorCode.FENCED_LEADER_EPOCH)
+        return answer
+
+    monkeypatch.setattr(Replica, "judge_fetch", fence)
+    cluster.world.sleep(3)
+    cluster.produce(0, b"a", acks=1)
+    cluster.world.sleep(3)
+    assert sum("Replication of t-0 has failed in epoch 0" in line for line in cluster.said) == 1
+    assert len(fenced) < 4  # the parked one is judged again when it ends
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 0
+    monkeypatch.undo()
+    cluster.node(CONTROLLER_ID).operate("elect", {"topic": "t", "partition": 0, "leader": 2})
+    cluster.world.sleep(2)
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 1
 
 
 def test_an_answer_that_lacks_the_partition_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,15 +122,28 @@ def test_recovery_cuts_at_the_first_bad_batch_beyond_the_recovery_point_and_dele
     assert disk.list("t-0") == ["00000000000000000000.log", "00000000000000000004.log"]
 
 
-def test_what_was_flushed_is_not_looked_at_again(root: Path) -> None:
+@pytest.mark.parametrize(("path", "cut"), [(FIRST, 2), (SECOND, 6)])
+def test_what_was_flushed_is_not_looked_at_again(root: Path, path: str, cut: int) -> None:
     disk = Disk(root)
     log = open_log(disk, TWO_BATCHES)
     for _ in range(5):
         append(log, 2)
-    corrupt(disk, FIRST)
+    corrupt(disk, path)
     restarted = open_log(disk, TWO_BATCHES, Checkpointed(recovery_point=8))
     assert (restarted.log_end_offset, restarted.recovered.cut_bytes) == (10, 0)
-    assert open_log(disk, TWO_BATCHES).log_end_offset == 2
+    assert [header.base_offset for header in restarted.headers()] == [0, 2, 4, 6, 8]
+    assert open_log(disk, TWO_BATCHES).log_end_offset == cut
+
+
+@pytest.mark.parametrize(("clean", "end"), [(True, 10), (False, 4)])
+def test_a_missing_segment_ends_the_log_unless_it_is_trusted(root: Path, clean: bool, end: int) -> None:
+    disk = Disk(root)
+    log = open_log(disk, TWO_BATCHES)
+    for _ in range(5):
+        append(log, 2)
+    disk.remove(SECOND)
+    restarted = open_log(disk, TWO_BATCHES, Checkpointed(clean=clean))
+    assert restarted.log_end_offset == end
 
 
 def test_after_a_clean_shutdown_a_torn_batch_stays_and_breaks_the_one_behind_it(root: Path) -> None:

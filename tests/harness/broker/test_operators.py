@@ -6,15 +6,21 @@ from typing import Any
 
 import pytest
 
+from harness.broker.caller import Caller
 from harness.broker.topic_ids import topic_id
-from harness.model import CONTROLLER_ID
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.replication.knobs import GENERATIONS
 from harness.replication.messages import ErrorCode
+from harness.simulation.stack.cluster import listener
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     LATEST_TIMESTAMP,
     PREFERRED_ELECTION,
     UNCLEAN_ELECTION,
+    AlterPartitionPartitionData,
+    AlterPartitionRequest,
+    AlterPartitionTopicData,
+    BrokerState,
     ElectLeadersRequest,
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -111,6 +117,33 @@ def test_a_client_that_asks_in_a_follower_s_name_is_told_the_log_s_end() -> None
         return int(answer.topics[0].partitions[0].offset)
 
     assert (latest(-1), latest(1)) == (0, 1)
+
+
+def test_a_proposal_for_an_earlier_life_of_a_replica_is_refused() -> None:
+    cluster = cluster_with_topic()
+    cluster.kill(2)
+    cluster.world.sleep(4)
+    leader = cluster.brokers[0]
+    earlier = cluster.brokers[2].controller.broker_epoch
+    cluster.deafen(0)
+    cluster.start(2)
+    cluster.world.sleep(0.2)
+    state = cluster.controller.core.partitions[0]
+    assert state.isr == (0, 1)
+
+    def propose(epoch: int) -> int:
+        answers: list[Any] = []
+        members = [BrokerState(0, -1), BrokerState(1, -1), BrokerState(2, epoch)]
+        data = AlterPartitionPartitionData(0, state.leader_epoch, [], members, 0, state.partition_epoch)
+        topic = AlterPartitionTopicData(topic_id(leader.cluster_id, "t"), [data])
+        body = AlterPartitionRequest(0, leader.controller.broker_epoch, [topic])
+        caller = Caller(cluster.simulated.network("0"), listener(NodeId(CONTROLLER_ID)), CONTROLLER, "test")
+        caller.call(ApiKey.ALTER_PARTITION, 3, body, 30, answers.append)
+        cluster.world.sleep(0)
+        return int(answers[0].topics[0].partitions[0].error_code)
+
+    assert propose(earlier) == ErrorCode.INELIGIBLE_REPLICA
+    assert propose(cluster.brokers[2].controller.broker_epoch) == ErrorCode.NONE
 
 
 def test_topics_of_a_replica_s_fetch_go_by_their_ids() -> None:

@@ -135,9 +135,9 @@ def test_a_topic_that_is_asked_for_is_created_where_the_setting_says_so(enabled:
     assert codes == ([[5, 17], [0, 17]] if enabled else [[3, 17], [3, 17]])
 
 
-def leader_that_lost_its_log(knobs: str) -> VirtualCluster:
+def leader_that_lost_its_log(knobs: str, **settings: Any) -> VirtualCluster:
     """Broker 0 is the last in-sync replica, loses its disk, leads on, and broker 1 returns with a longer log."""
-    cluster = VirtualCluster(knobs)
+    cluster = VirtualCluster(knobs, **settings)
     cluster.create_topic()
     for _ in range(3):
         cluster.produce(0, b"a", acks=1)
@@ -168,6 +168,12 @@ def test_in_generation_0_10_a_follower_that_is_ahead_of_its_leader_exits() -> No
     assert cluster.exit_codes == {1: 1}
     assert cluster.brokers[1].partitions[T].log.log_end_offset == 3
     assert any("Halting: log truncation from 3 to the leader's 0" in line for line in cluster.said)
+
+
+def test_in_generation_0_10_it_is_truncated_where_elections_may_be_unclean() -> None:
+    cluster = leader_that_lost_its_log("0.10", unclean_leader_election_enable=True)
+    assert cluster.exit_codes == {}
+    assert cluster.brokers[1].partitions[T].log.log_end_offset == 0
 
 
 def test_two_runs_of_the_same_story_leave_the_same_timeline() -> None:
