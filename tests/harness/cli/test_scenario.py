@@ -52,9 +52,10 @@ def test_a_scenario_goes_by_its_name_and_by_its_entry(seawall: Seawall, shelf: P
 def test_every_variant_of_an_entry_is_run(seawall: Seawall, shelf: Path) -> None:
     (shelf / "other.yaml").write_text(QUIET.replace("id: quiet", "id: other").replace("A99/quiet", "A99/loud"))
     said = simulated(seawall, "run", "A99", "--generation", "2.0.1")
-    assert [
-        line.split(":")[0] for line in said.out.splitlines() if line.startswith("A")
-    ] == ["A99/loud on 2.0.1", "A99/quiet on 2.0.1"]
+    assert [line.split(":")[0] for line in said.out.splitlines() if line.startswith("A")] == [
+        "A99/loud on 2.0.1",
+        "A99/quiet on 2.0.1",
+    ]
 
 
 def test_a_loss_that_does_not_happen_is_a_failed_reproduction(seawall: Seawall, shelf: Path) -> None:
