@@ -18,8 +18,10 @@ LAST_REPLICA = {
     "faults": "power_loss:3,kill,isolate,pause",
     "flush.messages": "0",
     "flush.ms": "0",
+    "acks": "all",
+    "replication.factor": "3",
 }
-SEED = 40
+SEED = 109
 
 
 @pytest.fixture(scope="module")
