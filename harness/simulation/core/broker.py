@@ -7,10 +7,9 @@ while there is nothing to answer them with, heartbeats, proposals that time out.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
-from harness.replication.controller_messages import PartitionState
 from harness.replication.messages import (
     AnswerDeleteRecords,
     AnswerFetch,
@@ -46,6 +45,7 @@ from harness.replication.replica import Replica
 from harness.simulation.core.clients import Poll, Produce
 from harness.simulation.core.configuration import MS, PARTITION
 from harness.simulation.core.disk import Batch, Disk
+from harness.simulation.core.letters import Asked, StateUpdate
 from harness.simulation.core.process import Process
 
 if TYPE_CHECKING:
@@ -54,34 +54,6 @@ if TYPE_CHECKING:
 ENOSPC = 28
 REGISTER_AGAIN_NS = 5 * MS
 _UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
-
-
-class Asked:
-    """A follower's question on its way, parked, or answered: a fetch, whose token it is for the core, or a lookup.
-
-    Attributes:
-        closed: whether an answer has come, or nobody waits for it any more: whatever comes now is not heard.
-    """
-
-    __slots__ = ("broker_epoch", "closed", "event", "follower", "life", "parked", "wanted")
-
-    def __init__(self, follower: Broker, wanted: NextFetch | NextEpochLookup) -> None:
-        self.follower = follower
-        self.life = follower.life
-        self.wanted: Any = wanted
-        self.broker_epoch = follower.broker_epoch
-        self.event: FetchReceived | None = None
-        self.parked = False
-        self.closed = False
-
-
-class StateUpdate(NamedTuple):
-    """The controller's word on its way to a broker; ``number`` is to be sent back. ``broker_epoch``: for whom."""
-
-    number: int
-    controller_epoch: int
-    broker_epoch: int
-    state: PartitionState
 
 
 class Broker(Process):
@@ -321,21 +293,12 @@ class Broker(Process):
             return
         replica, wanted = self.replica, asked.wanted
         assert replica is not None
-        self.handle(
-            FetchAnswered(
-                wanted.leader,
-                wanted.leader_epoch,
-                wanted.fetch_offset,
-                told.error,
-                told.high_watermark,
-                told.log_start_offset,
-                told.log_end_offset,
-                told.diverging,
-                tuple([batch.span for batch in batches]),
-                tuple([batch.values for batch in batches]),
-                self.now_ns,
-            )
-        )
+        event = FetchAnswered(
+            wanted.leader, wanted.leader_epoch, wanted.fetch_offset,
+            told.error, told.high_watermark, told.log_start_offset, told.log_end_offset, told.diverging,
+            tuple([batch.span for batch in batches]), tuple([batch.values for batch in batches]), self.now_ns,
+        )  # fmt: skip
+        self.handle(event)
         if self._asking is not None or self._backing_off or self.replica is None:
             return
         following = replica.next_request()
@@ -358,11 +321,8 @@ class Broker(Process):
         asked, error, end = answer
         if not self._hears(asked):
             return
-        wanted = asked.wanted
-        event = EpochEndAnswered(
-            wanted.leader, wanted.leader_epoch, wanted.requested_epoch, error, end, self.now_ns
-        )  # fmt: skip
-        self.handle(event)
+        leader, leader_epoch, requested_epoch = asked.wanted
+        self.handle(EpochEndAnswered(leader, leader_epoch, requested_epoch, error, end, self.now_ns))
         if error is not ErrorCode.NONE:
             self._back_off()
         else:
@@ -374,15 +334,9 @@ class Broker(Process):
         """A follower's fetch."""
         wanted = asked.wanted
         asked.event = FetchReceived(
-            asked,
-            asked.follower.node,
-            wanted.fetch_offset,
-            wanted.leader_epoch,
-            wanted.last_fetched_epoch,
-            self.now_ns,
-            asked.broker_epoch,
-            wanted.high_watermark,
-        )
+            asked, asked.follower.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch, self.now_ns,
+            asked.broker_epoch, wanted.high_watermark,
+        )  # fmt: skip
         self.handle(asked.event)
 
     def _answer_fetch(self, answer: AnswerFetch) -> None:
@@ -392,9 +346,8 @@ class Broker(Process):
             if answer.diverging is None and asked.wanted.fetch_offset >= self.disk.end:
                 asked.parked = True
                 self._parked.append(asked)
-                self._world.after(
-                    self, self._world.configuration.replica_fetch_wait_max_ms * MS, self._expire_fetch, asked
-                )  # fmt: skip
+                wait_ns = self._world.configuration.replica_fetch_wait_max_ms * MS
+                self._world.after(self, wait_ns, self._expire_fetch, asked)
                 return
         self._respond(asked, answer)
 
@@ -441,9 +394,8 @@ class Broker(Process):
         count, now_ns = len(produce.values), self.now_ns
         self.handle(ProduceRequested(produce, produce.acks, (count,), (produce.values,), now_ns))
         if produce.acks == -1 and not produce.answered:
-            self._world.after(
-                self, self._world.configuration.send_timeout_ms * MS, self._expire_produce, produce
-            )  # fmt: skip
+            timeout_ns = self._world.configuration.send_timeout_ms * MS
+            self._world.after(self, timeout_ns, self._expire_produce, produce)
 
     def _expire_produce(self, produce: Produce) -> None:
         if not produce.answered:

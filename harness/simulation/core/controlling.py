@@ -30,8 +30,9 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr, Tick
-from harness.simulation.core.broker import Broker, StateUpdate
+from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, PARTITION
+from harness.simulation.core.letters import StateUpdate
 from harness.simulation.core.process import Process
 
 if TYPE_CHECKING:
