@@ -334,8 +334,8 @@ class Broker(Process):
         """A follower's fetch."""
         wanted = asked.wanted
         asked.event = FetchReceived(
-            asked, asked.follower.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch, self.now_ns,
-            asked.broker_epoch, wanted.high_watermark,
+            asked, asked.follower.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch,
+            self.now_ns, asked.broker_epoch, wanted.high_watermark,
         )  # fmt: skip
         self.handle(asked.event)
 
