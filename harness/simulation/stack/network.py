@@ -137,7 +137,6 @@ class Stream:
         """The node is gone: its end of the connection is closed after what had left it."""
         self._closing = self._lost = True
         self._inbox.clear()
-        self._outbox.clear()
         if not self._severed:
             self._transmit(None)
 
@@ -253,17 +252,10 @@ class SimulatedNetwork:
             for act in postponed:
                 self.world.at(self.world.now_ns, act, self)
 
-    def close(self) -> None:
-        """Stop listening and close every connection, as a node does that ends by itself."""
-        self._stop_listening()
-        for stream in list(self.streams):
-            stream.close()
-
     def die(self) -> None:
-        """What SIGKILL does: nothing more is heard from here, and peers see their connections end."""
+        """The end of the process: nothing more is sent from here, and peers see their connections end."""
         if self.alive:
             self.alive = self.runs = False
-            self._postponed.clear()
             self._stop_listening()
             for stream in list(self.streams):
                 stream.die()

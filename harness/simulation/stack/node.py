@@ -126,11 +126,10 @@ class SimulatedNode:
         self._end(self.network, Ending())
 
     def shut_down(self) -> None:
-        """SIGTERM: it writes down what a clean stop writes down, says good-bye and ends."""
+        """SIGTERM: it writes down what a clean stop writes down, and ends."""
         network = self.network
         if network.alive:
             self.program.stop()
-            network.close()
             self._end(network, Ending(0, asked=True))
 
     def freeze(self) -> None:
@@ -178,7 +177,6 @@ class SimulatedNode:
         def end() -> None:
             if exit_code == 0:
                 self.program.stop()
-            network.close()
             self._end(network, Ending(exit_code))
 
         network.call_later(0, end)

@@ -202,6 +202,22 @@ def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(target: Simu
     assert not target.has_refused_write("0").holds
 
 
+def test_a_restarted_node_has_its_whole_budget_again_and_the_plug_is_in(target: SimulatedTarget) -> None:
+    disk = target.cluster.nodes["2"].disk
+    target.limit_disk("2", 100_000)
+    produce(target)
+    target.lose_power("2")
+    left = disk.free_bytes
+    assert left is not None
+    assert left < 100_000
+    target.restart("2")
+    assert disk.free_bytes is not None
+    assert disk.free_bytes > left
+    target.kill("2")
+    assert target.is_dead("2").holds
+    assert not target.has_lost_power("2").holds
+
+
 def test_a_clock_stays_wrong_across_a_restart_and_two_nodes_are_wrong_by_themselves(target: SimulatedTarget) -> None:
     with in_effect(target, fault="clock", node=2, offset_ms=3_600_000):
         target.kill("2")

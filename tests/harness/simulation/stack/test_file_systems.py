@@ -160,6 +160,18 @@ def test_what_lies_below_a_lost_name_is_lost_with_it(plug: Plug) -> None:
     assert plug.disk.list("") == []
 
 
+def test_what_was_lost_once_does_not_come_back_when_its_directory_does(plug: Plug) -> None:
+    plug.disk.replace_text("t-0/checkpoint", "old", flush=True)
+    plug.disk.open("t-0/log").flush()
+    plug.disk.flush_directory("t-0")
+    assert [cut.path for cut in plug.pull()] == ["t-0/checkpoint", "t-0/log"]
+    plug.disk.open("t-0/log").append(b"new")
+    plug.disk.replace_text("t-0/checkpoint", "new", flush=False)
+    plug.disk.flush_directory("")
+    assert [cut.path for cut in plug.pull()] == ["t-0/checkpoint", "t-0/log"]
+    assert plug.disk.list("t-0") == []
+
+
 def test_cutting_and_removing_are_durable_at_once(plug: Plug) -> None:
     plug.disk.flush_directory("")
     for name in ("cut", "removed"):

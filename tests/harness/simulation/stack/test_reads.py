@@ -125,6 +125,17 @@ def test_a_group_goes_on_where_it_has_committed(tmp_path: Path) -> None:
     assert consume(loaded) == (None, [*first[1:], *second], 4)
 
 
+def test_a_member_that_begins_within_a_batch_is_not_given_what_is_before(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    values = [one.value for one in loaded.send(count=3, batch=3)]
+    assert loaded.done(loaded.sends.commit(CommitOrder("group", {LEDGER: 2}))).error is None
+    assert consume(loaded) == (None, values[2:], 3)
+
+
+def test_a_member_of_an_empty_partition_stands_at_its_start(tmp_path: Path) -> None:
+    assert consume(LoadedTarget(tmp_path), start="beginning") == (None, [], 0)
+
+
 def test_a_group_without_a_position_does_what_its_policy_says(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     values = [one.value for one in loaded.send(count=2)]

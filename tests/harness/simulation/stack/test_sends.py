@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.model import Link
+from harness.model import Link, NodeId
 from harness.wire import batches
 from harness.workload import SendOrder
 from tests.harness.simulation.stack.chaos_story import Parameters
@@ -86,11 +86,50 @@ def test_a_stale_leader_costs_a_look_for_the_new_one_and_not_the_record(tmp_path
     loaded = LoadedTarget(tmp_path)
     order = SendOrder((LEDGER,), 1, producer="steady")
     assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
-    loaded.target.kill("0")
+    loaded.target.elect(LEDGER, NodeId(1), unclean=False)
+    loaded.clock.sleep(0.1)
+    begin_ns = loaded.clock.now_ns
+    assert [(sent.kind, sent.offset) for sent in loaded.done(loaded.sends.send(order))] == [("ok", 1)]
+    assert loaded.clock.now_ns - begin_ns < 0.3e9
+
+
+def test_a_client_that_knows_a_newer_epoch_does_not_believe_who_is_behind_the_times(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.isolate("0", "1", "2", "controller")
     loaded.clock.sleep(3)
-    loaded.target.restart("0")
+    order = SendOrder((LEDGER,), 1, acks=1, timeout_s=3.0, producer="steady")
     assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
-    assert loaded.end_offset("1") == 2
+    loaded.isolate("clients", "1", "2")
+    loaded.clock.sleep(1)
+    assert [(sent.kind, sent.error) for sent in loaded.done(loaded.sends.send(order))] == [("info", "_MSG_TIMED_OUT")]
+    assert loaded.end_offset("0") == 0
+
+
+def test_where_no_epochs_are_told_a_client_believes_what_most_brokers_say(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, "0.10")
+    loaded.target.elect(LEDGER, NodeId(2), unclean=False)
+    loaded.clock.sleep(0.2)
+    loaded.isolate("2", "0", "1", "controller")
+    loaded.clock.sleep(4)
+    assert kinds(loaded, acks=1) == [("ok", 0, None)]
+    assert loaded.end_offset("2") == 0
+
+
+def test_a_request_is_repeated_as_often_as_ordered_and_no_more(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    order = SendOrder((LEDGER,), 1, retries=2, retry_after_s=0.5, producer="p")
+    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    loaded.target.cut([Link("0", "clients")])
+    begin_ns = loaded.clock.now_ns
+    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["info"]
+    assert 1.5e9 < loaded.clock.now_ns - begin_ns < 3e9
+    assert loaded.end_offset() == 1 + 3
+
+
+def test_batches_of_an_idempotent_producer_are_numbered_by_their_records(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    answers = kinds(loaded, count=5, batch=2, idempotent=True, producer="p")
+    assert answers == [("ok", offset, None) for offset in range(5)]
 
 
 def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(tmp_path: Path) -> None:

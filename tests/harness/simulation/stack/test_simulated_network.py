@@ -79,6 +79,16 @@ def test_a_frame_travels_no_shorter_and_no_longer_than_the_weather_of_its_own_li
     assert pair.server.heard == [b"there"]
 
 
+def test_frames_travel_for_as_long_as_chance_says_within_the_weather() -> None:
+    world = World(3)
+    drawn = [world.travel_ns(Weather(delay_ns=(10, 1000))) for _ in range(200)]
+    assert min(drawn) >= 10
+    assert max(drawn) < 1000
+    assert len(set(drawn)) > 100
+    again = World(3)
+    assert drawn == [again.travel_ns(Weather(delay_ns=(10, 1000))) for _ in range(200)]
+
+
 def test_nobody_listens_is_a_failure_and_not_a_connection() -> None:
     world = World()
     failures: list[str] = []
