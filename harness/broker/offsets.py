@@ -136,10 +136,13 @@ def offset_for_leader_epoch(broker: Broker, request: Request) -> None:
 
 def _epoch_end(broker: Broker, name: TopicPartition, asked: OffsetForLeaderPartition) -> EpochEndOffset:
     partition = broker.partitions.get(name)
-    error = broker.absence_of(name) if partition is None else _leader_error(partition, asked.current_leader_epoch)
-    if partition is None or error is not ErrorCode.NONE:
+    if partition is None:
+        return EpochEndOffset(broker.absence_of(name), name.partition)
+    error, end = partition.replica.judge_lookup(
+        max(asked.current_leader_epoch, NO_EPOCH), max(asked.leader_epoch, NO_EPOCH)
+    )
+    if error is not ErrorCode.NONE:
         return EpochEndOffset(error, name.partition)
-    end = partition.replica.end_offset_for(max(asked.leader_epoch, NO_EPOCH))
     return EpochEndOffset(ErrorCode.NONE, name.partition, end.leader_epoch, end.end_offset)
 
 

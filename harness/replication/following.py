@@ -80,6 +80,7 @@ class Following:
         self._looks_up = knobs.truncation in ("epoch_offset", "epoch_pair")
         self._carries_last_epoch = knobs.truncation == "diverging_fetch"
         self._carries_watermark = knobs.hw_advance == "after_followers"
+        self._fallback: Offset = 0
 
     # --------------------------------------------------------------------------------------------- whom to follow
 
@@ -141,6 +142,7 @@ class Following:
 
     def _begin(self) -> Decision | None:
         """Forget what was agreed on with a leader; what its answers do not have to decide is cut at once."""
+        self._fallback = self._log.high_watermark
         if self._knobs.truncation == "hw":
             self.phase = Phase.FETCHING
             return Cut(self._log.high_watermark, "high_watermark")
@@ -161,14 +163,15 @@ class Following:
 
     def lookup_answered(self, answer: EpochEndAnswered) -> Decision:
         """What to cut, now that the leader has said where our latest epoch ends."""
-        cut, agreed = _where_logs_part(answer.end, self._log)
+        cut, agreed = _where_logs_part(answer.end, self._log, self._fallback)
         if agreed:
             self.phase = Phase.FETCHING
+        self._fallback = cut
         return Cut(cut, "high_watermark" if answer.end.end_offset < 0 else "epoch_end")
 
     def diverging(self, end: EpochEnd) -> Decision:
         """What to cut, when a fetch was answered with the end of an epoch. The next fetch shows whether it was all."""
-        return Cut(_where_logs_part(end, self._log)[0], "diverging_epoch")
+        return Cut(_where_logs_part(end, self._log, self._log.high_watermark)[0], "diverging_epoch")
 
     def parted(self, answer: FetchAnswered) -> Decision | None:
         """What to cut before anything of a good ``answer`` may be appended; None: nothing."""
@@ -218,15 +221,16 @@ class Following:
         return Exit(f"log truncation from {end} to the leader's {leader_end} is not allowed")
 
 
-def _where_logs_part(end: EpochEnd, log: LogState) -> tuple[Offset, bool]:
+def _where_logs_part(end: EpochEnd, log: LogState, fallback: Offset) -> tuple[Offset, bool]:
     """Where to cut, given the largest epoch of the leader's not above ours and its end; and whether that was all.
 
     When we know that epoch too, the logs part at the earlier of its two ends. Otherwise the end of our largest
     epoch below it is as far as we can tell, and that one has to be asked about next (KIP-279,
     ``AbstractFetcherThread.getOffsetTruncationState``). An answer without an epoch (KIP-101) is taken at its word.
+    A leader that does not know leaves us with the ``fallback``: our watermark, or where an earlier answer has cut.
     """
     if end.end_offset < 0:
-        return log.high_watermark, True
+        return fallback, True
     if end.leader_epoch == NO_EPOCH:
         return end.end_offset, True
     ours = log.epochs.end_offset_for(end.leader_epoch, log.log_end_offset)

@@ -47,7 +47,7 @@ class Knobs:
         isr_join: what a follower must have fetched to enter the ISR: the leader's high watermark (``hw``), or
             also the start offset of the leader's epoch (``hw_and_epoch_start``, KAFKA-7128, Kafka 2.0.1).
         broker_epoch_check: whether the controller refuses a new ISR member that has restarted since the leader
-            heard of it (KIP-903, Kafka 3.5).
+            heard of it, and a leader the fetch of a follower's earlier life (KIP-903, Kafka 3.5).
         fenced_replicas_join: whether the controller accepts ISR members that have no session (until KIP-841,
             Kafka 3.3).
         isr_update: for whom the high watermark waits while an ISR change is under way: with a ``synchronous``

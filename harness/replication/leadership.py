@@ -244,10 +244,17 @@ class Leadership:
         if fetch.replica not in self._followers:
             known = fetch.current_leader_epoch != NO_EPOCH
             return self._answer(fetch, ErrorCode.UNKNOWN_LEADER_EPOCH if known else ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if self._is_of_an_earlier_life(fetch):
+            return self._answer(fetch, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         diverging, error = self._compare(fetch)
         if error is ErrorCode.NONE and diverging is None and fetch.fetch_offset > self._log.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         return self._answer(fetch, error, diverging)
+
+    def _is_of_an_earlier_life(self, fetch: FetchReceived) -> bool:
+        """Whether the follower has restarted, and fetched, since it sent ``fetch`` (KIP-903)."""
+        known = self._followers[fetch.replica].broker_epoch
+        return self._knobs.broker_epoch_check and 0 <= fetch.broker_epoch < known
 
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:

@@ -23,7 +23,8 @@ class LogState:
 
     Args:
         high_watermark: as checkpointed; clipped, for a checkpoint may be older or newer than the log.
-        epoch_entries: as checkpointed; those that start at or after the end are dropped, as Kafka does on load.
+        epoch_entries: as checkpointed; those that start at or after the end are dropped, and
+            those that ended before the start, as Kafka does on load.
         producer_batches: the batches of idempotent producers, oldest first.
         lookup_below_first: the knob of that name.
     """
@@ -46,6 +47,7 @@ class LogState:
         self.high_watermark = log_start_offset
         self.epochs = LeaderEpochCache(epoch_entries, lookup_below_first)
         self.epochs.truncate_from_end(log_end_offset)
+        self.epochs.truncate_from_start(log_start_offset)
         self.producers = ProducerStates(producer_batches)
         self.move_high_watermark(high_watermark)
 

@@ -26,7 +26,12 @@ from harness.replication.messages import (
 from harness.replication.replica import Replica
 from harness.wire.batches import headers
 from harness.wire.keys import ApiKey
-from harness.wire.messages import EpochEndOffset, OffsetForLeaderPartition
+from harness.wire.messages import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
 from tests.harness.broker.virtual_cluster import T, VirtualCluster
 
 WITH_LOOKUPS = ("0.11", "2.0.0", "2.0.1", "2.1")
@@ -276,3 +281,15 @@ def test_a_follower_says_its_broker_epoch_and_the_leader_s_proposal_carries_it(m
     registered = dict(zip(isr, epochs, strict=True))
     assert registered[2] == cluster.brokers[2].controller.broker_epoch
     assert 2 in cluster.controller.status()["partitions"][0]["isr"]
+
+
+@pytest.mark.parametrize(("knobs", "fencing", "error"), [
+    ("4.1", "true", ErrorCode.UNKNOWN_LEADER_EPOCH), ("4.1", "false", ErrorCode.NONE),
+    ("2.0.1", "true", ErrorCode.UNKNOWN_LEADER_EPOCH), ("2.0.1", "false", ErrorCode.NONE),
+])  # fmt: skip
+def test_a_leader_fences_lookups_by_the_knob_of_lookups(knobs: str, fencing: str, error: ErrorCode) -> None:
+    cluster = VirtualCluster(knobs, {"lookup_fencing": fencing})
+    cluster.create_topic()
+    asked = OffsetForLeaderEpochRequest(1, [OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, 99, 0)])])
+    (answer,) = cluster.call(0, ApiKey.OFFSET_FOR_LEADER_EPOCH, 3, asked)
+    assert answer.topics[0].partitions[0].error_code == error

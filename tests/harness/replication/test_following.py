@@ -41,6 +41,10 @@ def answered(knobs: Knobs, requested: int, end: EpochEnd) -> Decision:
     return follower.lookup_answered(EpochEndAnswered(ONE, 6, requested, ErrorCode.NONE, end, 0))
 
 
+def ended(leader: NodeId, requested: int, end: EpochEnd) -> EpochEndAnswered:
+    return EpochEndAnswered(leader, 6, requested, ErrorCode.NONE, end, 0)
+
+
 def fetched(
     watermark: Offset, *, error: ErrorCode = ErrorCode.NONE, start: Offset = 0, end: Offset = 0
 ) -> FetchAnswered:
@@ -213,3 +217,16 @@ def test_an_answer_to_another_lookup_is_not_taken(generation: str, answer: Epoch
     follower = following(GENERATIONS[generation])
     follower.follow(ONE, 6)
     assert follower.awaits_lookup(answer) == awaited
+
+
+def test_a_leader_that_does_not_know_leaves_a_follower_where_an_earlier_answer_has_cut_it() -> None:
+    follower = following(GENERATIONS["2.0.0"])
+    follower.follow(ONE, 6)
+    assert follower.lookup_answered(ended(ONE, 5, EpochEnd(4, 9))) == Cut(8, "epoch_end")
+    assert follower.lookup_answered(ended(ONE, 3, UNDEFINED)) == Cut(8, "high_watermark")
+    follower.follow(TWO, 6)
+    assert follower.lookup_answered(ended(TWO, 3, UNDEFINED)) == Cut(6, "high_watermark")
+
+
+def test_a_log_is_loaded_without_the_epochs_that_ended_before_its_start() -> None:
+    assert LogState(6, 10, 6, EPOCHS).epochs.entries == (EpochEntry(3, 6), EpochEntry(5, 8))

@@ -217,3 +217,17 @@ def test_a_storage_that_fails_answers_whoever_wanted_records_deleted() -> None:
         AnswerDeleteRecords("delete", ErrorCode.KAFKA_STORAGE_ERROR, NO_OFFSET),
         ReplicaFailed(5),
     ]
+
+
+@pytest.mark.parametrize(("checks", "reached", "error"), [
+    (True, 1, ErrorCode.NOT_LEADER_OR_FOLLOWER), (False, 2, ErrorCode.NONE),
+])  # fmt: skip
+def test_a_fetch_of_a_followers_earlier_life_acknowledges_nothing(
+    checks: bool, reached: Offset, error: ErrorCode
+) -> None:
+    leader = Leader(replace(CURRENT, broker_epoch_check=checks), isr=(ZERO, ONE))
+    leader.produce()
+    leader.fetch(ONE, 1, broker_epoch=6)
+    leader.produce()
+    assert leader.answer(ONE, 2, broker_epoch=5).error is error
+    assert leader.watermark == reached
