@@ -160,7 +160,7 @@ def test_faults_of_a_node_that_does_not_exist_are_refused(cluster: BuiltinTarget
 
 
 def test_a_running_node_is_not_started_twice(cluster: BuiltinTarget) -> None:
-    with pytest.raises(EnvironmentFault, match="it is running"):
+    with pytest.raises(EnvironmentFault, match=r"node 0 is not at rest: process \d+ is running"):
         cluster.restart("0")
 
 

@@ -147,7 +147,7 @@ def test_the_disk_of_a_running_node_is_not_touched(tmp_path: Path) -> None:
             lambda: target.damage_log("0", LogDamage(LEDGER, 0, "cut")),
         ]
         for act in acts:
-            with pytest.raises(EnvironmentFault, match="the disk of node 0 cannot be touched"):
+            with pytest.raises(EnvironmentFault, match="node 0 is not at rest"):
                 act()
         assert not target.is_disk_empty("0").holds
     assert values(target) == [0]
