@@ -2,9 +2,10 @@
 
 Kafka's replication assumes that no more than some replicas fail *lossily* (power cut, disk swapped) at a time; with its
 default of never flushing, a record that only page caches hold is gone when every machine that holds it loses power. So
-what was lost after **every** replica of its partition had failed like that is DOCUMENTED. One replica that did not is
-enough to make it a violation: it had the record, or should have had it. Nothing is excused where the configuration
-flushes every write (``log.flush.interval.messages=1``).
+what was lost when **every** replica of its partition was down by such a failure **at the same time** is DOCUMENTED. One
+replica that was not is enough to make it a violation: it had the record, or should have had it; and failures one after
+the other leave time to copy it. Nothing is excused where the configuration flushes every write
+(``log.flush.interval.messages=1``).
 
 Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
 """
@@ -43,8 +44,16 @@ def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], want
         lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
     else:
         return False
-    failed = {node for fault in lossy for node in fault["nodes"]}
-    return {str(node) for node in replicas.nodes} <= failed
+    nodes = [str(node) for node in replicas.nodes]
+    return any(all(_is_down(node, lossy, fault["injected_ns"]) for node in nodes) for fault in lossy)
+
+
+def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
+    """Whether one of these failures had ``node`` down at that time; one that was never healed still has."""
+    return any(
+        node in fault["nodes"] and fault["injected_ns"] <= time_ns < (fault["healed_ns"] or time_ns + 1)
+        for fault in lossy
+    )
 
 
 def _flushes_every_write(manifest: Manifest) -> bool:

@@ -15,8 +15,9 @@ def powerless(*nodes: int, before: bool = False, **falsified: Any) -> Story:
     story = Story()
 
     def fail() -> None:
+        outage = {"injected_ns": story.now + 1, "healed_ns": story.now + 500_000}
         for node in nodes:
-            story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **falsified)
+            story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **(outage | falsified))
 
     for _ in range(2):
         story.send()
@@ -47,6 +48,20 @@ def test_a_loss_after_every_replica_lost_power_is_documented_from_every_side(tmp
 
 def test_one_replica_that_kept_its_power_makes_the_loss_a_violation(tmp_path: Path) -> None:
     assert verdicts(powerless(0, 2), tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_power_losses_one_after_the_other_excuse_nothing(tmp_path: Path) -> None:
+    story = powerless(*NODES)
+    for fault in story.faults:
+        fault["healed_ns"] = fault["injected_ns"] + 10
+        fault["injected_ns"] += 100 * int(fault["nodes"][0])
+        fault["healed_ns"] += 100 * int(fault["nodes"][0])
+    assert verdicts(story, tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_an_outage_that_was_never_healed_is_one_all_the_same(tmp_path: Path) -> None:
+    judged = verdicts(powerless(*NODES, healed_ns=None, heal_proven_ns=None), tmp_path / "r")
+    assert judged["lost-write"] is Verdict.DOCUMENTED
 
 
 def test_a_power_loss_before_the_acknowledgement_excuses_nothing(tmp_path: Path) -> None:
