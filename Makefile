@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix bench lint check lock clean
+.PHONY: help setup demo test matrix nightly bench lint check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -31,6 +31,10 @@ matrix: $(STAMP) ## every scenario on every generation, on real processes; takes
 bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known flaws; takes two minutes
 	@$(BIN)/python tests/bench/speed.py
 	@$(BIN)/python tests/bench/flaws.py
+
+nightly: $(STAMP) ## what takes hours: the matrix on real processes, and 100,000 seeds of the newest protocol in virtual time
+	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
+	@$(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2 --seeds 100000
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check
