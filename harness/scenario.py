@@ -6,12 +6,13 @@ the runner before anything starts, because those live in higher storeys.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
 
 from harness.errors import UsageError
 from harness.outcome import Word
@@ -32,7 +33,42 @@ GenerationRanges = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?(, *[0-9.]+
 ReplicaNames = Annotated[str, Field(pattern=r"^(all|[0-9]+(, *[0-9]+)*)$")]
 """Brokers whose replicas are meant: ``"0"``, ``"0,2"`` or ``all``."""
 
-LogEntry = Annotated[str, Field(pattern=r"^([0-9]+:)?[A-Za-z][A-Za-z0-9_-]*(\.\.[A-Za-z][A-Za-z0-9_-]*)?@[0-9]+$")]
+NUMBERED = re.compile(r"(.*?)(0|[1-9][0-9]*)")
+"""A name that ends with a number: what is before it, and the number."""
+
+_LONGEST_ROW = 100_000
+
+
+def row_of(records: str) -> list[str] | None:
+    """The names that ``m1..m3`` stands for; None when ``records`` is a single name.
+
+    Raises:
+        ValueError: there are none, or nobody could say which.
+    """
+    first, dots, last = records.partition("..")
+    if not dots:
+        return None
+    ends = NUMBERED.fullmatch(first), NUMBERED.fullmatch(last)
+    if ends[0] is None or ends[1] is None or ends[0][1] != ends[1][1]:
+        raise ValueError(f"{records!r} is no row of names: both ends are one name with a number each, as in m1..m4.")
+    low, high = int(ends[0][2]), int(ends[1][2])
+    if high < low:
+        raise ValueError(f"{records!r} runs backwards.")
+    if high - low >= _LONGEST_ROW:
+        raise ValueError(f"{records!r} is {high - low + 1} records; a row has at most {_LONGEST_ROW}.")
+    return [f"{ends[0][1]}{number}" for number in range(low, high + 1)]
+
+
+def _with_a_row_that_makes_sense(entry: str) -> str:
+    row_of(entry.partition("@")[0].rpartition(":")[2])
+    return entry
+
+
+LogEntry = Annotated[
+    str,
+    Field(pattern=r"^([0-9]+:)?[A-Za-z][A-Za-z0-9_-]*(\.\.[A-Za-z][A-Za-z0-9_-]*)?@[0-9]+$"),
+    AfterValidator(_with_a_row_that_makes_sense),
+]
 """A record of a final log, or a row of them: see :class:`Expectation`."""
 
 
@@ -94,7 +130,8 @@ class Expectation(BaseModel):
         outcome: in words; all of them are observed, and no others.
         final_logs: by partition and then by replica (``"0"``, ``"0,2"`` or ``all``), the records that its log holds in
             the end, from its start: the record's name, ``@`` and its leader epoch. ``m1..m4@2`` stands for a row of
-            them; a first entry ``5:m5@0`` says that the log starts at offset 5. Replicas not named may hold anything.
+            them; a first entry ``5:m5@0`` says that the log starts at offset 5. Replicas not named may hold anything;
+            ``all`` names every one that is assigned.
         anomalies: what the checkers find, exactly, besides what the words say; see :meth:`predictions`.
         note: why so, in a sentence.
     """

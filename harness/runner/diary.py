@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self
 
-from harness.model import Offset, TopicPartition, partition_named
+from harness.model import NodeId, Offset, TopicPartition, partition_named
 from harness.steps import Send
 from harness.workload import Consumed, Sent
 
@@ -31,6 +31,7 @@ class Diary:
     Attributes:
         values: of every record that was sent and whose order has come to its end.
         orders: by producer and partition, the records in the order of sending, each with its offset; None: unknown.
+        replicas: by partition, the brokers to which the controller has assigned it.
         groups: by name.
         unavailable: what showed that a partition had no leader, one sentence each.
         leaderless: the partitions that had no leader when the cluster was to be whole again.
@@ -41,6 +42,7 @@ class Diary:
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
         self.values: Values = {partition: {} for partition in partitions}
         self.orders: dict[tuple[str, TopicPartition], list[tuple[str, Offset | None]]] = defaultdict(list)
+        self.replicas: dict[TopicPartition, tuple[NodeId, ...]] = {}
         self.groups: dict[str, Group] = defaultdict(Group)
         self.unavailable: list[str] = []
         self.leaderless: list[str] = []
@@ -48,25 +50,34 @@ class Diary:
         self.exited: list[str] = []
         self._sent = dict.fromkeys(self.values, 0)
 
-    def named(self, partitions: Sequence[TopicPartition], send: Send) -> Mapping[TopicPartition, Sequence[str]]:
-        """The names of the records that are about to be sent: those given, or ``m<n>``, numbered per partition."""
+    def sending(self, partitions: Sequence[TopicPartition], send: Send) -> Mapping[TopicPartition, Sequence[str]]:
+        """Records are about to be sent: they take their places in their producer's order now, not when answered.
+
+        Returns:
+            Their names: those given, or ``m<n>``, numbered per partition.
+        """
         names = {}
         for partition in partitions:
             first = self._sent[partition]
             names[partition] = send.records or tuple(f"m{first + number}" for number in range(send.count))
             self._sent[partition] += send.count
+            if send.producer is not None:
+                self.orders[send.producer, partition].extend((name, None) for name in names[partition])
         return names
 
-    def sent(
+    def answered(
         self, producer: str | None, names: Mapping[TopicPartition, Sequence[str]], answers: Sequence[Sent]
     ) -> None:
-        """Records have been sent; ``answers`` are in the order of ``names``, partition by partition."""
+        """Records have been answered; ``answers`` are in the order of ``names``, partition by partition."""
         for partition, expected in names.items():
             ours = [answer for answer in answers if answer.partition == partition]
+            offsets: dict[str, Offset | None] = {}
             for name, answer in zip(expected, ours, strict=False):
                 self.values[partition][name] = answer.value
-                if producer is not None:
-                    self.orders[producer, partition].append((name, answer.offset))
+                offsets[name] = answer.offset
+            if producer is not None:
+                order = self.orders[producer, partition]
+                order[:] = [(name, offsets.get(name, offset)) for name, offset in order]
 
     def consumed(self, group: str, consumed: Consumed) -> None:
         """A member of ``group`` has read."""
@@ -87,6 +98,7 @@ class Diary:
         return {
             "values": {str(name): known for name, known in self.values.items()},
             "orders": [[producer, str(name), records] for (producer, name), records in self.orders.items()],
+            "replicas": {str(name): list(nodes) for name, nodes in self.replicas.items()},
             "groups": {
                 group: {
                     "given": {str(name): sorted(values) for name, values in one.given.items()},
@@ -104,6 +116,8 @@ class Diary:
         diary.values = {partition_named(name): dict(known) for name, known in document["values"].items()}
         for producer, name, records in document["orders"]:
             diary.orders[producer, partition_named(name)] = [(record, offset) for record, offset in records]
+        for name, nodes in document.get("replicas", {}).items():
+            diary.replicas[partition_named(name)] = tuple(map(NodeId, nodes))
         for group, one in document["groups"].items():
             for name, values in one["given"].items():
                 diary.groups[group].given[partition_named(name)].update(values)

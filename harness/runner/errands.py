@@ -106,10 +106,10 @@ class Errands:
             self._meant(send), send.count, _ACKS[send.acks], send.within_s, send.batch, round(send.age_s * 1000),
             send.retries, send.retry_after_s, send.producer, send.idempotent,
         )  # fmt: skip
-        names = self._diary.named(order.partitions, send)
+        names = self._diary.sending(order.partitions, send)
 
         def check(answers: Sequence[Sent]) -> None:
-            self._diary.sent(send.producer, names, answers)
+            self._diary.answered(send.producer, names, answers)
             acknowledged = sum(answer.kind == "ok" for answer in answers)
             wanted = {"ok": send.count * len(order.partitions), "refused": 0, "any": acknowledged}[send.expect]
             if acknowledged != wanted:

@@ -6,7 +6,6 @@ the diary says what only the schedule could see.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -20,11 +19,11 @@ from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
-from harness.model import NodeId, TopicPartition
+from harness.model import NodeId, TopicPartition, partition_named
 from harness.outcome import Word
 from harness.runner.archive import KeptArchive, Rows
 from harness.runner.diary import Diary
-from harness.scenario import Expectation
+from harness.scenario import NUMBERED, Expectation, row_of
 
 LOSSES = frozenset({"lost-write", "vanished-read"})
 """The kinds of anomalies that say that a record is gone."""
@@ -33,8 +32,6 @@ _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED
 _KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED}
 _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
 """Words that say why not everything could be read in the end."""
-
-_NUMBERED = re.compile(r"(.*?)(\d+)")
 
 Log = tuple[str, ...]
 """A replica's log: ``m0@0`` for each record; the first begins with ``5:`` where the log starts at offset 5."""
@@ -76,6 +73,7 @@ class Observed:
     Attributes:
         words: in the order of :class:`Word`.
         logs: by partition and broker, what is on the disks.
+        replicas: by partition, the brokers to which the controller has assigned it.
         invalid: why the run proves nothing, one sentence each.
         unexpected: anomalies that nothing predicted, documented or excused.
         unmet: predictions in so many words that nothing matched.
@@ -83,6 +81,7 @@ class Observed:
 
     words: tuple[Word, ...]
     logs: Mapping[TopicPartition, Mapping[NodeId, Log]]
+    replicas: Mapping[TopicPartition, Sequence[NodeId]]
     invalid: tuple[str, ...]
     unexpected: tuple[Anomaly, ...]
     unmet: tuple[str, ...]
@@ -97,6 +96,7 @@ def observe(run: Gathered) -> Observed:
     return Observed(
         ordered,
         final_logs(run.replica_logs, run.timeline, run.diary),
+        run.diary.replicas,
         tuple(_invalid(run.manifest, predicted, words)),
         tuple(anomaly for anomaly in predicted.anomalies if anomaly.verdict is Verdict.VIOLATION),
         tuple(
@@ -112,7 +112,7 @@ def differences(expected: Expectation, observed: Observed) -> list[str]:
     """
     return list(observed.invalid) or [
         *_wrong_words(expected.outcome, observed.words),
-        *_wrong_logs(expected, observed.logs),
+        *_wrong_logs(expected, observed),
         *(f"unexpected {anomaly.kind}: {anomaly.why}" for anomaly in observed.unexpected),
         *(f"predicted and not found: {prediction}." for prediction in observed.unmet),
     ]
@@ -243,37 +243,37 @@ def shortened(log: Log) -> str:
 def _spelled_out(entry: str) -> Iterator[str]:
     records, _, epoch = entry.partition("@")
     start, colon, records = records.rpartition(":")
-    first, dots, last = records.partition("..")
-    ends = _NUMBERED.fullmatch(first), _NUMBERED.fullmatch(last)
-    if not dots or ends[0] is None or ends[1] is None:
+    row = row_of(records)
+    if row is None:
         yield entry
         return
-    for number in range(int(ends[0][2]), int(ends[1][2]) + 1):
-        yield f"{start}{colon}{ends[0][1]}{number}@{epoch}"
+    for name in row:
+        yield f"{start}{colon}{name}@{epoch}"
         start = colon = ""
 
 
 def _follows(one: str, other: str) -> bool:
     (first, _, epoch), (second, _, other_epoch) = one.partition("@"), other.partition("@")
-    ends = _NUMBERED.fullmatch(first.rpartition(":")[2]), _NUMBERED.fullmatch(second)
+    ends = NUMBERED.fullmatch(first.rpartition(":")[2]), NUMBERED.fullmatch(second)
     if epoch != other_epoch or ends[0] is None or ends[1] is None:
         return False
     return ends[0][1] == ends[1][1] and int(ends[0][2]) + 1 == int(ends[1][2])
 
 
-def _wrong_logs(expected: Expectation, observed: Mapping[TopicPartition, Mapping[NodeId, Log]]) -> Iterator[str]:
-    known = {str(name): logs for name, logs in observed.items()}
-    for name, logs in expected.final_logs.items():
-        seen = known.get(name, {})
+def _wrong_logs(expected: Expectation, observed: Observed) -> Iterator[str]:
+    """``all`` means every assigned replica: one of which there is no evidence does not agree."""
+    for text, logs in expected.final_logs.items():
+        name = partition_named(text)
+        seen, assigned = observed.logs.get(name, {}), observed.replicas.get(name, ())
         for nodes, entries in logs.items():
             wanted = spelled_out(entries)
-            for node in seen if nodes == "all" else [NodeId(int(text)) for text in nodes.split(",")]:
+            for node in sorted(assigned) if nodes == "all" else [NodeId(int(one)) for one in nodes.split(",")]:
                 log = seen.get(node)
                 if log != wanted:
                     holds = "is not there" if log is None else f"is {shortened(log)}"
                     yield f"the log of {name} on broker {node} {holds}, not {shortened(wanted)}."
-            if nodes == "all" and not seen:
-                yield f"there is no log of {name}."
+            if nodes == "all" and not assigned:
+                yield f"nobody knows which brokers {name} is assigned to."
 
 
 def _whole(table: str, rows: Rows) -> list[dict[str, Any]]:

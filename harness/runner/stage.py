@@ -82,6 +82,7 @@ class Stage:
             settling.require_settled(missing, settle_s)
         partitions = self._target.view().partitions
         self._diary.unsettled = missing
+        self._diary.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
         self._diary.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
         ended = [self._target.has_exited(node) for node in self._target.nodes() if not self._is_out_of_space(node)]
         self._diary.exited = [receipt.seen for receipt in ended if receipt.holds]

@@ -85,6 +85,21 @@ def test_steps_of_other_generations_are_left_out_and_the_others_keep_their_numbe
         ('outcomes: {"0.10": {outcome: [lost], final_logs: {ledger-0: {"0": [m1]}}}}', "'m1' is refused"),
         ('outcomes: {"0.10": {outcome: [lost], final_logs: {ledger: {"0": [m1@0]}}}}', "final_logs"),
         ('outcomes: {"0.10": {outcome: [lost]}}\npredictions: {"0.10": []}', "either predictions or outcomes"),
+        *(
+            (
+                f'outcomes: {{"0.10": {{outcome: [lost], final_logs: {{ledger-0: {{"0": [m0@0, "{entry}"]}}}}}}}}',
+                f"outcomes.0.10.final_logs.ledger-0.0[1]: {complaint}",
+            )
+            for entry, complaint in [
+                ("m9..m1@0", "'m9..m1' runs backwards."),
+                ("2:m1..q3@0", "'m1..q3' is no row of names"),
+                ("m1..m@0", "'m1..m' is no row of names"),
+                ("m..m2@0", "'m..m2' is no row of names"),
+                ("m08..m10@0", "'m08..m10' is no row of names"),
+                ("m1..m100001@0", "'m1..m100001' is 100001 records; a row has at most 100000."),
+                (f"m0..m1{'0' * 30}@0", "'m0..m1000"),
+            ]
+        ),
         ("catalogue: Z99", "catalogue: 'Z99' is refused"),
     ],
 )

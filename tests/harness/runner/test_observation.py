@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,6 +32,7 @@ def told(story: Story) -> Diary:
     diary = Diary([LEDGER])
     values = {row["value"] for row in story.history if row["f"] == "send"}
     diary.values[LEDGER] = {f"m{value}": value for value in sorted(values)}
+    diary.replicas[LEDGER] = tuple(map(NodeId, NODES))
     return diary
 
 
@@ -250,11 +252,29 @@ def test_final_logs_are_compared_literally() -> None:
     ]
 
 
+def test_all_means_every_assigned_replica_whether_there_is_evidence_of_it_or_not() -> None:
+    seen = observe(gathered(quiet().finish()))
+    seen = replace(seen, logs={LEDGER: {node: log for node, log in seen.logs[LEDGER].items() if node != 2}})
+    assert differences(expected_logs(all=["m0..m2@0"]), seen) == [
+        "the log of ledger-0 on broker 2 is not there, not m0..m2@0."
+    ]
+
+
+def test_all_means_nothing_where_nobody_knows_the_assignment() -> None:
+    story = quiet().finish()
+    diary = told(story)
+    diary.replicas.clear()
+    assert differences(expected_logs(all=["m0..m2@0"]), observe(gathered(story, diary))) == [
+        "nobody knows which brokers ledger-0 is assigned to."
+    ]
+
+
 def test_rows_of_names_are_spelled_out_and_shortened_again() -> None:
     log = spelled_out(["5:m5..m7@0", "x@0", "u1@2", "u2@2", "b1..b3@2"])
     assert log == ("5:m5@0", "m6@0", "m7@0", "x@0", "u1@2", "u2@2", "b1@2", "b2@2", "b3@2")
     assert shortened(log) == "5:m5..m7@0 x@0 u1@2 u2@2 b1..b3@2"
     assert shortened(()) == "(empty)"
+    assert spelled_out(["m08..m09@1"]) == ("m08@1", "m09@1")
     assert shortened(("m0@0", "m1@0!", "m2@0", "m4@0")) == "m0@0 m1@0! m2@0 m4@0"
 
 
@@ -268,4 +288,5 @@ def test_a_diary_survives_being_written_down() -> None:
     document = json.loads(json.dumps(diary.to_json()))
     assert Diary.from_json(document).to_json() == diary.to_json()
     assert Diary.from_json(document).orders == diary.orders
+    assert Diary.from_json(document).replicas == {LEDGER: (0, 1, 2)}
     assert Diary.from_json(document).groups["g"].given == diary.groups["g"].given

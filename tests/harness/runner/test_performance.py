@@ -159,6 +159,26 @@ def test_records_are_known_by_the_names_that_the_schedule_gives(perform: Perform
     assert diary.orders == {("p", ZERO): [("m2", 2)], ("p", ONE): [("x", 2), ("m3", 3)]}
 
 
+def test_the_order_of_a_producer_is_that_of_sending_however_late_an_answer_is_looked_at(perform: Performing) -> None:
+    diary = perform(
+        "send: {records: [a], partition: 0, producer: p, as: first}",
+        "send: {records: [b], partition: 0, producer: p, as: second}",
+        "send: {records: [c], partition: 0, producer: p}",
+        "until: {sent: second}",
+        "until: {sent: first}",
+    )
+    assert diary.orders == {("p", ZERO): [("a", 0), ("b", 1), ("c", 2)]}
+
+
+def test_a_record_without_an_answer_keeps_its_place(perform: Performing) -> None:
+    perform.workload.refuses = 2
+    diary = perform(
+        "send: {records: [a, b], partition: 0, producer: p, expect: any, as: first}",
+        "send: {records: [c], partition: 1, producer: p, expect: any}",
+    )
+    assert diary.orders == {("p", ZERO): [("a", None), ("b", None)], ("p", ONE): [("c", None)]}
+
+
 def test_a_named_send_goes_on_in_the_background_until_it_is_awaited(
     perform: Performing, target: ScriptedTarget
 ) -> None:
