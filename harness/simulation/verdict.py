@@ -16,15 +16,17 @@ if TYPE_CHECKING:
 
 
 def examine(world: World, witness: Witness) -> None:
-    """Accuse of everything that can be seen in the end: C1 and C8 by the final leader's log, R1, R2 and R7 by all."""
+    """Accuse of everything that can be seen in the end: C1 and C8 by the final leader's log, R1, R2 and R7 by all.
+
+    If nobody leads, only what no log has any more counts as lost or vanished: whoever leads next could not have it.
+    """
     partition = world.controller.partition
-    if partition is None or partition.leader == NO_LEADER:
-        return
-    leader = world.brokers[partition.leader]
-    _lost(world, witness, leader)
-    _vanished(witness, leader)
+    leader = None if partition is None or partition.leader == NO_LEADER else world.brokers[partition.leader]
+    logs = world.brokers if leader is None else [leader]
+    _lost(world, witness, logs)
+    _vanished(witness, logs)
     for broker in world.brokers:
-        if broker is not leader:
+        if leader is not None and broker is not leader:
             _diverged(witness, leader, broker)
         _epochs(witness, broker)
 
@@ -34,11 +36,20 @@ def _value_at(broker: Broker, offset: int) -> int | None:
     return broker.disk.records[at].value if 0 <= at < len(broker.disk.records) else None
 
 
-def _lost(world: World, witness: Witness, leader: Broker) -> None:
-    held = {record.value for record in leader.disk.records}
+def _held_at(logs: list[Broker], offset: int, value: int) -> bool:
+    return any(_value_at(broker, offset) == value for broker in logs)
+
+
+def _alone(logs: list[Broker]) -> tuple[int, ...]:
+    """Whose log it is that lacks something; nobody's in particular if it is missing everywhere."""
+    return (logs[0].node,) if len(logs) == 1 else ()
+
+
+def _lost(world: World, witness: Witness, logs: list[Broker]) -> None:
+    held = {record.value for broker in logs for record in broker.disk.records}
     epochs = witness.written_in()
     for one in witness.acknowledged_records:
-        survives = one.value in held if one.offset < 0 else _value_at(leader, one.offset) == one.value
+        survives = one.value in held if one.offset < 0 else _held_at(logs, one.offset, one.value)
         if survives:
             continue
         holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
@@ -49,7 +60,7 @@ def _lost(world: World, witness: Witness, leader: Broker) -> None:
             f"value {one.value} was acknowledged (acks={one.acks}), and {found}",
             offset=None if one.offset < 0 else one.offset,
             value=one.value,
-            nodes=(leader.node,),
+            nodes=_alone(logs),
             verdict=_excuse(witness, one, epochs),
             once=False,
         )
@@ -62,15 +73,15 @@ def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verd
     return Verdict.DOCUMENTED if epochs.get(one.value, -1) < witness.given_up else Verdict.VIOLATION
 
 
-def _vanished(witness: Witness, leader: Broker) -> None:
+def _vanished(witness: Witness, logs: list[Broker]) -> None:
     """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
     epochs = witness.written_in()
     for offset, value in witness.delivered:
-        if _value_at(leader, offset) != value:
+        if not _held_at(logs, offset, value):
             excused = epochs.get(value, -1) < witness.given_up
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
-                offset=offset, value=value, nodes=(leader.node,),
+                offset=offset, value=value, nodes=_alone(logs),
                 verdict=Verdict.DOCUMENTED if excused else Verdict.VIOLATION, once=False,
             )  # fmt: skip
 

@@ -18,6 +18,7 @@ from harness.replication.messages import (
     BatchSpan,
     EpochEntry,
     ErrorCode,
+    NextEpochLookup,
     NextFetch,
     ProposeIsr,
     ReplicaFailed,
@@ -87,8 +88,9 @@ class Witness:
         acknowledged_records: what producers were told, in their order.
         delivered: what the consumer was given: (offset, value).
         ever_committed: (offset, value) of everything that was ever below a leader's high watermark.
-        given_up: the newest leader epoch that began with an unclean election; -1: none did. What leaders of older
-            epochs wrote may be lost, even what they acknowledge before they hear that they lead no more.
+        given_up: the newest leader epoch that began with an election that the configuration allows to lose records;
+            -1: none did. What leaders of older epochs wrote may be lost, even what they acknowledge before they hear
+            that they lead no more.
     """
 
     def __init__(self, world: World) -> None:
@@ -107,9 +109,10 @@ class Witness:
         self._lineage: dict[tuple[int, Offset], tuple[tuple[int, ...], tuple[int, Offset] | None]] = {}
         self._seen: dict[NodeId, Offset] = {}
         self._proposed: dict[NodeId, tuple[NodeId, ...]] = {}
-        self._known: set[tuple[str, str, tuple[int, ...]]] = set()
+        self._known: set[tuple[str, str, tuple[int, ...], Verdict]] = set()
         self._elected = (-1, -1)
         self._newest_acknowledged = -1
+        self._filled = True
 
     # -------------------------------------------------------------------------------------------------- what it says
 
@@ -125,8 +128,11 @@ class Witness:
         verdict: Verdict = Verdict.VIOLATION,
         once: bool = True,
     ) -> None:
-        """Note a breach; ``once``: that the same replicas break the same invariant again is no news."""
-        key = (invariant, kind, nodes)
+        """Note a breach; ``once``: that the same replicas break the same invariant again is no news.
+
+        One that is excused hides none that is not.
+        """
+        key = (invariant, kind, nodes, verdict)
         if once and key in self._known:
             return
         self._known.add(key)
@@ -212,7 +218,7 @@ class Witness:
             return
         self.accuse(
             "R10", DANGER, f"a committed record is cut ({reason})", offset=offset, nodes=(broker.node,),
-            verdict=self._excused(self.given_up >= 0),
+            verdict=self._excused(self._may_differ(broker, offset)),
         )  # fmt: skip
 
     def _committed_in(self, batches: list[Batch]) -> list[Offset]:
@@ -275,9 +281,15 @@ class Witness:
             if records[offset - start] != truth[offset][:2]:
                 self.accuse(
                     "R1", DANGER, f"holds {records[offset - start]} below its watermark where {truth[offset][:2]} was "
-                    "committed", offset=offset, nodes=(broker.node,), verdict=self._excused(self.given_up >= 0),
+                    "committed", offset=offset, nodes=(broker.node,),
+                    verdict=self._excused(self._may_differ(broker, offset)),
                 )  # fmt: skip
                 return
+
+    def _may_differ(self, broker: Broker, offset: Offset) -> bool:
+        """Whether ``offset`` was committed before records were given up, or the replica has not heard of that yet."""
+        older = broker.replica is not None and broker.replica.leader_epoch < self.given_up
+        return older or self.truth[offset].committed_in < self.given_up
 
     def _commit(self, broker: Broker, epoch: int, high_watermark: Offset) -> None:
         truth, disk = self.truth, broker.disk
@@ -295,11 +307,12 @@ class Witness:
         """Whether one who may be elected has everything from ``first`` on; one that lost power may not."""
         broker, truth = self._world.brokers[node], self.truth
         records, start = broker.disk.records, broker.disk.start
-        if broker.lossy or self.given_up >= 0:
+        if broker.lossy:
             return
         for offset in range(max(first, start), len(truth)):
             at = offset - start
-            if at >= len(records) or records[at] != truth[offset][:2]:
+            given_up = truth[offset].committed_in < self.given_up
+            if not given_up and (at >= len(records) or records[at] != truth[offset][:2]):
                 self.accuse(
                     invariant, DANGER, "may be elected, and lacks a committed record", offset=offset, nodes=(node,)
                 )
@@ -314,7 +327,7 @@ class Witness:
         held = broker.disk.records[base_offset - broker.disk.start : end - broker.disk.start]
         if broker.replica.high_watermark < end or [record.value for record in held] != list(produce.values):
             self.accuse("T9", UNJUSTIFIED, "acknowledged above the watermark", offset=base_offset, nodes=(broker.node,))
-        if not self._promised.no_committed_cut or self.given_up >= 0:
+        if not self._promised.no_committed_cut or broker.replica.leader_epoch < self.given_up:
             return
         copies = sum(
             other.lossy or other.disk.records[base_offset - other.disk.start : end - other.disk.start] == held
@@ -329,6 +342,15 @@ class Witness:
         if self._promised.fenced and replica is not None and wanted.leader_epoch != replica.leader_epoch:
             self.accuse(
                 "T11", DANGER, f"epoch {replica.leader_epoch} serves a follower of {wanted.leader_epoch}",
+                nodes=(broker.node,),
+            )  # fmt: skip
+
+    def lookup_served(self, broker: Broker, wanted: NextEpochLookup) -> None:
+        """T11 for a follower that asks where an epoch ends."""
+        replica = broker.replica
+        if self._knobs.lookup_fencing and replica is not None and wanted.leader_epoch != replica.leader_epoch:
+            self.accuse(
+                "T11", DANGER, f"epoch {replica.leader_epoch} tells a follower of {wanted.leader_epoch} an epoch's end",
                 nodes=(broker.node,),
             )  # fmt: skip
 
@@ -375,9 +397,21 @@ class Witness:
             self.accuse("T4", DANGER, f"the controller falls back from {self._elected} to {state}")
         self._elected = (state.leader_epoch, state.partition_epoch)
         if not effect.clean and state.leader != NO_LEADER:
-            self.given_up = state.leader_epoch
-            self._unclean_epochs.add(state.leader_epoch)
+            self._filled = False
+            if self._may_give_up:
+                self.given_up = state.leader_epoch
+                self._unclean_epochs.add(state.leader_epoch)
         self._check_isr(state)
+
+    @property
+    def _may_give_up(self) -> bool:
+        """Whether an election that is not clean may lose what was committed.
+
+        Where unclean elections are disabled, one that is not clean elects the last known leader (KIP-966), and that one
+        has everything, as long as no more brokers lose power than the fault budget says.
+        """
+        configuration = self._world.configuration
+        return configuration.unclean_leader_election_enable or configuration.lossy_budget >= self._least_isr
 
     def isr_changed(self, effect: IsrChanged) -> None:
         """T5, T6, T10: who is in sync, as the controller has it."""
@@ -396,8 +430,18 @@ class Witness:
         both = set(state.isr) & set(state.elr)
         if (outside and not (not state.isr and allowed_empty)) or both or not set(state.isr) <= set(state.replicas):
             self.accuse("T5", DANGER, f"the controller has {state}")
-        if state.elr and len(state.isr) >= self._least_isr:
+        if self._knobs.elections != "elr":
+            return
+        full = len(state.isr) >= self._least_isr
+        if state.elr and full:
             self.accuse("T5", DANGER, f"eligible leader replicas beside a full ISR: {state}")
+        self._filled = self._filled or full
+        if self._filled and len({*state.isr, *state.elr, *state.last_known_elr}) < self._least_isr:
+            self.accuse("T5", DANGER, f"fewer may be elected, or were, than the minimal ISR: {state}")
+        controller = self._world.controller.core
+        fenced = set(state.isr) - set(controller.live_brokers if controller is not None else state.isr)
+        if fenced:
+            self.accuse("T5", DANGER, f"brokers without a session are in sync: {state}", nodes=tuple(sorted(fenced)))
 
     def _check_superset(self, state: PartitionState) -> None:
         """T6: whom the leader waits for includes whoever may be elected."""

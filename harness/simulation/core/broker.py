@@ -371,7 +371,10 @@ class Broker(Process):
         """Answer a parked fetch as things are now; it has counted as progress already."""
         asked.parked = False
         if self.replica is not None and asked.event is not None:
-            self._respond(asked, self.replica.judge_fetch(asked.event))
+            answer = self.replica.judge_fetch(asked.event)
+            if answer.error is ErrorCode.NONE:
+                self._world.witness.fetch_served(self, asked.wanted)
+            self._respond(asked, answer)
 
     def lookup_arrived(self, lookup: Asked) -> None:
         """A follower asks where an epoch ends."""
@@ -379,6 +382,8 @@ class Broker(Process):
             return
         wanted = lookup.wanted
         error, end = self.replica.judge_lookup(wanted.leader_epoch, wanted.requested_epoch)
+        if error is ErrorCode.NONE:
+            self._world.witness.lookup_served(self, wanted)
         if self._world.knobs.truncation == "epoch_offset":
             end = end._replace(leader_epoch=NO_EPOCH)
         follower = lookup.follower

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import cast
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -11,13 +12,15 @@ from harness.checker import Verdict
 from harness.model import NodeId
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
 from harness.replication.leadership import Leadership
-from harness.replication.messages import BatchSpan, EpochEntry, NextFetch, Truncate
+from harness.replication.messages import BatchSpan, EpochEntry, ErrorCode, NextEpochLookup, NextFetch, Truncate
+from harness.replication.replica import Replica
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.clients import Produce
 from harness.simulation.core.configuration import Configuration, setup
 from harness.simulation.core.disk import Batch, Record
 from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
+from harness.simulation.trace import Trace
 from harness.simulation.violations import gravest
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -35,6 +38,7 @@ MUTANTS = [
     ("elections", "isr", {"C1"}),
     ("broker_bounce", "unnoticed", {"R1b", "C1", "R1"}),
     ("lookup_below_first", "undefined", {"T13"}),
+    ("fenced_replicas_join", "true", {"T5"}),
 ]
 
 
@@ -57,6 +61,15 @@ def test_a_watermark_that_rises_below_the_minimal_isr_is_seen(monkeypatch: pytes
     chosen = setup("4.1", SAFE | {"faults": "isolate,pause", "acks": "1"})
     worlds = [World(seed, chosen) for seed in range(60)]
     assert "T8" in {violation.invariant for world in worlds for violation in world.run().violations}
+
+
+def test_an_epoch_end_that_is_told_to_a_follower_of_another_epoch_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        Replica, "judge_lookup", lambda self, _, requested: (ErrorCode.NONE, self.end_offset_for(requested))
+    )
+    chosen = setup("2.8", SAFE | {"replication.truncation": "epoch_pair", "faults": "isolate,pause,elect"})
+    worlds = [World(seed, chosen) for seed in range(60)]
+    assert "T11" in {violation.invariant for world in worlds for violation in world.run().violations}
 
 
 # -------------------------------------------------------------------------------------------- one thing falsified
@@ -178,6 +191,20 @@ def leader_outside_the_isr(world: World) -> None:
     world.witness.isr_changed(IsrChanged(outside, state.isr, 1, ""))
 
 
+def fewer_than_the_minimal_isr_may_be_elected(world: World) -> None:
+    state = partition(world)
+    alone = state._replace(isr=(state.leader,), elr=(), last_known_elr=())
+    world.witness.isr_changed(IsrChanged(alone, state.isr, 1, ""))
+
+
+def member_of_the_isr_without_a_session(world: World) -> None:
+    state, broker = partition(world), follower(world)
+    core = world.controller.core
+    assert core is not None
+    core._state.brokers[broker.node] = replace(core._state.brokers[broker.node], live=False)
+    world.witness.isr_changed(IsrChanged(state, state.isr, 1, ""))
+
+
 def isr_that_the_leader_does_not_wait_for(world: World) -> None:
     state = partition(world)
     replica = leader(world).replica
@@ -198,6 +225,17 @@ def final_log_without_an_acknowledged_record(world: World) -> None:
     world.witness.finish(converged=True)
 
 
+def no_log_has_an_acknowledged_record_and_nobody_leads(world: World) -> None:
+    for broker in world.brokers:
+        broker.disk.truncate(3)
+    world.controller.die()
+    world.witness.finish(converged=False)
+
+
+def epoch_end_told_to_a_follower_of_another_epoch(world: World) -> None:
+    world.witness.lookup_served(leader(world), NextEpochLookup(leader(world).node, 17, 0))
+
+
 FALSIFIED: list[tuple[Callable[[World], None], str]] = [
     (gap, "R5"),
     (older_epoch_after_a_newer, "R6"),
@@ -215,6 +253,10 @@ FALSIFIED: list[tuple[Callable[[World], None], str]] = [
     (isr_that_the_leader_does_not_wait_for, "T6"),
     (member_without_a_committed_record, "T10"),
     (final_log_without_an_acknowledged_record, "C1"),
+    (no_log_has_an_acknowledged_record_and_nobody_leads, "C1"),
+    (fewer_than_the_minimal_isr_may_be_elected, "T5"),
+    (member_of_the_isr_without_a_session, "T5"),
+    (epoch_end_told_to_a_follower_of_another_epoch, "T11"),
 ]
 
 
@@ -235,7 +277,60 @@ def test_a_violation_names_the_invariant_the_offset_the_replica_and_the_event() 
     assert str(violation).startswith(f"R10 danger at offset {broker.disk.end}, broker {broker.node}, ")
 
 
+def test_what_some_log_still_has_is_not_lost_while_nobody_leads() -> None:
+    world = sound()
+    for broker in world.brokers[1:]:
+        broker.disk.truncate(3)
+    world.controller.die()
+    world.witness.finish(converged=False)
+    assert "C1" not in {violation.invariant for violation in world.witness.violations}
+
+
 # ------------------------------------------------------------------------------------------------ what is excused
+
+
+def elect_uncleanly(world: World) -> None:
+    state = partition(world)
+    newer = state._replace(leader_epoch=state.leader_epoch + 1, partition_epoch=state.partition_epoch + 1)
+    world.witness.elected(Elected(newer, False, False, state.leader, 1, ""))
+
+
+def test_an_excused_breach_hides_no_violation_of_the_same_replica() -> None:
+    witness = sound().witness
+    for verdict in (Verdict.DOCUMENTED, Verdict.DOCUMENTED, Verdict.VIOLATION):
+        witness.accuse("R10", "danger", "", nodes=(1,), verdict=verdict)
+    assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
+
+
+def test_the_election_of_the_last_known_leader_excuses_nothing() -> None:
+    world = sound()
+    elect_uncleanly(world)
+    committed_record_cut(world)
+    assert [(one.invariant, one.verdict) for one in world.witness.violations] == [("R10", Verdict.VIOLATION)]
+
+
+@pytest.mark.parametrize("changes", [{"unclean_leader_election_enable": True}, {"lossy_budget": 2}], ids=str)
+def test_an_election_that_may_lose_records_excuses_those_committed_before_only(changes: dict[str, Any]) -> None:
+    world = sound()
+    world.configuration = replace(QUIET, **changes)
+    elect_uncleanly(world)
+    broker, witness = follower(world), world.witness
+    assert broker.replica is not None
+    committed_record_cut(world)
+    world.witness.truth[-2] = world.witness.truth[-2]._replace(committed_in=witness.given_up)
+    broker.replica.leader_epoch = witness.given_up
+    committed_record_cut(world)
+    assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
+
+
+def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up() -> None:
+    chosen = setup("4.1", SAFE | {"faults": "kill:3,controller_kill"})
+    lines: list[str] = []
+    worlds = [World(seed, chosen, trace=Trace(lines.append)) for seed in range(40)]
+    for world in worlds:
+        world.run()
+    assert any("Elected " in line and "clean=False" in line for line in lines)
+    assert {world.witness.given_up for world in worlds} == {-1}
 
 
 def test_what_an_unclean_election_gives_up_is_documented() -> None:
