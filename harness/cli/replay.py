@@ -12,6 +12,7 @@ from harness.cli.run import overrides
 from harness.cli.simulate import Generation, Settings
 from harness.errors import ExitCode
 from harness.replication.knobs import CURRENT_GENERATION
+from harness.scenario import checked_seed
 
 
 def replay(
@@ -28,6 +29,7 @@ def replay(
     from harness.simulation.core.world import World
     from harness.simulation.trace import HEADER, Trace
 
+    checked_seed(seed)
     context.obj.fix("--generation", generation)
     chosen = setup(generation, overrides(set_ or ()))
     world = World(seed, chosen, trace=Trace(typer.echo), recorded=out is not None)

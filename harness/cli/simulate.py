@@ -13,6 +13,7 @@ from harness.cli.run import overrides
 from harness.cli.terminal import progress, stdout, tell
 from harness.errors import ExitCode, Interrupted, UsageError
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
+from harness.scenario import checked_seed
 
 if TYPE_CHECKING:
     from harness.cli.reproduction import Reproduction
@@ -46,6 +47,7 @@ def simulate(
 
     if seeds is not None and minutes is not None:
         raise UsageError("--seeds and --minutes exclude each other.")
+    checked_seed(first_seed)
     chosen = setup(generation, overrides(set_ or ()))
     tally = Tally()
     wanted = None if minutes is not None else seeds or _SEEDS

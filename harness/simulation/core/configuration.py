@@ -143,6 +143,33 @@ SETTINGS: Mapping[str, str] = MappingProxyType(
 )
 """Which field each setting pins; Kafka's own names where Kafka has the setting."""
 
+_MOST = 1_000
+_TIMES = (1, 1_000_000)
+"""Least and most of every number that :data:`RANGES` does not have."""
+_NONE_TOO = (0, _TIMES[1])
+_PROBABILITY = (0.0, 1.0)
+_ACKS = {"all": -1, "-1": -1, "0": 0, "1": 1}
+
+RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "nodes": (1, 9),
+        "min_insync_replicas": (1, 9),
+        "flush_messages": _NONE_TOO,
+        "flush_ms": _NONE_TOO,
+        "delay_us": _NONE_TOO,
+        "spread_us": _NONE_TOO,
+        "loss": _PROBABILITY,
+        "duplicate": _PROBABILITY,
+        "late": _PROBABILITY,
+        "late_factor": (1, _MOST),
+        "producers": (1, 100),
+        "records_per_send": (1, _MOST),
+        "trouble": (0, _MOST),
+        "lossy_budget": (0, 9),
+    }
+)
+"""Least and most of the fields that have narrower bounds than times do, or may be 0."""
+
 
 def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
     """What ``--generation`` and ``--set`` say.
@@ -157,10 +184,7 @@ def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
 
     knobs = {key.removeprefix("replication."): value for key, value in overrides.items() if _is_knob(key)}
     pinned = dict(_pinned(key, text) for key, text in overrides.items() if not _is_knob(key))
-    chosen = Setup(generation, knobs_of(generation, knobs), pinned)
-    if pinned.get("nodes", 1) not in range(1, 10):
-        raise UsageError("--set nodes: there can be 1 to 9 brokers.")
-    return chosen
+    return Setup(generation, knobs_of(generation, knobs), pinned)
 
 
 def _is_knob(key: str) -> bool:
@@ -174,27 +198,37 @@ def _pinned(key: str, text: str) -> tuple[str, Any]:
 
 
 def _value(key: str, text: str) -> Any:
-    default = getattr(Configuration(), SETTINGS[key])
+    name = SETTINGS[key]
+    default = getattr(Configuration(), name)
     try:
         match default:
             case bool():
                 return {"true": True, "false": False}[text.lower()]
-            case int():
-                return int(text)
-            case float():
-                return float(text)
+            case int() | float():
+                return _within(key, text, type(default)(text), RANGES.get(name, _TIMES))
             case tuple():
-                return tuple(-1 if acks == "all" else int(acks) for acks in text.split(","))
+                return tuple(_ACKS[acks] for acks in text.split(","))
             case _:
                 return _weights(text)
     except (KeyError, ValueError):
         raise UsageError(f"--set {key}: {text!r} is not a value for it.") from None
 
 
+def _within(key: str, text: str, value: float, bounds: tuple[float, float]) -> float:
+    least, most = bounds
+    if not least <= value <= most:
+        raise UsageError(f"--set {key}={text} is out of range.", f"It is at least {least} and at most {most}.")
+    return value
+
+
 def _weights(text: str) -> dict[str, int]:
     """``kill:3,pause`` as weights."""
-    parts = (part.partition(":") for part in text.split(",") if part)
-    weights = {name: int(weight or 1) for name, _, weight in parts}
-    if not set(weights) <= set(FAULTS):
+    parts = [part.partition(":") for part in text.split(",")]
+    if not {name for name, *_ in parts} <= set(FAULTS):
         raise UsageError(f"--set faults: {text!r} names an unknown fault.", f"Faults: {', '.join(FAULTS)}.")
+    weights = {name: int(weight if colon else 1) for name, colon, weight in parts}
+    if not all(1 <= weight <= _MOST for weight in weights.values()):
+        raise UsageError(
+            f"--set faults={text}: weights are at least 1 and at most {_MOST}.", "For no faults at all: trouble=0."
+        )
     return weights
