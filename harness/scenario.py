@@ -18,7 +18,7 @@ from harness.errors import UsageError
 from harness.outcome import Word
 from harness.refusal import closest, validated
 from harness.schedule import Chaos, Step, wrong_names
-from harness.steps import PartitionName
+from harness.steps import PartitionName, Seconds
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _SHIPPED = Path(__file__).parent / "scenarios"
@@ -182,12 +182,23 @@ class Scenario(BaseModel):
     workload: Workload
     schedule: tuple[Step, ...] | None = Field(default=None, min_length=1)
     chaos: Chaos | None = None
-    duration_s: float = Field(default=20.0, gt=0)
-    settle_s: float = Field(default=30.0, gt=0)
+    duration_s: Seconds = Field(default=20.0, gt=0)
+    settle_s: Seconds = Field(default=30.0, gt=0)
     predictions: Mapping[str, tuple[Prediction, ...]] = {}
     outcomes: Mapping[GenerationRanges, Expectation] = {}
 
     _file: str = PrivateAttr("")
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What it goes by: its id, its entry of the catalogue, ``A01``, and that with its variant, ``A01/unclean``."""
+        catalogue = self.catalogue or self.id
+        return frozenset((self.id, catalogue, catalogue.partition("/")[0]))
+
+    @property
+    def text(self) -> str:
+        """Its file as it is written."""
+        return _read(Path(self._file) if self._file else _SHIPPED / f"{self.id}{_SUFFIX}")
 
     @property
     def origin(self) -> str:
@@ -238,6 +249,20 @@ def load(name_or_path: str) -> Scenario:
     return parse(_read(path), str(path) if looks_like_a_path(name_or_path) else "")
 
 
+def find(name_or_path: str) -> list[Scenario]:
+    """As :func:`load`, but a name may be that of an entry of the catalogue, which means every variant, in order.
+
+    Raises:
+        UsageError: see :func:`load`.
+    """
+    known = shipped()
+    found = [one for one in known if name_or_path in one.names]
+    if not found and not looks_like_a_path(name_or_path):
+        names = sorted({name for one in known for name in one.names})
+        raise UsageError(f"no scenario goes by {name_or_path!r}; {closest(name_or_path, names)}")
+    return sorted(found, key=lambda one: (one.catalogue or "~", one.id)) or [load(name_or_path)]
+
+
 def shipped() -> list[Scenario]:
     """The scenarios that come with seawall, by name."""
     return [load(name) for name in _shipped_names()]
@@ -256,10 +281,20 @@ def parse(text: str, origin: str = "") -> Scenario:
         raise UsageError(f"{origin or 'the scenario'}, {where}: this is not valid YAML: {error.problem}.") from None
     except yaml.YAMLError as error:
         raise UsageError(f"{origin or 'the scenario'} is not valid YAML: {error}.") from None
+    except ValueError as error:
+        raise UsageError(f"{origin or 'the scenario'}: a value is not what it looks like: {error}.") from None
+    except RecursionError:
+        raise UsageError(f"{origin or 'the scenario'} is nested too deeply.") from None
+    if document is None:
+        raise UsageError(
+            f"{origin or 'the scenario'} is empty.", "`seawall scenario show random-chaos` prints one to begin with."
+        )
     try:
         return validated(Scenario, document, "").from_file(origin)
     except UsageError as error:
         raise UsageError(f"{origin}: {error.sentence}" if origin else error.sentence, error.remedy) from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"{origin or 'the scenario'}: something in it contains itself, or too much.") from None
 
 
 def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario:
@@ -304,7 +339,7 @@ def _override(document: dict[str, Any], key: str, text: str) -> None:
         raise UsageError(f"--set {key}={text}: {key!r} is not a key; {hint}")
     try:
         value = yaml.safe_load(text)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):
         value = text
     match group:
         case "settings":
@@ -343,11 +378,17 @@ class _UniqueKeys(yaml.SafeLoader):
         seen: set[str] = set()
         for key, _ in node.value:
             if key.tag != "tag:yaml.org,2002:str":
-                raise _refused(f"key {key.value} is no text; put it in quotes", key)
+                raise _refused(_no_text(key), key)
             if key.value in seen:
                 raise _refused(f"key {key.value!r} is written twice", key)
             seen.add(key.value)
         return super().construct_mapping(node, deep)
+
+
+def _no_text(key: yaml.Node) -> str:
+    if not isinstance(key, yaml.ScalarNode):
+        return f"a {'list' if isinstance(key, yaml.SequenceNode) else 'mapping'} cannot be a key"
+    return f"key {key.value} is no text; put it in quotes" if key.value else "there is a key missing before the colon"
 
 
 def _refused(problem: str, node: yaml.Node) -> yaml.constructor.ConstructorError:

@@ -17,6 +17,7 @@ from harness.steps import (
     DeleteRecords,
     Elect,
     Hold,
+    Seconds,
     Send,
     SpoofFetch,
     Unavailable,
@@ -29,7 +30,7 @@ _STRICT = ConfigDict(frozen=True, extra="forbid")
 FaultMapping = Mapping[str, Any]
 """A fault as a scenario writes it: ``{fault: kill, node: leader}``. The runner parses it with ``faults.parse``."""
 
-Span = tuple[Annotated[float, Field(ge=0)], Annotated[float, Field(ge=0)]]
+Span = tuple[Seconds, Seconds]
 """Shortest and longest, in seconds."""
 
 GenerationRange = Annotated[str, Field(pattern=r"^[0-9.]+(-[0-9.]+)?$")]
@@ -63,7 +64,7 @@ class Step(BaseModel):
     sync: tuple[Annotated[int, Field(ge=0)], ...] | None = Field(default=None, min_length=1)
     until: Until | None = None
     unavailable: Unavailable | None = None
-    wait_s: float | None = Field(default=None, gt=0)
+    wait_s: Seconds | None = Field(default=None, gt=0)
     generations: tuple[GenerationRange, ...] | None = Field(default=None, min_length=1)
 
     @model_validator(mode="after")
@@ -92,6 +93,20 @@ class Step(BaseModel):
         if self.until and self.until.committed:
             return [*self.until.committed.offsets]
         return [*(self.commit.offsets if self.commit else ()), *(self.consume.delivers if self.consume else ())]
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """The brokers that the step names, besides those of a fault."""
+        match self:
+            case Step(sync=tuple() as nodes):
+                return nodes
+            case Step(elect=Elect(leader=int(leader))):
+                return (leader,)
+            case Step(spoof_fetch=SpoofFetch(to=to, replica=replica)):
+                return to, replica
+            case Step(until=Until() as until):
+                return until.brokers
+        return ()
 
     @property
     def where(self) -> Where | None:

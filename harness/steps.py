@@ -6,19 +6,32 @@ of the run's own clock: real on real targets, virtual in the simulator.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from harness.model import NO_LEADER, TopicPartition
 from harness.selection import EndSelector
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 
 _DEFAULT_WITHIN_S = 20.0
 
+MAX_RECORDS = 100_000
+"""The most records that one step sends to a partition."""
+
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$")]
 """A name given by ``as``, ``group``, ``producer`` or ``records``."""
+
+LONGEST_S = 1_000_000
+"""Nothing takes longer than twelve days."""
+
+Seconds = Annotated[float, Field(ge=0, le=LONGEST_S, allow_inf_nan=False)]
+"""How long something takes."""
+
+Age = Annotated[float, Field(ge=-1e9, le=1e9, allow_inf_nan=False)]
+"""How many seconds ago: thirty years at most; negative: in the future."""
 
 PartitionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9._-]+-[0-9]+$")]
 """A topic and the number of a partition: ``ledger-0``."""
@@ -31,7 +44,14 @@ class Where(BaseModel):
 
     topic: str | None = None
     partition: int | None = Field(default=None, ge=0)
-    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
+    within_s: Seconds = Field(default=_DEFAULT_WITHIN_S, gt=0)
+
+
+def meant(partitions: Iterable[TopicPartition], where: Where) -> tuple[TopicPartition, ...]:
+    """Those of ``partitions`` that a step is about."""
+    return tuple(
+        name for name in partitions if where.topic in (None, name.topic) and where.partition in (None, name.partition)
+    )
 
 
 class Send(Where):
@@ -53,14 +73,14 @@ class Send(Where):
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 
-    per_partition: int | None = Field(default=None, ge=1)
-    records: tuple[Name, ...] | None = Field(default=None, min_length=1)
+    per_partition: int | None = Field(default=None, ge=1, le=MAX_RECORDS)
+    records: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=MAX_RECORDS)
     acks: Literal["all", 0, 1] = "all"
     batch: int = Field(default=1, ge=1)
-    age_s: float = 0.0
+    age_s: Age = 0.0
     expect: Literal["ok", "any", "refused"] = "ok"
     retries: int = Field(default=0, ge=0)
-    retry_after_s: float = Field(default=1.0, gt=0)
+    retry_after_s: Seconds = Field(default=1.0, gt=0)
     producer: Name | None = None
     idempotent: bool = False
     name: str | None = Field(default=None, alias="as")
@@ -119,7 +139,7 @@ class Commit(BaseModel):
     offsets: Mapping[PartitionName, Annotated[int, Field(ge=0)]] = Field(min_length=1)
     leader_epoch: int = Field(default=-1, ge=-1)
     expect: Literal["ok", "any", "refused"] = "ok"
-    within_s: float = Field(default=_DEFAULT_WITHIN_S, gt=0)
+    within_s: Seconds = Field(default=_DEFAULT_WITHIN_S, gt=0)
 
 
 class Consume(Where):
@@ -177,7 +197,7 @@ class SpoofFetch(Where):
 class Unavailable(Where):
     """The partitions meant have no leader, and it stays so for ``for_s``: what the outcome ``unavailable`` rests on."""
 
-    for_s: float = Field(default=1.0, ge=0)
+    for_s: Seconds = Field(default=1.0, ge=0)
 
 
 class ReplicaState(BaseModel):
@@ -228,6 +248,14 @@ class Until(Where):
     committed: Committed | None = None
     sent: str | None = None
     polled: int | None = None
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """Every broker that it names."""
+        leaders = (self.leader, *(one.leader for one in self.replicas))
+        named = [node for node in leaders if node is not None and node != NO_LEADER]
+        named += (one.node for one in self.replicas)
+        return (*named, *(self.isr or ()), *(self.elr or ()), *(self.live or ()), *self.exited)
 
     @model_validator(mode="after")
     def _waits_for_something(self) -> Self:

@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Column, Table
 
 from harness.cli.terminal import Say, stdout
-from harness.errors import ExitCode
+from harness.errors import ExitCode, worst
 
 if TYPE_CHECKING:
     from harness.runner import Plan
@@ -83,8 +83,14 @@ def show_json(cells: Sequence[Cell]) -> None:
 
 
 def exit_code(cells: Sequence[Cell]) -> ExitCode:
-    """1 when a cell differs."""
-    return ExitCode.PASS if all(one.agrees for one in cells) else ExitCode.VIOLATION
+    """1 when a cell differs, else 3 when one proves nothing."""
+    return worst(_exit_code(one) for one in cells)
+
+
+def _exit_code(cell: Cell) -> ExitCode:
+    if cell.proves_nothing:
+        return ExitCode.INVALID
+    return ExitCode.PASS if cell.agrees else ExitCode.VIOLATION
 
 
 def _shown(cell: Cell | None) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,15 +38,17 @@ def list_() -> None:
 
 
 @app.command()
-def show(name: Annotated[str, typer.Argument(metavar="NAME", help="A shipped scenario or a YAML file.")]) -> None:
-    """Print a scenario as it is written, comments included, after validating it."""
+def show(
+    name: Annotated[
+        str, typer.Argument(metavar="ID", help="A scenario, a YAML file, or an entry of the catalogue: A02.")
+    ],
+) -> None:
+    """Print a scenario, or every variant of a catalogue entry, as written, comments included, after validating it."""
     from rich.syntax import Syntax
 
-    from harness.scenario import load
+    from harness.scenario import find
 
-    load(name)
-    shipped_file = files("harness") / "scenarios" / f"{name}.yaml"
-    text = (shipped_file if shipped_file.is_file() else Path(name)).read_text(encoding="utf-8")
+    text = "---\n".join(one.text for one in find(name))
     console = stdout()
     if console.is_terminal:
         console.print(Syntax(text, "yaml", background_color="default"))
@@ -72,7 +73,8 @@ def run(
 ) -> int:
     """Run a scenario, or every variant of a catalogue entry, and hold what came of it against the prediction.
 
-    Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction.
+    Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction. Ends with 3 when
+    nothing does, but a run proves nothing.
     """
     from harness.cli.matrix import exit_code, played, show_cell
 
@@ -104,7 +106,7 @@ def matrix(
 ) -> int:
     """Run every scenario that has outcomes on every generation: observed against predicted.
 
-    Ends with 1 when any cell differs.
+    Ends with 1 when any cell differs, with 3 when none does, but one proves nothing.
     """
     from harness.cli.matrix import exit_code, show_json, show_table
     from harness.replication.knobs import GENERATIONS
@@ -113,6 +115,11 @@ def matrix(
     from harness.scenario import shipped
 
     meant = list(rows(chosen(shipped(), _words(only)), _words(generations)))
+    if not meant:
+        raise UsageError(
+            f"there is nothing to run: --only {only or '(all)'} --generations {generations or '(all)'} leave no cell.",
+            "`seawall scenario list` shows the scenarios, and each says what generations it is about.",
+        )
     plans = [plan(scenario, target, name, seed) for scenario, names in meant for name in names]
     cells = []
     for number, cell in enumerate(_cells(plans, _out(target, out), jobs), 1):
@@ -145,15 +152,12 @@ def _plans(name: str, target: str, generation: str | None, seed: int) -> Iterato
 
 def _named(name: str) -> list[Scenario]:
     """The scenario of that id or in that file, or every variant of the catalogue entry."""
-    from harness.runner.matrix import chosen, goes_by
-    from harness.scenario import load, looks_like_a_path, shipped
+    from harness.scenario import find
 
-    if not looks_like_a_path(name) or any(goes_by(one, name) for one in shipped()):
-        return chosen(shipped(), [name])
-    scenario = load(name)
-    if not scenario.outcomes:
-        raise UsageError(f"scenario {scenario.id!r} has no outcomes to compare with.", "Run it with `seawall run`.")
-    return [scenario]
+    known = [one for one in find(name) if one.outcomes]
+    if not known:
+        raise UsageError(f"scenario {name!r} has no outcomes to compare with.", "Run it with `seawall run`.")
+    return known
 
 
 def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
@@ -189,7 +193,7 @@ def _words(text: str) -> list[str]:
 
 
 def _lead_to_the_first_difference(context: typer.Context, cells: list[Cell], target: str, seed: int) -> None:
-    for cell in cells:
+    for cell in sorted(cells, key=lambda one: one.proves_nothing):
         if not cell.agrees:
             where = ("--generation", cell.generation, "--target", target, "--seed", str(seed))
             context.obj.replace("scenario", "run", cell.origin, *where)

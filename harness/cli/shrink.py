@@ -15,6 +15,7 @@ from harness.errors import ExitCode, SeawallError, UsageError
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 
 if TYPE_CHECKING:
+    from harness.scenario import Scenario
     from harness.simulation.shrink import Shrunk
 
 _SESSION_MS = 1_500
@@ -101,7 +102,7 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
     """The schedule to shrink as a plain document, its generation, and knobs that its run had overridden."""
     from harness.refusal import validated
     from harness.runner.expectation import expectations
-    from harness.scenario import Scenario, load
+    from harness.scenario import Scenario
 
     path = Path(what)
     if (path / "run.json").is_file():
@@ -118,7 +119,7 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
             if getattr(GENERATIONS[name], knob) != value
         }
     else:
-        scenario = load(what)
+        scenario = _the_one(what)
         document = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
         known = expectations(scenario)
         name, changed = generation or scenario.generation or next(iter(known), CURRENT_GENERATION), {}
@@ -128,6 +129,18 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
             "Find a seed that shows the same with `seawall simulate`, and shrink that.",
         )
     return document, name, changed
+
+
+def _the_one(name: str) -> Scenario:
+    from harness.scenario import find
+
+    found = find(name)
+    if len(found) > 1:
+        raise UsageError(
+            f"{name!r} means {len(found)} scenarios, and only one can be shrunk.",
+            f"Name one of {', '.join(one.id for one in found)}.",
+        )
+    return found[0]
 
 
 def _shrunk_document(document: Document, generation: str, settings: Mapping[str, str], say: Say) -> str:

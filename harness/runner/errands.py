@@ -10,7 +10,7 @@ from harness.model import NodeId, TopicPartition, partition_named
 from harness.runner.diary import Diary
 from harness.runner.reporting import Reporter
 from harness.schedule import Step
-from harness.steps import Commit, Consume, DeleteRecords, Send, SpoofFetch, Where
+from harness.steps import Commit, Consume, DeleteRecords, Send, SpoofFetch, Where, meant
 from harness.workload import (
     CommitOrder,
     Consumed,
@@ -174,13 +174,6 @@ class Errands:
         )  # fmt: skip
         self._report(f"fetching offset {spoof.offset} from broker {spoof.to} as if from broker {spoof.replica}")
         return Errand(path, spoof.within_s, self._workload.spoof_fetch(order), lambda done: _require(path, "ok", done))
-
-
-def meant(partitions: Sequence[TopicPartition], where: Where) -> tuple[TopicPartition, ...]:
-    """The partitions that a step is about."""
-    return tuple(
-        name for name in partitions if where.topic in (None, name.topic) and where.partition in (None, name.partition)
-    )
 
 
 def _require(path: str, expect: str, done: Done) -> None:

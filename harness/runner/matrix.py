@@ -40,6 +40,11 @@ class Cell:
         """Whether what was observed is what was predicted."""
         return not self.differences
 
+    @property
+    def proves_nothing(self) -> bool:
+        """Whether the schedule did not come true, or the evidence has gaps: no prediction is met or missed."""
+        return not self.observed
+
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         logs: dict[str, dict[str, str]] = {}
@@ -84,15 +89,10 @@ def chosen(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> list[Scenari
     """
     known = sorted((one for one in scenarios if one.outcomes), key=lambda one: (one.catalogue or "~", one.id))
     for name in wanted:
-        if not any(goes_by(one, name) for one in known):
-            names = sorted({name for one in known for name in _names(one)})
+        if not any(name in one.names for one in known):
+            names = sorted({name for one in known for name in one.names})
             raise UsageError(f"no scenario with outcomes goes by {name!r}; {closest(name, names)}")
-    return [one for one in known if not wanted or any(goes_by(one, name) for name in wanted)]
-
-
-def goes_by(scenario: Scenario, name: str) -> bool:
-    """Whether ``name`` means ``scenario``."""
-    return name in _names(scenario)
+    return [one for one in known if not wanted or one.names.intersection(wanted)]
 
 
 def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple[Scenario, list[str]]]:
@@ -107,8 +107,3 @@ def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple
 def letters(words: Iterable[Word]) -> str:
     """``L+D``; a question mark for a run that proves nothing."""
     return "+".join(LETTERS[word] for word in words) or "?"
-
-
-def _names(scenario: Scenario) -> set[str]:
-    catalogue = scenario.catalogue or scenario.id
-    return {scenario.id, catalogue, catalogue.partition("/")[0]}

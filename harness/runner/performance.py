@@ -10,12 +10,12 @@ from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, node_name
 from harness.runner.conditions import leaderless, unmet
 from harness.runner.diary import Diary
-from harness.runner.errands import AnyErrand, Errands, meant
+from harness.runner.errands import AnyErrand, Errands
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.schedule import Step
-from harness.steps import Elect, Unavailable, Until
+from harness.steps import Elect, Unavailable, Until, meant
 from harness.target import Target
 from harness.workload import Workload
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -18,9 +19,10 @@ from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
-from harness.scenario import Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
+from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
+from harness.steps import LONGEST_S, meant
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.simulated import SimulatedTarget
@@ -189,8 +191,10 @@ def _duration_s(scenario: Scenario, asked: float | None) -> float | None:
             raise UsageError(f"scenario {scenario.id!r} is a schedule: its steps say how long it takes.")
         return None
     duration_s = scenario.duration_s if asked is None else asked
-    if not 0 < duration_s < float("inf"):
-        raise UsageError(f"duration {duration_s:g} s is out of range.", "Durations are greater than 0.")
+    if not 0 < duration_s <= LONGEST_S:
+        raise UsageError(
+            f"duration {duration_s:g} s is out of range.", f"Durations are greater than 0 and at most {LONGEST_S}."
+        )
     return duration_s
 
 
@@ -221,7 +225,7 @@ def _chaos_faults(scenario: Scenario) -> Iterable[ChaosFault]:
 
 def _span(written: Any, path: str) -> tuple[float, float]:
     match written:
-        case [int() | float() as shortest, int() | float() as longest] if 0 <= shortest <= longest:
+        case [int() | float() as shortest, int() | float() as longest] if 0 <= shortest <= longest <= LONGEST_S:
             return float(shortest), float(longest)
         case _:
             raise UsageError(f"{path}: {written!r} is not [shortest, longest] in seconds.")
@@ -247,7 +251,10 @@ def _refuse_the_impossible(made: Plan) -> None:
             _refuse_unknown_partition(_path(made, index), made.scenario, step.where.topic, step.where.partition)
         for name in step.partitions:
             _refuse_unknown_partition(_path(made, index), made.scenario, *partition_named(name))
+        _refuse_unknown_brokers(_path(made, index), step.brokers, made.scenario.cluster.brokers)
     _refuse_overlaps(made)
+    for partition in made.partitions:
+        _refuse_names_given_twice(made, partition)
 
 
 def _path(made: Plan, index: int) -> str:
@@ -279,8 +286,13 @@ def _depends_on_the_cluster(fault: Fault) -> bool:
 
 
 def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int) -> None:
-    for node in _flat(fault.parameters().get(name) for name in _NODE_FIELDS):
-        if isinstance(node, int) and node >= brokers:
+    named = _flat(fault.parameters().get(name) for name in _NODE_FIELDS)
+    _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
+
+
+def _refuse_unknown_brokers(path: str, nodes: Iterable[int], brokers: int) -> None:
+    for node in nodes:
+        if not 0 <= node < brokers:
             raise UsageError(f"{path}: there is no broker {node}; the brokers are 0 to {brokers - 1}.")
 
 
@@ -299,6 +311,36 @@ def _refuse_unknown_partition(path: str, scenario: Scenario, topic: str | None, 
     largest = max(topics.values()) if topic is None else topics[topic]
     if partition is not None and not 0 <= partition < largest:
         raise UsageError(f"{path}: there is no partition {partition}; the partitions are 0 to {largest - 1}.")
+
+
+def _refuse_names_given_twice(made: Plan, partition: TopicPartition) -> None:
+    """Refuse to give two records of ``partition`` the same name: nobody could tell them apart afterwards."""
+    given: set[str] = set()
+    numbered: list[range] = []
+    sent = 0
+    for index, step in made.steps.items():
+        if step.send is None or partition not in meant([partition], step.send):
+            continue
+        numbers = range(sent, sent + step.send.count)
+        sent = numbers.stop
+        if step.send.records is None:
+            numbered.append(numbers)
+            names = [name for name in given if _is_numbered(name, [numbers])]
+        else:
+            names = [name for name in step.send.records if name in given or _is_numbered(name, numbered)]
+            names += [name for name, times in Counter(step.send.records).items() if times > 1]
+            given.update(step.send.records)
+        if names:
+            raise UsageError(
+                f"{_path(made, index)}: {partition} has been sent a record named {min(names)!r} already.",
+                "Records of per_partition are m<n>, where n counts the records sent to the partition before.",
+            )
+
+
+def _is_numbered(name: str, rows: Iterable[range]) -> bool:
+    """Whether ``name`` is ``m<n>`` with an n out of ``rows``."""
+    found = NUMBERED.fullmatch(name)
+    return found is not None and found[1] == "m" and any(int(found[2]) in row for row in rows)
 
 
 def _topic_spec(topic: Topic) -> TopicSpec:

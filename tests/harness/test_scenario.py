@@ -65,6 +65,42 @@ def test_a_generation_that_yaml_would_read_as_a_number_must_be_quoted() -> None:
     assert "key 0.10 is no text; put it in quotes" in refusal(CHAOS + "predictions: {0.10: []}\n")
 
 
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("? [a, b]\n: 1\n", "a list cannot be a key"),
+        ("? {a: b}\n: 1\n", "a mapping cannot be a key"),
+        ("?\n: 1\n", "there is a key missing before the colon"),
+        ("2001-01-01: 1\n", "key 2001-01-01 is no text; put it in quotes"),
+    ],
+)
+def test_a_key_that_is_no_text_is_named_readably(line: str, complaint: str) -> None:
+    assert refusal(CHAOS + line) == f"the scenario, line 7: this is not valid YAML: {complaint}."
+
+
+@pytest.mark.parametrize("text", ["", "# nothing\n", "---\n"])
+def test_an_empty_file_is_refused_with_a_remedy(text: str) -> None:
+    assert refusal(text) == "the scenario is empty. `seawall scenario show random-chaos` prints one to begin with."
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("preconditions: &all [*all]\n", "the scenario: something in it contains itself, or too much."),
+        (f"preconditions: {'[' * 3000}{']' * 3000}\n", "the scenario is nested too deeply."),
+        ("title: 2001-99-99\n", "the scenario: a value is not what it looks like: month must be in 1..12"),
+    ],
+)
+def test_yaml_that_nobody_could_hold_is_refused_in_a_sentence(line: str, complaint: str) -> None:
+    assert refusal(CHAOS.replace("title: A small scenario\n", "") + line).startswith(complaint)
+
+
+@pytest.mark.parametrize("key", ["duration_s", "settle_s"])
+def test_a_scenario_takes_no_longer_than_days(key: str) -> None:
+    assert f"{key}: inf is refused" in refusal(CHAOS + f"{key}: .inf\n")
+    assert f"{key}: 0 is refused" in refusal(CHAOS + f"{key}: 0\n")
+
+
 def test_either_a_schedule_or_chaos_is_needed_and_not_both() -> None:
     assert "exactly one of schedule and chaos" in refusal(HEAD)
     assert "exactly one of schedule and chaos" in refusal(CHAOS + "schedule: [{wait_s: 1}]\n")

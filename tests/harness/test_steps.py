@@ -75,6 +75,16 @@ def test_a_send_knows_how_many_records_it_sends() -> None:
         (("commit: {group: g, offsets: {ledger: 1}}",), "schedule[0].commit.offsets"),
         (("delete_records: {before: end}",), "schedule[0].delete_records.before"),
         (("until: {sent: x}",), "schedule[0]: 'x' was not sent before"),
+        (("send: {per_partition: 100001}",), "schedule[0].send.per_partition: 100001 is refused"),
+        (("wait_s: .inf",), "schedule[0].wait_s: inf is refused"),
+        (("wait_s: .nan",), "schedule[0].wait_s: nan is refused"),
+        (("wait_s: 1.0e+9",), "schedule[0].wait_s: 1000000000.0 is refused"),
+        (("wait_s: 0",), "schedule[0].wait_s: 0 is refused"),
+        (("until: {leader: 1, within_s: .inf}",), "schedule[0].until.within_s: inf is refused"),
+        (("unavailable: {for_s: .inf}",), "schedule[0].unavailable.for_s: inf is refused"),
+        (("commit: {group: g, offsets: {ledger-0: 1}, within_s: .inf}",), "schedule[0].commit.within_s: inf is"),
+        (("send: {records: [a], age_s: -.inf}",), "schedule[0].send.age_s: -inf is refused"),
+        (("send: {records: [a], retry_after_s: .inf}",), "schedule[0].send.retry_after_s: inf is refused"),
     ],
 )
 def test_a_step_that_makes_no_sense_is_refused_with_its_place(steps: tuple[str, ...], sentence: str) -> None:

@@ -74,11 +74,17 @@ def test_a_log_that_is_not_what_was_predicted_fails(seawall: Seawall, shelf: Pat
     assert "the log of ledger-0 on broker 0 is m0@0 m1@0, not m0@0 m1@1." in said.out
 
 
-def test_a_schedule_that_does_not_come_true_proves_nothing_and_fails(seawall: Seawall, shelf: Path) -> None:
+def break_off(shelf: Path) -> None:
+    """Let the quiet scenario wait for a leader that it does not get."""
     step = "{send: {per_partition: 2}}, {until: {leader: 1, within_s: 1}}"
     (shelf / "quiet.yaml").write_text(QUIET.replace("{send: {per_partition: 2}}", step))
+
+
+def test_a_schedule_that_does_not_come_true_proves_nothing(seawall: Seawall, shelf: Path) -> None:
+    break_off(shelf)
     said = simulated(seawall, "run", "quiet")
-    assert said.code == 1
+    assert said.code == 3
+    assert said.last_line == "reproduce: seawall scenario run quiet --generation 0.10 --target simulated --seed 0"
     assert "schedule[1].until: did not come true within 1 s: ledger-0: the leader is 0, not 1." in said.out
     assert "observed nothing that counts" in said.out
 
@@ -96,6 +102,49 @@ def test_a_wrong_prediction_fails_the_matrix_and_the_last_line_leads_to_it(seawa
     assert "4 of 8 cells are as predicted." in said.out
     assert "S not L" in said.out
     assert said.last_line == "reproduce: seawall scenario run wrong --generation 2.0.0 --target simulated --seed 0"
+
+
+def test_a_cell_that_proves_nothing_counts_less_than_one_that_differs(seawall: Seawall, shelf: Path) -> None:
+    break_off(shelf)
+    said = simulated(seawall, "matrix", "--generations", "4.1")
+    assert said.code == 3
+    assert "? not S" in said.out
+    (shelf / "wrong.yaml").write_text(WRONG.replace("A98", "B01"))
+    said = simulated(seawall, "matrix", "--generations", "4.1")
+    assert said.code == 1
+    assert "scenario run wrong" in said.last_line
+
+
+def test_a_matrix_without_a_cell_is_refused(seawall: Seawall, shelf: Path) -> None:
+    (shelf / "quiet.yaml").write_text(QUIET.replace('"0.10-4.1"', '"2.0.0-2.1"'))
+    said = simulated(seawall, "matrix", "--only", "A99", "--generations", "0.10")
+    assert said.code == 64
+    assert "there is nothing to run: --only A99 --generations 0.10 leave no cell." in said.complaint
+    (shelf / "quiet.yaml").unlink()
+    assert simulated(seawall, "matrix").code == 64
+
+
+@pytest.mark.parametrize("name", ["quiet", "A99/quiet"])
+def test_a_scenario_is_shown_as_it_is_written(seawall: Seawall, shelf: Path, name: str) -> None:
+    said = seawall("scenario", "show", name)
+    assert (said.code, said.out) == (0, QUIET)
+
+
+def test_every_variant_of_an_entry_is_shown_and_a_file_too(seawall: Seawall, shelf: Path) -> None:
+    loud = QUIET.replace("id: quiet", "id: other").replace("A99/quiet", "A99/loud")
+    (shelf / "other.yaml").write_text(loud)
+    assert seawall("scenario", "show", "A99").out == f"{loud}---\n{QUIET}"
+    assert seawall("scenario", "show", str(shelf / "other.yaml")).out == loud
+    assert seawall("scenario", "show", "A98").code == 64
+
+
+def test_one_scenario_is_shrunk_by_any_of_its_names(seawall: Seawall, shelf: Path) -> None:
+    assert "scenario 'quiet' does no harm" in seawall("shrink", "A99/quiet").complaint
+    assert "scenario 'quiet' does no harm" in seawall("shrink", "A99").complaint
+    (shelf / "other.yaml").write_text(QUIET.replace("id: quiet", "id: other").replace("A99/quiet", "A99/loud"))
+    said = seawall("shrink", "A99")
+    assert said.code == 64
+    assert "'A99' means 2 scenarios, and only one can be shrunk. Name one of other, quiet." in said.complaint
 
 
 def test_the_matrix_is_told_as_json_with_everything_in_it(seawall: Seawall, shelf: Path) -> None:
@@ -145,7 +194,7 @@ def test_a_simulated_run_leaves_a_run_directory_only_where_one_is_asked_for(
     ("words", "named"),
     [
         (("run", "quite"), "did you mean 'quiet'?"),
-        (("run", "A97"), "no scenario with outcomes goes by 'A97'"),
+        (("run", "A97"), "no scenario goes by 'A97'; did you mean 'A99'?"),
         (("run", "./nowhere.yaml"), "nowhere.yaml"),
         (("matrix", "--only", "A97"), "'A97'"),
         (("matrix", "--generations", "5.0"), "--generations: generation '5.0' is not known"),

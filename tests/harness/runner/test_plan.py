@@ -100,6 +100,68 @@ def test_what_cannot_be_run_is_refused_before_anything_starts(text: str, sentenc
     assert sentence in refusal(text)
 
 
+@pytest.mark.parametrize(
+    "step",
+    [
+        "until: {leader: 3}",
+        "until: {isr: [0, 3]}",
+        "until: {elr: [3]}",
+        "until: {live: [3, 1]}",
+        "until: {exited: [3]}",
+        "until: {replicas: [{node: 3, role: leader}]}",
+        "until: {replicas: [{node: 0, leader: 3}]}",
+        "sync: [1, 3]",
+        "elect: {leader: 3}",
+        "spoof_fetch: {to: 3, replica: 1, offset: 2}",
+        "spoof_fetch: {to: 0, replica: 3, offset: 2}",
+    ],
+)
+def test_a_broker_that_is_not_there_is_refused_wherever_it_is_named(step: str) -> None:
+    kind = step.partition(":")[0]
+    told = refusal(HEAD + f"schedule: [{{wait_s: 1}}, {{{step}}}]\n")
+    assert told == f"small: schedule[1].{kind}: there is no broker 3; the brokers are 0 to 2."
+
+
+def test_no_leader_is_no_broker() -> None:
+    planned(HEAD + "schedule: [{until: {leader: -1, replicas: [{node: 0, leader: -1}]}}]\n")
+
+
+@pytest.mark.parametrize(
+    ("steps", "sentence"),
+    [
+        ("{send: {records: [a]}}, {send: {records: [b, a]}}", "schedule[1].send: ledger-0 has been sent"),
+        ("{send: {records: [a, a]}}", "schedule[0].send: ledger-0 has been sent a record named 'a' already"),
+        ("{send: {per_partition: 2}}, {send: {records: [m1]}}", "schedule[1].send: ledger-0 has been sent"),
+        ("{send: {records: [m1]}}, {send: {per_partition: 1}}", "a record named 'm1' already"),
+        (
+            "{send: {records: [a], partition: 1}}, {send: {records: [b]}}, {send: {records: [a]}}",
+            "schedule[2].send: ledger-1 has been sent a record named 'a' already",
+        ),
+    ],
+)
+def test_a_record_name_is_given_once_on_each_partition(steps: str, sentence: str) -> None:
+    assert sentence in refusal(HEAD + f"schedule: [{steps}]\n")
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "{send: {records: [a], partition: 0}}, {send: {records: [a], partition: 1}}",
+        "{send: {per_partition: 2}}, {send: {records: [m2, x]}}, {send: {per_partition: 2}}",
+        "{send: {records: [m7, m01]}}, {send: {per_partition: 2}}",
+        "{send: {records: [a]}, generations: ['0.10']}, {send: {records: [a]}, generations: ['0.11']}",
+    ],
+)
+def test_a_record_name_may_be_given_again_where_nobody_could_mistake_it(steps: str) -> None:
+    planned(HEAD + f"schedule: [{steps}]\n")
+
+
+def test_a_fault_of_a_mix_does_not_last_for_ever() -> None:
+    assert "[1, inf] is not [shortest, longest] in seconds" in refusal(CHAOS.replace("[1, 2]", "[1, .inf]"))
+    with pytest.raises(UsageError, match="duration inf s is out of range"):
+        plan(scenario.parse(CHAOS), duration_s=float("inf"))
+
+
 @pytest.mark.parametrize("wrong", [CHAOS.replace("node: 1", "node: 9"), CHAOS.replace("node: 1", "nod: 1")])
 def test_a_fault_that_cannot_be_is_refused_with_the_file_it_is_written_in(wrong: str) -> None:
     with pytest.raises(UsageError, match=r"^some/file\.yaml: chaos\.faults\[1\]: "):
