@@ -95,8 +95,10 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
     chance = random.Random(f"{seed}:configuration")
     nodes = pinned.get("nodes", chance.choice((2, 3, 3, 3, 3, 4)))
     min_isr = pinned.get("min_insync_replicas", chance.choice((1, 2, 2, 2, nodes)))
-    wait_ms = chance.choice((5, 20, 50, 100, 200))
-    session_ms = chance.choice((30, 60, 120, 250))
+    wait_ms = pinned.get("replica_fetch_wait_max_ms", chance.choice((5, 20, 50, 100, 200)))
+    wait_ms = min(wait_ms, pinned.get("request_timeout_ms", _TIMES[1]) // 2)
+    session_ms = pinned.get("session_timeout_ms", chance.choice((30, 60, 120, 250)))
+    session_ms = max(session_ms, 3 * pinned.get("heartbeat_ms", 0))
     loss, duplicate, late = chance.choice(NETWORKS)
     drawn = Configuration(
         nodes=nodes,
@@ -154,6 +156,8 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "nodes": (1, 9),
         "min_insync_replicas": (1, 9),
+        "session_timeout_ms": (20, _TIMES[1]),
+        "request_timeout_ms": (20, _TIMES[1]),
         "flush_messages": _NONE_TOO,
         "flush_ms": _NONE_TOO,
         "delay_us": _NONE_TOO,
@@ -170,6 +174,9 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 """Least and most of the fields that have narrower bounds than times do, or may be 0."""
 
+_ORDERED = (("heartbeat_ms", "session_timeout_ms"), ("replica_fetch_wait_max_ms", "request_timeout_ms"))
+"""Of each two the second is at least twice the first: with less, no cluster comes to rest."""
+
 
 def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
     """What ``--generation`` and ``--set`` say.
@@ -184,6 +191,10 @@ def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
 
     knobs = {key.removeprefix("replication."): value for key, value in overrides.items() if _is_knob(key)}
     pinned = dict(_pinned(key, text) for key, text in overrides.items() if not _is_knob(key))
+    for shorter, longer in _ORDERED:
+        if shorter in pinned and longer in pinned and pinned[shorter] * 2 > pinned[longer]:
+            names = longer.replace("_", "."), shorter.replace("_", ".")
+            raise UsageError(f"--set {names[0]} must be at least twice {names[1]}.")
     return Setup(generation, knobs_of(generation, knobs), pinned)
 
 

@@ -39,6 +39,14 @@ def test_several_processes_find_what_one_does(capsys: pytest.CaptureFixture[str]
     assert tables[0] == tables[1]
 
 
+@pytest.mark.parametrize(
+    "setting", ["session.timeout.ms=20", "heartbeat.ms=400", "request.timeout.ms=20", "replica.fetch.wait.max.ms=900"]
+)
+def test_times_that_depend_on_a_pinned_one_follow_it(setting: str) -> None:
+    settings = [word for one in (setting, "trouble=0") for word in ("--set", one)]
+    assert main(["simulate", "--seeds", "20", "--jobs", "1", *settings]) == ExitCode.PASS
+
+
 def test_time_may_be_the_limit(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--minutes", "0.01", "--jobs", "1", "--generation", "4.1"]) == ExitCode.PASS
     assert "0 with a violation" in capsys.readouterr().out
@@ -72,6 +80,8 @@ def test_exploring_may_begin_anywhere(capsys: pytest.CaptureFixture[str]) -> Non
         (["simulate", "--set", "loss=1.5"], "out of range"),
         (["simulate", "--set", "horizon.ms=-5"], "out of range"),
         (["simulate", "--set", "heartbeat.ms=0"], "out of range"),
+        (["simulate", "--set", "session.timeout.ms=1"], "out of range"),
+        (["simulate", "--set", "heartbeat.ms=50", "--set", "session.timeout.ms=50"], "must be at least twice"),
         (["simulate", "--first-seed", "99999999999999999999999"], "out of range"),
         (["replay", "99999999999999999999999"], "out of range"),
         (["replay", "1", "--generation", "9.9"], "is not known"),
