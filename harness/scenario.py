@@ -314,7 +314,13 @@ def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario
     try:
         return validated(Scenario, document, "").from_file(scenario.origin)
     except UsageError as error:
-        raise UsageError(f"--set {' '.join(f'{k}={v}' for k, v in overrides.items())}: {error.sentence}") from None
+        raise UsageError(f"--set {_as_set(overrides)}: {error.sentence}") from None
+    except (ValueError, RecursionError):
+        raise UsageError(f"--set {_as_set(overrides)}: something in it contains itself, or too much.") from None
+
+
+def _as_set(overrides: Mapping[str, str]) -> str:
+    return " ".join(f"{key}={text}" for key, text in overrides.items())
 
 
 def checked_seed(seed: int) -> int:

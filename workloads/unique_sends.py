@@ -23,6 +23,7 @@ from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault
 from harness.model import Offset, ProcessId, TopicPartition
+from harness.steps import Seconds
 from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, Done, SendOrder, Sent, SpoofedFetchOrder
 from workloads.crew import Crew, Patience
 from workloads.group_reading import GroupMember, commit
@@ -56,7 +57,7 @@ class UniqueSendsParameters(BaseModel):
     consumers: int = Field(default=2, ge=1, le=64)
     rate: float = Field(default=0.0, ge=0, le=100_000)
     size: int = Field(default=0, ge=0, le=1_000_000)
-    delivery_timeout_s: float = Field(default=2.0, gt=0)
+    delivery_timeout_s: Seconds = Field(default=2.0, gt=0)
 
 
 class UniqueSends:

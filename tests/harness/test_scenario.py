@@ -144,6 +144,8 @@ def test_a_topic_that_needs_more_brokers_than_there_are_is_refused() -> None:
         ("topic.partitions", "many", "'many' is refused"),
         ("nonsense.x", "1", "keys begin with settings., workload., topic., chaos. or replication."),
         ("settings", "1", "keys begin with"),
+        ("workload.rate", "&a [*a]", "something in it contains itself, or too much."),
+        ("topic.partitions", "[" * 3000, "is refused"),
     ],
 )
 def test_an_override_that_means_nothing_is_refused(key: str, text: str, sentence: str) -> None:

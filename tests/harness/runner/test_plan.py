@@ -76,6 +76,7 @@ def test_a_schedule_has_no_duration() -> None:
         ),
         (CHAOS.replace("unique_sends", "unique_send"), "unknown workload 'unique_send'; did you mean 'unique_sends'?"),
         (CHAOS.replace("{name: unique_sends}", "{name: unique_sends, rat: 1}"), "workload: unknown key 'rat'"),
+        (CHAOS.replace("unique_sends", "unique_sends, delivery_timeout_s: .inf"), "delivery_timeout_s: inf is refused"),
         (CHAOS + "predictions: {'0.12': []}\n", "generation '0.12' is not known; did you mean"),
         (CHAOS + "cluster: {settings: {min.isr: 2}}\n", "cluster.settings: broker setting 'min.isr' is not known."),
         (
@@ -94,7 +95,7 @@ def test_a_schedule_has_no_duration() -> None:
             "schedule[1].inject: 'cut' and 'dead', which is in force, both need link 1->0 to themselves.",
         ),
     ],
-    ids=range(15),
+    ids=range(16),
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(text: str, sentence: str) -> None:
     assert sentence in refusal(text)
