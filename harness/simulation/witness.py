@@ -383,12 +383,18 @@ class Witness:
             return
         self.accuse(
             "R3", REGRESSED, f"leads in epoch {epoch} without value {self.truth[offset].value}, which was committed",
-            offset=offset, nodes=(broker.node,), verdict=self._excused(epoch in self._unclean_epochs),
+            offset=offset, nodes=(broker.node,), verdict=self._excused(self._first_since_given_up(epoch)),
         )  # fmt: skip
         if current:
             del self.truth[offset:]
             for node, seen in self._seen.items():
                 self._seen[node] = min(seen, offset)
+
+    def _first_since_given_up(self, epoch: int) -> bool:
+        """Whether this leader was elected uncleanly, or is the first since to take office: that one may have failed."""
+        if epoch in self._unclean_epochs:
+            return True
+        return epoch > self.given_up >= 0 and all(led < self.given_up or led == epoch for led in self._leaders)
 
     def elected(self, effect: Elected) -> None:
         """T4, T5, T12: what the controller decides."""

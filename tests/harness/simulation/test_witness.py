@@ -323,6 +323,23 @@ def test_an_election_that_may_lose_records_excuses_those_committed_before_only(c
     assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
 
 
+def test_the_first_leader_since_an_unclean_election_may_lack_records_and_the_next_one_may_not() -> None:
+    world = sound()
+    world.configuration = replace(QUIET, unclean_leader_election_enable=True)
+    elect_uncleanly(world)
+    broker, witness = leader(world), world.witness
+    assert broker.replica is not None
+    for epoch in (witness.given_up + 1, witness.given_up + 2):
+        broker.replica.leader_epoch = epoch
+        witness._elected = (epoch, epoch)
+        broker.disk.truncate(broker.disk.end - 2)
+        witness.state_applied(broker, (epoch - 1, 0))
+    found = [(one.invariant, one.verdict) for one in witness.violations]
+    assert ("R3", Verdict.DOCUMENTED) in found
+    assert ("R3", Verdict.VIOLATION) in found
+    assert found.index(("R3", Verdict.DOCUMENTED)) < found.index(("R3", Verdict.VIOLATION))
+
+
 def test_where_unclean_elections_are_disabled_nothing_is_ever_given_up() -> None:
     chosen = setup("4.1", SAFE | {"faults": "kill:3,controller_kill"})
     lines: list[str] = []
