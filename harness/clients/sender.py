@@ -20,6 +20,9 @@ _POLL_S = 0.1
 _GRACE_S = 5.0
 """How much later than its delivery timeout librdkafka may report: it looks for expired records once a second."""
 
+_LONGEST_REQUEST_MS = 299_000
+"""librdkafka's ``socket.timeout.ms``, which must be longer, ends at five minutes."""
+
 REJECTED_BEFORE_APPEND = frozenset(
     {
         KafkaError.MSG_SIZE_TOO_LARGE,
@@ -64,7 +67,8 @@ class Manner:
 
     def configuration(self, timeout_s: float) -> Configuration:
         """As librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
-        request_ms = max(1, int((self.retry_after_s if self.retries else timeout_s) * 1000))
+        request_ms = int((self.retry_after_s if self.retries else timeout_s) * 1000)
+        request_ms = min(max(1, request_ms), _LONGEST_REQUEST_MS)
         return {
             "enable.idempotence": self.idempotent,
             "message.send.max.retries": max(self.retries, 1 if self.idempotent else 0),

@@ -53,6 +53,11 @@ def test_an_answer_without_an_offset_has_none() -> None:
     assert classified(None, 0) == Answer("ok", 0)
 
 
+def test_a_sender_may_be_as_patient_as_it_likes(log: logging.Logger) -> None:
+    with sending("127.0.0.1:1", log, timeout_s=1e6):
+        pass
+
+
 def test_records_go_to_consecutive_offsets(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log) as sender:
         answers = [sender.send(LEDGER, payload.encode(value, "ledger", 0)) for value in range(3)]
