@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from harness.broker.control import Operation
@@ -35,7 +35,12 @@ class Broker:
     Args:
         config: who it is.
         surroundings: what it lives on.
+
+    Attributes:
+        partition_type: what holds its replicas; somebody who wants to watch them sets another.
     """
+
+    partition_type: ClassVar[type[Partition]] = Partition
 
     def __init__(self, config: NodeConfig, surroundings: Surroundings) -> None:
         self.node = config.node_id
@@ -252,7 +257,7 @@ class Broker:
     def _open(self, name: TopicPartition) -> Partition | None:
         try:
             directory = self._log_directory
-            partition = Partition(self, name, directory.high_watermark(name), directory.checkpointed(name))
+            partition = self.partition_type(self, name, directory.high_watermark(name), directory.checkpointed(name))
         except OSError as error:
             self.storage_refused()
             self.say(f"Storage failed: cannot open {name}: {error.strerror}.")
