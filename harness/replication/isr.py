@@ -65,11 +65,12 @@ class InSyncReplicas:
         maximal: everyone who may be in the controller's ISR: whom the high watermark must wait for.
         partition_epoch: the version of ``members``.
         proposed: an ISR that the controller may or may not have adopted; None: nothing is pending.
+        proposed_epochs: the broker epochs of its members, as they were when it was proposed for the first time.
         in_flight: whether a proposal has not been answered yet. Survives a change of leadership, so that an
             answer is never taken for that of a later proposal.
     """
 
-    __slots__ = ("_naive", "in_flight", "maximal", "members", "partition_epoch", "proposed")
+    __slots__ = ("_naive", "in_flight", "maximal", "members", "partition_epoch", "proposed", "proposed_epochs")
 
     def __init__(self, update: Literal["synchronous", "maximal", "naive"] = "maximal") -> None:
         self._naive = update == "naive"
@@ -77,6 +78,7 @@ class InSyncReplicas:
         self.maximal: tuple[NodeId, ...] = ()
         self.partition_epoch = -1
         self.proposed: tuple[NodeId, ...] | None = None
+        self.proposed_epochs: tuple[int, ...] = ()
         self.in_flight = False
 
     @property
@@ -95,10 +97,10 @@ class InSyncReplicas:
         self.proposed = None
         self.maximal = self.members
 
-    def propose(self, members: tuple[NodeId, ...]) -> None:
+    def propose(self, members: tuple[NodeId, ...], broker_epochs: tuple[int, ...]) -> None:
         """A proposal leaves."""
         assert not self.in_flight
-        self.proposed = members
+        self.proposed, self.proposed_epochs = members, broker_epochs
         self.in_flight = True
         if not self._naive:
             self.maximal = self.members + tuple(node for node in members if node not in self.members)

@@ -307,7 +307,7 @@ class Leadership:
         """Propose again what could not be delivered, or to drop the members that lag behind."""
         self._ineligible = ()
         if self._isr.proposed is not None and not self._isr.in_flight:
-            return [self._propose(() if self._knobs.empty_isr_retry else self._isr.proposed)]
+            return [self._propose_again(self._isr.proposed)]
         return [*self._shrink_isr(now_ns), *self.advance(now_ns)]
 
     def _shrink_isr(self, now_ns: int) -> list[ReplicaEffect]:
@@ -332,8 +332,16 @@ class Leadership:
         return [self._propose((*self._isr.members, node))] if joined else []
 
     def _propose(self, members: tuple[NodeId, ...]) -> ProposeIsr:
-        self._isr.propose(members)
         epochs = tuple(self._followers[node].broker_epoch if node in self._followers else -1 for node in members)
+        self._isr.propose(members, epochs)
+        return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch, epochs)
+
+    def _propose_again(self, members: tuple[NodeId, ...]) -> ProposeIsr:
+        """The same request once more, broker epochs included: who has restarted since is no longer who was in sync."""
+        epochs = self._isr.proposed_epochs
+        if self._knobs.empty_isr_retry:
+            members, epochs = (), ()
+        self._isr.propose(members, epochs)
         return ProposeIsr(members, self._leader_epoch, self._isr.partition_epoch, epochs)
 
     def isr_answered(self, answer: IsrAnswered, now_ns: int) -> list[ReplicaEffect]:

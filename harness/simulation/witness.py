@@ -301,14 +301,13 @@ class Witness:
         partition = self._world.controller.partition
         if self._promised.no_committed_cut and partition is not None and partition.leader_epoch == epoch:
             for node in (*partition.isr, *partition.elr):
-                self._check_holder(node, first, "T7")
+                if not self._world.brokers[node].lossy:
+                    self._check_holder(node, first, "T7")
 
     def _check_holder(self, node: NodeId, first: Offset, invariant: str) -> None:
-        """Whether one who may be elected has everything from ``first`` on; one that lost power may not."""
+        """Whether one who may be elected has everything from ``first`` on."""
         broker, truth = self._world.brokers[node], self.truth
         records, start = broker.disk.records, broker.disk.start
-        if broker.lossy:
-            return
         for offset in range(max(first, start), len(truth)):
             at = offset - start
             given_up = truth[offset].committed_in < self.given_up
@@ -426,7 +425,9 @@ class Witness:
         self._check_isr(state)
         if self._promised.no_committed_cut:
             for node in state.isr:
-                if node not in effect.previous_isr:
+                broker = self._world.brokers[node]
+                powerless = broker.lossy and not self._world.budget.vouched_for(broker)
+                if node not in effect.previous_isr and not powerless:
                     self._check_holder(node, 0, "T10")
         self._check_superset(state)
 

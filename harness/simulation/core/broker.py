@@ -64,8 +64,8 @@ class Broker(Process):
         replica: None while it is dead.
         broker_epoch: as the controller gave it; -1: not registered.
         clock_ns: how far its wall clock is off.
-        dirty: whether it stopped uncleanly and has not caught up since.
-        lossy: the same after it lost something that was in its log.
+        dirty: whether it stopped uncleanly and has not caught up since; see :mod:`harness.simulation.core.budget`.
+        lossy: the same after it lost power.
     """
 
     __slots__ = (

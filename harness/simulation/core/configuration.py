@@ -44,8 +44,8 @@ class Configuration:
         fetch_batches: how many batches one fetch answer carries at most.
         flush_messages: after how many records a log is flushed; 0: never. ``flush_ms`` likewise, by time.
         checkpoints_flushed: whether checkpoint files are flushed when they are written.
-        lossy_budget: how many brokers may at one time have lost power, or anything else in such a time, without
-            having caught up again; what goes beyond is not done.
+        lossy_budget: how many brokers may at one time have lost power, or have stopped uncleanly in such a time, or be
+            about to, without having caught up again; what goes beyond is not done.
         acks: what the producers ask for, one each, in turn.
     """
 

@@ -85,6 +85,13 @@ class Controlling(Process):
         """The state of the partition as this process has it; None while it is dead."""
         return self.core.partitions[0] if self.core is not None and self.core.partitions else None
 
+    def knows(self, broker: Broker) -> bool:
+        """Whether the process of a broker that lives now is the one that registered last."""
+        if self.core is None or not broker.alive:
+            return False
+        incarnation = _incarnation(broker, broker.life)
+        return any(record.incarnation_id == incarnation for record in self.core.brokers)
+
     # ------------------------------------------------------------------------------------------------- life and death
 
     def start(self) -> None:
@@ -149,7 +156,7 @@ class Controlling(Process):
         broker, life = sender
         self._handle(
             RegistrationRequested(
-                sender, broker.node, f"{broker.node}.{life}", "h", 1, self._world.now_ns, broker.clean_epoch
+                sender, broker.node, _incarnation(broker, life), "h", 1, self._world.now_ns, broker.clean_epoch
             )
         )
 
@@ -249,6 +256,10 @@ class Controlling(Process):
         push = self._pushes.get(broker.node)
         if push is not None and push.number == number:
             del self._pushes[broker.node]
+
+
+def _incarnation(broker: Broker, life: int) -> str:
+    return f"{broker.node}.{life}"
 
 
 def _ignore(_: object) -> None:

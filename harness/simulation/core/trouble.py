@@ -153,9 +153,7 @@ class Troublemaker:
 
     def _simple(self, broker: Broker, trouble: Trouble) -> Undo | None:
         world = self._world
-        if trouble.kind == "pause" and broker.paused:
-            return None
-        if trouble.kind == "elect" and (world.controller.core is None or world.controller.paused):
+        if not self._can_or_may(broker, trouble):
             return None
         self._note(trouble, broker.node)
         match trouble.kind:
@@ -172,6 +170,18 @@ class Troublemaker:
         world.controller.elect(broker.node)
         return lambda: None
 
+    def _can_or_may(self, broker: Broker, trouble: Trouble) -> bool:
+        """Whether a simple trouble is possible, and within the budget."""
+        controller = self._world.controller
+        match trouble.kind:
+            case "pause":
+                return not broker.paused
+            case "elect":
+                return controller.core is not None and not controller.paused
+            case "disk_full":
+                return self._world.budget.affords(broker, lossy=False)
+        return True
+
     def _resolve(self, aim: int) -> Broker | None:
         """The broker that an aim means now; None: there is none."""
         brokers, partition = self._world.brokers, self._world.controller.partition
@@ -187,12 +197,12 @@ class Troublemaker:
     # ----------------------------------------------------------------------------------------- one kind after another
 
     def _end(self, broker: Broker, trouble: Trouble) -> Undo | None:
-        """Crash, power loss or clean shutdown, if the budget of lossy failures allows it."""
+        """Crash, power loss or clean shutdown, if the budget allows it."""
         world = self._world
         lossy = trouble.kind == "power_loss"
         if trouble.kind == "stop" and (broker.paused or broker.broker_epoch < 0):
             return None
-        if trouble.kind != "stop" and not world.affordable(broker, lossy=lossy):
+        if trouble.kind != "stop" and not world.budget.affords(broker, lossy=lossy):
             return None
         self._note(trouble, broker.node)
         if trouble.kind == "stop":

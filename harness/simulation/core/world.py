@@ -16,6 +16,7 @@ from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
 from harness.replication.messages import ErrorCode, ReplicaFailed
 from harness.simulation.core.broker import Broker
+from harness.simulation.core.budget import Budget
 from harness.simulation.core.clients import Consumer, Produce, Producer
 from harness.simulation.core.configuration import MS, Configuration, Setup, draw
 from harness.simulation.core.controlling import Controlling
@@ -92,6 +93,7 @@ class World:
         self._pushed = 0
         self._values = 0
         self.witness = Witness(self)
+        self.budget = Budget(self)
         self._people()
 
     def _people(self) -> None:
@@ -254,18 +256,7 @@ class World:
                 return False
         return True
 
-    # ---------------------------------------------------------------------------------------------- faults, and budget
-
-    def affordable(self, broker: Broker, *, lossy: bool) -> bool:
-        """Whether this broker may crash now without more being promised than the protocol keeps.
-
-        Crashes alone are always affordable. Once power is lost, everybody who stopped uncleanly and has not caught up
-        since counts, and no more than ``lossy_budget`` may.
-        """
-        dirty = {other.node for other in self.brokers if other.dirty} | {broker.node}
-        if not lossy and not any(other.lossy for other in self.brokers):
-            return True
-        return len(dirty) <= self.configuration.lossy_budget
+    # ---------------------------------------------------------------------------------------------------------- faults
 
     def lose_power(self, broker: Broker) -> None:
         """Cut a dead broker's disk back to what was durable."""
@@ -314,17 +305,20 @@ class World:
     def elected(self, effect: Elected) -> None:
         """The controller has changed the leader."""
         self.witness.elected(effect)
+        self.budget.review()
         if self.recording is not None:
             self.recording.elected(effect)
 
     def isr_changed(self, effect: IsrChanged) -> None:
         """The controller has changed the ISR."""
         self.witness.isr_changed(effect)
+        self.budget.review()
         if self.recording is not None:
             self.recording.isr_changed(effect)
 
     def session_changed(self, effect: SessionChanged) -> None:
         """A broker's session has begun or ended."""
+        self.budget.review()
         if self.recording is not None:
             self.recording.session_changed(effect)
 

@@ -171,6 +171,15 @@ def test_a_proposal_that_got_no_answer_is_repeated_with_its_members(bug: bool, m
     assert repeated.isr == members
 
 
+def test_a_proposal_is_repeated_with_the_broker_epochs_of_the_first_time_whoever_has_restarted_since() -> None:
+    leader = Leader(CURRENT, isr=(ZERO, ONE))
+    leader.fetch(ONE, 0, broker_epoch=4)
+    [_, proposal] = leader.fetch(TWO, 0, broker_epoch=6)
+    leader.replica.handle(IsrAnswered(ErrorCode.REQUEST_TIMED_OUT, (), -1, -1))
+    leader.fetch(TWO, 0, broker_epoch=9)
+    assert leader.replica.handle(Tick(1)) == [proposal]
+
+
 @pytest.mark.parametrize(
     ("fetch_fencing", "lookup_fencing", "errors"),
     [

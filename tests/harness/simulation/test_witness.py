@@ -286,6 +286,19 @@ def test_what_some_log_still_has_is_not_lost_while_nobody_leads() -> None:
     assert "C1" not in {violation.invariant for violation in world.witness.violations}
 
 
+def test_a_broker_that_lost_power_is_excused_in_the_isr_only_as_long_as_the_controller_has_not_heard_of_it() -> None:
+    world = sound()
+    follower(world).lossy = True
+    member_without_a_committed_record(world)
+    assert [one.invariant for one in world.witness.violations] == ["T10"]
+    world = sound()
+    broker = follower(world)
+    broker.lossy = True
+    broker.life += 1
+    member_without_a_committed_record(world)
+    assert world.witness.violations == []
+
+
 # ------------------------------------------------------------------------------------------------ what is excused
 
 
