@@ -254,11 +254,16 @@ class RunRows:
 
 
 def is_malformed(row: Row) -> bool:
-    """Whether a row of the history is a send or a delivered record that lacks what tells what it is about."""
-    if row["f"] == "send":
-        return any(row[name] is None for name in ("topic", "partition", "value", "acks"))
-    place = (row["topic"], row["partition"], row["offset"])
-    return None in place and place != (None, None, None)
+    """Whether a row of the history lacks what tells what it is about: the send of what, the delivery from where."""
+    place = (row["topic"], row["partition"])
+    match row["f"]:
+        case "send":
+            return None in (*place, row["value"], row["acks"])
+        case "poll":
+            place = (*place, row["offset"])
+        case "commit":
+            return None in (*place, row["offset"])
+    return None in place and any(known is not None for known in place)
 
 
 def where(row: Row) -> TopicPartition:

@@ -14,12 +14,16 @@ from spark_analysis.views import Views
 
 
 def is_malformed() -> Column:
-    """Whether a row of the history is a send or a delivered record that lacks what tells what it is about."""
-    place = f.col("topic").isNull() | f.col("partition").isNull()
-    send = (f.col("f") == "send") & (place | f.col("value").isNull() | f.col("acks").isNull())
-    named = f.col("topic").isNotNull() | f.col("partition").isNotNull() | f.col("offset").isNotNull()
-    record = (f.col("f") != "send") & named & (place | f.col("offset").isNull())
-    return send | record
+    """Whether a row of the history lacks what tells what it is about, as ``checkers.rows.is_malformed`` says."""
+    lacking = f.col("topic").isNull() | f.col("partition").isNull()
+    named = f.col("topic").isNotNull() | f.col("partition").isNotNull()
+    unknown = f.col("offset").isNull()
+    return (
+        f.when(f.col("f") == "send", lacking | f.col("value").isNull() | f.col("acks").isNull())
+        .when(f.col("f") == "commit", lacking | unknown)
+        .when(f.col("f") == "poll", (named | ~unknown) & (lacking | unknown))
+        .otherwise(named & lacking)
+    )
 
 
 def well_formed(history: DataFrame) -> DataFrame:

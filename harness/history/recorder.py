@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 from harness.clock import Clock
 from harness.history.arrow import write_columns
 from harness.history.schema import HISTORY
-from harness.model import Offset, ProcessId
+from harness.model import Offset, ProcessId, TopicPartition
 
 Completion = Literal["ok", "fail", "info"]
 """How an operation ended: acknowledged, proven never to have happened, or unknown."""
@@ -37,9 +37,32 @@ class PolledRecord(NamedTuple):
     intact: bool
 
 
+class Sending(NamedTuple):
+    """A micro-operation of a transaction: send ``value``."""
+
+    topic: str
+    partition: int
+    value: int
+    acks: int = -1
+
+
+class Polling(NamedTuple):
+    """A micro-operation of a transaction: poll. ``isolation``: None is read_committed."""
+
+    group: str | None = None
+    isolation: str | None = None
+
+
+Told = Offset | Sequence[PolledRecord] | None
+"""What a micro-operation was told: of a send its offset (None: unknown), of a poll its records (None: none)."""
+
+Change = Literal["assigned", "revoked", "lost"]
+"""What a rebalance did with partitions."""
+
+
 @dataclass(slots=True)
 class _Row:
-    """A row of ``HISTORY``, its columns in the table's order; index and time are given when it is buffered."""
+    """A row of ``HISTORY``, its columns by the table's names; index and time are given when it is buffered."""
 
     run: str
     process: int
@@ -48,6 +71,8 @@ class _Row:
     f: str
     index: int = -1
     time_ns: int = -1
+    txn: bool = False
+    mop: int = 0
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
@@ -57,24 +82,11 @@ class _Row:
     error: str | None = None
     final: bool = False
     intact: bool | None = None
+    group: str | None = None
+    isolation: str | None = None
 
 
 _NAMES = tuple(c.name for c in HISTORY.columns)
-
-
-@dataclass(frozen=True, slots=True)
-class _Send:
-    process: ProcessId
-    topic: str
-    partition: int
-    value: int
-    acks: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Poll:
-    process: ProcessId
-    final: bool
 
 
 class Recorder:
@@ -105,7 +117,7 @@ class Recorder:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._rows: list[_Row] = []
-        self._open: dict[int, _Send | _Poll] = {}
+        self._open: dict[int, list[_Row]] = {}
         self._index = 0
         self._op = 0
         self._part = 0
@@ -113,8 +125,7 @@ class Recorder:
 
     def invoke_send(self, process: ProcessId, topic: str, partition: int, value: int, acks: int) -> int:
         """A client is about to send ``value``; returns the operation's number for :meth:`complete_send`."""
-        send = _Send(process, topic, partition, value, acks)
-        return self._invoke(send, lambda op: self._send_row(op, send, "invoke"))
+        return self._invoke([self._send_row(process, Sending(topic, partition, value, acks))])
 
     def complete_send(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
         """The send ``op`` ended.
@@ -125,36 +136,97 @@ class Recorder:
             offset: where it was appended, if the acknowledgement says so (acks=0 does not).
             error: the error's name, for ``fail`` and ``info``.
         """
+        self._complete(op, lambda invoked: [_ended(_of("send", invoked), kind, error, offset)])
 
-        def rows(send: _Send | _Poll) -> list[_Row]:
-            assert isinstance(send, _Send), f"operation {op} is a poll"
-            return [self._send_row(op, send, kind, offset, error)]
-
-        self._complete(op, rows)
-
-    def invoke_poll(self, process: ProcessId, final: bool) -> int:
+    def invoke_poll(
+        self, process: ProcessId, final: bool, group: str | None = None, isolation: str | None = None
+    ) -> int:
         """A client is about to poll; ``final`` marks the final read. Returns the operation's number."""
-        poll = _Poll(process, final)
-        return self._invoke(poll, lambda op: self._poll_row(op, poll, "invoke"))
+        return self._invoke([replace(self._poll_row(process, Polling(group, isolation)), final=final)])
 
     def complete_poll(self, op: int, records: Sequence[PolledRecord]) -> None:
         """The poll ``op`` delivered ``records``: one row each, in this order, or one bare row for none."""
-
-        def rows(poll: _Send | _Poll) -> list[_Row]:
-            assert isinstance(poll, _Poll), f"operation {op} is a send"
-            empty = self._poll_row(op, poll, "ok")
-            return [replace(empty, **record._asdict()) for record in records] or [empty]
-
-        self._complete(op, rows)
+        self._complete(op, lambda invoked: _delivered(_of("poll", invoked), "ok", None, records))
 
     def poll_failed(self, op: int, error: str) -> None:
         """The poll ``op`` delivered nothing because of ``error``."""
+        self._complete(op, lambda invoked: [_ended(_of("poll", invoked), "fail", error)])
 
-        def rows(poll: _Send | _Poll) -> list[_Row]:
-            assert isinstance(poll, _Poll), f"operation {op} is a send"
-            return [replace(self._poll_row(op, poll, "fail"), error=error)]
+    def invoke_txn(self, process: ProcessId, steps: Sequence[Sending | Polling]) -> int:
+        """A client is about to run a transaction of ``steps``; returns its number for :meth:`complete_txn`."""
+        rows = [
+            self._send_row(process, step) if isinstance(step, Sending) else self._poll_row(process, step)
+            for step in steps
+        ]
+        return self._invoke([replace(row, txn=True, mop=mop) for mop, row in enumerate(rows)])
+
+    def complete_txn(self, op: int, kind: Completion, told: Sequence[Told], error: str | None = None) -> None:
+        """The transaction ``op`` ended.
+
+        Args:
+            op: what :meth:`invoke_txn` returned.
+            kind: ``ok`` when it was committed; ``fail`` only with proof that it never will be; else ``info``.
+            told: by step, whatever it had been told when the transaction ended.
+            error: the error's name, for ``fail`` and ``info``.
+        """
+
+        def rows(invoked: list[_Row]) -> list[_Row]:
+            return [row for step, found in zip(invoked, told, strict=True) for row in _told(step, kind, error, found)]
 
         self._complete(op, rows)
+
+    def invoke(
+        self, process: ProcessId, f: Literal["assign", "subscribe"], partitions: Sequence[TopicPartition],
+        group: str | None = None, *, final: bool = False,
+    ) -> int:  # fmt: skip
+        """A client is about to be assigned ``partitions``, or to subscribe to them (empty: not known which).
+
+        Returns:
+            the operation's number for :meth:`complete`.
+        """
+        bare = _Row(self._run, process, -1, "invoke", f, group=group, final=final)
+        return self._invoke(_per_partition(bare, partitions))
+
+    def invoke_commit(self, process: ProcessId, group: str, offsets: Mapping[TopicPartition, Offset]) -> int:
+        """A client is about to commit ``offsets``, the next ones to be read; see :meth:`complete`."""
+        bare = _Row(self._run, process, -1, "invoke", "commit", group=group)
+        rows = _per_partition(bare, list(offsets))
+        return self._invoke([replace(r, offset=o) for r, o in zip(rows, offsets.values(), strict=True)])
+
+    def complete(self, op: int, kind: Completion, error: str | None = None) -> None:
+        """The assign, subscribe or commit ``op`` ended."""
+        self._complete(op, lambda invoked: [_ended(row, kind, error, row.offset) for row in invoked])
+
+    def invoke_committed(self, process: ProcessId, group: str, partitions: Sequence[TopicPartition]) -> int:
+        """A client is about to ask what ``group`` has committed; see :meth:`complete_committed`."""
+        bare = _Row(self._run, process, -1, "invoke", "committed", group=group)
+        return self._invoke(_per_partition(bare, partitions))
+
+    def complete_committed(
+        self, op: int, kind: Completion, offsets: Sequence[Offset | None] | None = None, error: str | None = None
+    ) -> None:
+        """The question ``op`` was answered with ``offsets``, by partition; None where nothing was committed."""
+
+        def rows(invoked: list[_Row]) -> list[_Row]:
+            known = [None] * len(invoked) if offsets is None else offsets
+            return [_ended(row, kind, error, offset) for row, offset in zip(invoked, known, strict=True)]
+
+        self._complete(op, rows)
+
+    def crash(self, process: ProcessId) -> None:
+        """A client is given up without a farewell; its process never returns."""
+        op = self._invoke([_Row(self._run, process, -1, "invoke", "crash")])
+        self._complete(op, lambda invoked: [_ended(row, "info", None) for row in invoked])
+
+    def rebalance(self, op: int, change: Change, partitions: Sequence[TopicPartition]) -> None:
+        """While the operation ``op`` was under way its process was given, or lost, ``partitions``."""
+        with self._lock:
+            assert op in self._open, f"operation {op} was never invoked or has already completed"
+            first = self._open[op][0]
+            bare = _Row(self._run, first.process, op, "info", change, txn=first.txn, final=first.final)
+            due = self._append(_per_partition(bare, partitions))
+        if due:
+            self._write_part()
 
     def flush(self) -> None:
         """Write everything still buffered, without a ``close`` row: what an interrupted run leaves behind."""
@@ -170,28 +242,28 @@ class Recorder:
 
     # ------------------------------------------------------------------------------------------------ internals
 
-    def _send_row(
-        self, op: int, send: _Send, kind: str, offset: Offset | None = None, error: str | None = None
-    ) -> _Row:
+    def _send_row(self, process: ProcessId, send: Sending) -> _Row:
         return _Row(
-            self._run, send.process, op, kind, "send", topic=send.topic, partition=send.partition,
-            offset=offset, value=send.value, acks=send.acks, error=error,
+            self._run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
+            acks=send.acks,
         )  # fmt: skip
 
-    def _poll_row(self, op: int, poll: _Poll, kind: str) -> _Row:
-        return _Row(self._run, poll.process, op, kind, "poll", final=poll.final)
+    def _poll_row(self, process: ProcessId, poll: Polling) -> _Row:
+        return _Row(self._run, process, -1, "invoke", "poll", group=poll.group, isolation=poll.isolation)
 
-    def _invoke(self, opened: _Send | _Poll, row: Callable[[int], _Row]) -> int:
+    def _invoke(self, rows: list[_Row]) -> int:
         with self._lock:
             op = self._op
             self._op += 1
-            self._open[op] = opened
-            due = self._append([row(op)])
+            for row in rows:
+                row.op = op
+            self._open[op] = rows
+            due = self._append(rows)
         if due:
             self._write_part()
         return op
 
-    def _complete(self, op: int, rows: Callable[[_Send | _Poll], list[_Row]]) -> None:
+    def _complete(self, op: int, rows: Callable[[list[_Row]], list[_Row]]) -> None:
         with self._lock:
             assert op in self._open, f"operation {op} was never invoked or has already completed"
             due = self._append(rows(self._open.pop(op)))
@@ -216,6 +288,33 @@ class Recorder:
                 columns = [[getattr(row, name) for row in rows] for name in _NAMES]
                 write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
                 self._part += 1
+
+
+def _of(f: str, invoked: list[_Row]) -> _Row:
+    [row] = invoked
+    assert row.f == f, f"operation {row.op} is a {row.f}"
+    return row
+
+
+def _ended(row: _Row, kind: Completion, error: str | None, offset: Offset | None = None) -> _Row:
+    return replace(row, type=kind, error=error, offset=offset)
+
+
+def _delivered(row: _Row, kind: Completion, error: str | None, records: Sequence[PolledRecord]) -> list[_Row]:
+    empty = _ended(row, kind, error)
+    return [replace(empty, **record._asdict()) for record in records] or [empty]
+
+
+def _told(row: _Row, kind: Completion, error: str | None, told: Told) -> list[_Row]:
+    if row.f == "send":
+        assert told is None or isinstance(told, int), f"step {row.mop} of operation {row.op} is a send"
+        return [_ended(row, kind, error, told)]
+    assert not isinstance(told, int), f"step {row.mop} of operation {row.op} is a poll"
+    return _delivered(row, kind, error, told or ())
+
+
+def _per_partition(bare: _Row, partitions: Sequence[TopicPartition]) -> list[_Row]:
+    return [replace(bare, topic=p.topic, partition=p.partition) for p in partitions] or [bare]
 
 
 class KeptRecorder(Recorder):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 ColumnType = Literal["string", "int32", "int64", "bool", "list<int32>", "list<string>"]
@@ -48,18 +48,38 @@ HISTORY = Table(
         _c("index", "int64", "gapless position in the history, from 0"),
         _c("time_ns", "int64", "when the recorder wrote the row"),
         _c("process", "int32", "the client process (Jepsen's :process)"),
-        _c("op", "int64", "the operation: shared by its invocation and every row of its completion"),
+        _c("op", "int64", "the operation: shared by its invocations and every row of its completion"),
+        _c("txn", "bool", "whether the operation is a transaction"),
+        _c("mop", "int32", "which of the operation's micro-operations, from 0; all rows of one poll share it"),
         _c("type", "string", "invoke, ok, fail (proven never to have happened) or info (unknown)"),
-        _c("f", "string", "send, poll, or close (the last row of a complete history; written once)"),
-        _c("topic", "string", "null for a poll that returned nothing and for close", nullable=True),
+        _c(
+            "f",
+            "string",
+            "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
+            "assigned, revoked, lost (a rebalance during the operation); or close (the last row of a complete "
+            "history; written once)",
+        ),
+        _c(
+            "topic",
+            "string",
+            "null where no partition is concerned: a poll that returned nothing, crash, close ...",
+            nullable=True,
+        ),
         _c("partition", "int32", "as topic", nullable=True),
-        _c("offset", "int64", "the record's offset where the row knows it", nullable=True),
+        _c(
+            "offset",
+            "int64",
+            "the record's offset where the row knows it; of a commit the next one to be read",
+            nullable=True,
+        ),
         _c("value", "int64", "the record's unique value", nullable=True),
         _c("leader_epoch", "int32", "the record's leader epoch where a poll reports it", nullable=True),
         _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True),
         _c("error", "string", "the error's name, for fail and info", nullable=True),
-        _c("final", "bool", "whether the poll belongs to the final read"),
+        _c("final", "bool", "whether the operation belongs to the final read"),
         _c("intact", "bool", "of a polled record: whether payload hash, topic and partition check out", nullable=True),
+        _c("group", "string", "of a subscribe, a commit, a committed or a poll: the consumer group", nullable=True),
+        _c("isolation", "string", "of a poll: read_committed or read_uncommitted; null: read_committed", nullable=True),
     ),
 )
 

@@ -59,7 +59,15 @@ class Story:
 
     def row(self, **columns: Any) -> Row:
         self.now += 1_000_000
-        columns = {"run": self.run, "time_ns": self.now, "index": len(self.history), "final": False, **columns}
+        usual = {
+            "run": self.run,
+            "index": len(self.history),
+            "time_ns": self.now,
+            "txn": False,
+            "mop": 0,
+            "final": False,
+        }
+        columns = {**usual, **columns}
         row = dict.fromkeys(c.name for c in HISTORY.columns) | columns
         self.history.append(row)
         return row

@@ -151,7 +151,8 @@ class Recording:
         directory = RunDirectory.create(path, self.manifest)
         ordered = sorted(self.history, key=lambda row: row["time_ns"])
         close = {"time_ns": at(self.closed), "process": -1, "op": 0, "type": "ok", "f": "close", "final": False}
-        history = [{**row, **run, "index": i} for i, row in enumerate([*ordered, close])]
+        usual = {**run, "txn": False, "mop": 0}
+        history = [{**row, **usual, "index": i} for i, row in enumerate([*ordered, close])]
         write_rows(HISTORY, path / HISTORY.path / "part-00000.parquet", history)
         for name, rows in (("timeline", self.timeline), ("replica_logs", self.logs), ("faults", self.faults)):
             directory.write_table(name, [{**row, **run} for row in rows])

@@ -247,7 +247,7 @@ class Recording:
         return directory
 
 
-_NO_OPERATION = dict.fromkeys(column.name for column in HISTORY.columns)
+_NO_OPERATION: Row = {**dict.fromkeys(column.name for column in HISTORY.columns), "txn": False, "mop": 0}
 
 _STATE = (
     "topic", "partition", "role", "leader", "leader_epoch", "partition_epoch", "high_watermark", "log_end_offset",

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from harness.clock import Clock, SystemClock
-from harness.history import Manifest, PolledRecord, Recorder, RunDirectory
-from harness.model import ProcessId
+from harness.history import Manifest, PolledRecord, Polling, Recorder, RunDirectory, Sending
+from harness.model import ProcessId, TopicPartition
 
 
 class SteppingClock:
@@ -132,3 +132,49 @@ def test_nothing_is_recorded_after_close(directory: RunDirectory) -> None:
     history.close()
     with pytest.raises(AssertionError, match="closed"):
         history.complete_send(op, "ok", offset=0)
+
+
+def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_txn(P0, [Sending("t", 0, 5), Polling("g", "read_uncommitted"), Polling(), Sending("t", 1, 6)])
+    history.rebalance(op, "revoked", [TopicPartition("t", 0), TopicPartition("t", 1)])
+    told = [3, [PolledRecord("t", 0, 1, 7, 0, True), PolledRecord("t", 0, 2, 8, 0, True)], None, None]
+    history.complete_txn(op, "info", told, "timeout")
+    history.close()
+    rows = directory.read_table("history")
+    assert [(r["type"], r["f"], r["mop"], r["partition"], r["offset"], r["value"]) for r in rows[:-1]] == [
+        ("invoke", "send", 0, 0, None, 5),
+        ("invoke", "poll", 1, None, None, None),
+        ("invoke", "poll", 2, None, None, None),
+        ("invoke", "send", 3, 1, None, 6),
+        ("info", "revoked", 0, 0, None, None),
+        ("info", "revoked", 0, 1, None, None),
+        ("info", "send", 0, 0, 3, 5),
+        ("info", "poll", 1, 0, 1, 7),
+        ("info", "poll", 1, 0, 2, 8),
+        ("info", "poll", 2, None, None, None),
+        ("info", "send", 3, 1, None, 6),
+    ]
+    assert all(r["txn"] and r["op"] == op for r in rows[:-1])
+    assert {(r["group"], r["isolation"]) for r in rows if r["mop"] == 1} == {("g", "read_uncommitted")}
+
+
+def test_a_consumer_says_what_it_is_assigned_and_what_it_commits(directory: RunDirectory) -> None:
+    history, p, q = recorder(directory), TopicPartition("t", 0), TopicPartition("t", 1)
+    history.complete(history.invoke(P0, "assign", [p, q], final=True), "ok")
+    history.complete(history.invoke(P0, "subscribe", [], "g"), "info", "timeout")
+    history.complete(history.invoke_commit(P0, "g", {p: 4, q: 9}), "ok")
+    history.complete_committed(history.invoke_committed(P0, "g", [p, q]), "ok", [4, None])
+    history.crash(P0)
+    history.close()
+    ended = [r for r in directory.read_table("history") if r["type"] != "invoke"][:-1]
+    assert [(r["type"], r["f"], r["partition"], r["offset"], r["group"], r["final"]) for r in ended] == [
+        ("ok", "assign", 0, None, None, True),
+        ("ok", "assign", 1, None, None, True),
+        ("info", "subscribe", None, None, "g", False),
+        ("ok", "commit", 0, 4, "g", False),
+        ("ok", "commit", 1, 9, "g", False),
+        ("ok", "committed", 0, 4, "g", False),
+        ("ok", "committed", 1, None, "g", False),
+        ("info", "crash", None, None, None, False),
+    ]
