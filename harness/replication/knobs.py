@@ -42,6 +42,10 @@ class Knobs:
         truncate_when: which word of the controller makes a follower look for what to cut: that the
             ``leader_id_changed``, or also an ``epoch_gap`` (an epoch was missed: KAFKA-7164, Kafka 2.0.1), or
             ``every_epoch`` (Kafka 2.1). After a restart it always does.
+        reelected_leader: what a leader makes of its followers' log ends when it hears that it is elected again and has
+            missed an epoch in between, in which another may have led whom they followed: it ``keeps`` them (every
+            Kafka: only who did not lead before forgets), or it ``forgets`` them and waits for their next fetches. The
+            latter is a remedy that Kafka does not have; see N01 among the scenarios.
         fetch_fencing: whether a leader refuses fetches of another leader epoch (KIP-320, Kafka 2.1).
         lookup_fencing: the same for OffsetForLeaderEpoch.
         isr_join: what a follower must have fetched to enter the ISR: the leader's high watermark (``hw``), or
@@ -99,6 +103,7 @@ class Knobs:
     lookup_below_first: Literal["undefined", "start_of_first"] = "start_of_first"
     epoch_entry: Literal["first_append", "on_election"] = "on_election"
     truncate_when: Literal["leader_id_changed", "epoch_gap", "every_epoch"] = "every_epoch"
+    reelected_leader: Literal["keeps", "forgets"] = "keeps"
     fetch_fencing: bool = True
     lookup_fencing: bool = True
     isr_join: Literal["hw", "hw_and_epoch_start"] = "hw_and_epoch_start"
@@ -165,6 +170,9 @@ GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
 """Oldest first."""
 
 CURRENT_GENERATION = "4.1"
+
+REMEDIES: Mapping[str, str] = MappingProxyType({"reelected_leader": "forgets"})
+"""Knobs with a value that no generation has, and that mends a flaw which all of them have."""
 
 
 def generation(name: str, overrides: Mapping[str, str] = MappingProxyType({})) -> Knobs:

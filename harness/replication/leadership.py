@@ -89,6 +89,7 @@ class Leadership:
         self._freezes = knobs.hw_below_min_isr == "freeze"
         self._never_rises = knobs.hw_rule == "min_of_all"
         self._follows_followers = knobs.hw_advance == "after_followers"
+        self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
 
     # ------------------------------------------------------------------------------------------------- the epoch
@@ -97,9 +98,12 @@ class Leadership:
         """Take in the controller's state, which the in-sync set already shows.
 
         In a new epoch every member of the ISR counts as caught up now, everyone else as never; within an epoch,
-        whoever is not a member any more counts so until it fetches again (``Replica.resetReplicaState``).
+        whoever is not a member any more counts so until it fetches again (``Replica.resetReplicaState``). If an epoch
+        was missed another may have led in it, and the followers may have cut what they had fetched from this leader.
         """
         self._replicas = replicas
+        if self._forgets and leader_epoch > self._leader_epoch + 1:
+            self._followers.clear()
         if self._freezes:
             self.effective_min_isr = min(self._min_insync_replicas, len(replicas))
         self._followers = {

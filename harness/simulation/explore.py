@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from harness.checker import Verdict
-from harness.replication.knobs import Knobs
+from harness.replication.knobs import REMEDIES, Knobs
 from harness.simulation.core.configuration import Setup
 from harness.simulation.core.world import World
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
@@ -154,17 +154,17 @@ def numbers(first: int, how_many: int | None) -> Iterator[int]:
 
 
 def remedies(seed: int, setup: Setup, violation: Violation) -> list[str]:
-    """Which single rules of the newest protocol would have prevented ``violation``, as ``--set`` writes them.
+    """Which single rules would have prevented ``violation``, as ``--set`` writes them.
 
-    Found by experiment: the same seed runs again with one knob turned to what it is in the newest generation, and does
-    not show a violation of that kind. It is a hint and no proof, for a run takes another course from the first
-    difference on.
+    Found by experiment: the same seed runs again with one knob turned to what it is in the newest generation, or to a
+    remedy that no generation has, and does not show a violation of that kind. It is a hint and no proof, for a run
+    takes another course from the first difference on.
     """
     newest = Knobs()
-    changed = [f.name for f in fields(Knobs) if getattr(setup.knobs, f.name) != getattr(newest, f.name)]
+    better = {**{f.name: getattr(newest, f.name) for f in fields(Knobs)}, **REMEDIES}
+    changed = {name: value for name, value in better.items() if getattr(setup.knobs, name) != value}
     found = []
-    for name in changed:
-        value = getattr(newest, name)
+    for name, value in changed.items():
         again = run_seed(seed, replace(setup, knobs=replace(setup.knobs, **{name: value})))
         if again.violation is None or again.violation.kind != violation.kind:
             found.append(f"replication.{name}={str(value).lower() if isinstance(value, bool) else value}")

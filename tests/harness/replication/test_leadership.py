@@ -181,6 +181,23 @@ def test_a_proposal_is_repeated_with_the_broker_epochs_of_the_first_time_whoever
 
 
 @pytest.mark.parametrize(
+    ("rule", "epoch", "known"), [("keeps", 6, 1), ("keeps", 7, 1), ("forgets", 6, 1), ("forgets", 7, NO_OFFSET)]
+)
+def test_a_leader_that_is_elected_again_may_forget_what_it_knew_if_it_missed_an_epoch(
+    rule: str, epoch: int, known: Offset
+) -> None:
+    leader = Leader(replace(CURRENT, reelected_leader=rule))  # type: ignore[arg-type]
+    leader.produce(acks=-1)
+    for node in (ONE, TWO):
+        leader.fetch(node, 0)
+    leader.fetch(ONE, 1)
+    leader.replica.handle(PartitionStateChanged(ZERO, epoch, ALL, ALL, 9, 0))
+    assert leader.replica.remote_log_end_offsets[ONE] == known
+    leader.fetch(TWO, 1, current_leader_epoch=epoch)
+    assert leader.watermark == (1 if known == 1 else 0)
+
+
+@pytest.mark.parametrize(
     ("fetch_fencing", "lookup_fencing", "errors"),
     [
         (True, True, [ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_LEADER_EPOCH]),
