@@ -10,8 +10,9 @@ final leader's high watermark; see ``RunRows.judged``.
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
-consumer. ``DOCUMENTED`` when retention has moved the log's start past it, or when an unclean election is recorded after
-its invocation and the configuration permits such elections.
+consumer. ``DOCUMENTED`` when retention has moved the log's start past it, or when an unclean election gave it up and
+the configuration permits such elections: one that began a later epoch than the record's, or, when nobody knows the
+record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
 whose log end passed the offset while the send was under way.
@@ -75,7 +76,7 @@ def _lost(rows: RunRows, send: Send) -> Finding:
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, committed),
+        excuse=_excuse(rows, send, epoch, committed=committed),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,
@@ -111,14 +112,14 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
     )
 
 
-def _excuse(rows: RunRows, send: Send, committed: bool) -> Excuse | None:
+def _excuse(rows: RunRows, send: Send, epoch: int | None, *, committed: bool) -> Excuse | None:
     place, offset = send.where, send.offset
     polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
     if send.acks != ALL and not committed and not polled:
         return "acks"
     if offset is not None and offset < (rows.ends[place].log_start_offset or 0):
         return "retention"
-    return "unclean" if rows.unclean_since(place, send.invoked_ns) else None
+    return "unclean" if rows.given_up(place, epoch, send.invoked_ns) else None
 
 
 def _elsewhere(rows: RunRows, send: Send) -> int | None:

@@ -4,8 +4,9 @@
 that value there. As with lost writes, only what the final read would have delivered is judged.
 
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
-retention has moved the log's start past it, or when an unclean election is recorded after the first delivery and the
-configuration permits such elections.
+retention has moved the log's start past it, or when an unclean election gave it up and the configuration permits such
+elections: one that began a later epoch than the record's, or, when no poll says the record's epoch, one after the first
+delivery.
 """
 
 from __future__ import annotations
@@ -60,14 +61,14 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
         offset=read.offset,
         value=read.value,
         leader_epoch=leader_epoch,
-        excuse=_excuse(rows, read),
+        excuse=_excuse(rows, read, leader_epoch),
         row=read.row,
         time_ns=read.time_ns,
         other_value=rows.replacement(read.where, read.offset),
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, read: Read) -> Excuse | None:
+def _excuse(rows: RunRows, read: Read, leader_epoch: int | None) -> Excuse | None:
     if read.offset < (rows.ends[read.where].log_start_offset or 0):
         return "retention"
-    return "unclean" if rows.unclean_since(read.where, read.time_ns) else None
+    return "unclean" if rows.given_up(read.where, leader_epoch, read.time_ns) else None

@@ -4,8 +4,9 @@
 name). The anomaly's value is the one that was named first; the evidence names the others.
 
 Severity: ``VIOLATION``. ``WEAK`` when fewer than two of the values were ever delivered to a consumer or acknowledged to
-a sender that waited for all in-sync replicas. ``DOCUMENTED`` when an unclean election is recorded after the first
-value was named and the configuration permits such elections.
+a sender that waited for all in-sync replicas. ``DOCUMENTED`` when an unclean election began a later epoch
+than the oldest that a poll names there (when none does: came after the first value was named) and the configuration
+permits such elections.
 """
 
 from __future__ import annotations
@@ -77,14 +78,16 @@ def _conflict(rows: RunRows, values: list[list[Sighting]]) -> Finding:
         offset=first.offset,
         value=first.value,
         leader_epoch=min((s.leader_epoch for s in values[0] if s.leader_epoch is not None), default=None),
-        excuse=_excuse(rows, first, sum(any(s.strong for s in ours) for ours in values)),
+        excuse=_excuse(rows, values),
         row=first.row,
         time_ns=first.time_ns,
         other_value=second.value,
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, first: Sighting, strong: int) -> Excuse | None:
-    if strong < 2:
+def _excuse(rows: RunRows, values: list[list[Sighting]]) -> Excuse | None:
+    first = values[0][0]
+    epochs = [s.leader_epoch for ours in values for s in ours if s.leader_epoch is not None]
+    if sum(any(s.strong for s in ours) for ours in values) < 2:
         return "acks"
-    return "unclean" if rows.unclean_since(first.where, first.time_ns) else None
+    return "unclean" if rows.given_up(first.where, min(epochs, default=None), first.time_ns) else None

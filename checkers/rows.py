@@ -36,10 +36,16 @@ class Send(NamedTuple):
     row: int
     invoked_ns: int
     completed_ns: int
+    txn: bool
+    mop: int
+    invoked_row: int
 
 
 class Read(NamedTuple):
-    """One record that a poll delivered. ``sound``: it is a workload's record and its payload is intact."""
+    """One record that a poll delivered, however the poll ended.
+
+    ``sound``: it is a workload's record and its payload is intact.
+    """
 
     where: TopicPartition
     offset: int
@@ -50,6 +56,9 @@ class Read(NamedTuple):
     row: int
     time_ns: int
     process: int
+    op: int
+    type: str
+    read_committed: bool
 
 
 class Term(NamedTuple):
@@ -99,19 +108,20 @@ class RunRows:
     @cached_property
     def sends(self) -> list[Send]:
         """Every send, in the order of invocation."""
-        rows: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        rows: dict[tuple[TopicPartition, int, int], list[Row]] = defaultdict(list)
         for row in self.operations:
             if row["f"] == "send":
-                rows[where(row), row["op"]].append(row)
+                rows[where(row), row["op"], row["mop"]].append(row)
         return [
             _send(place, sorted(ours, key=lambda r: (r["type"] != "invoke", r["index"])))
-            for (place, _), ours in rows.items()
+            for (place, _, _), ours in rows.items()
         ]
 
     @cached_property
     def reads(self) -> list[Read]:
         """Every record that a poll delivered, in the order of the history."""
-        rows = [r for r in self.operations if r["f"] == "poll" and r["type"] == "ok" and r["topic"] is not None]
+        polls = [r for r in self.operations if r["f"] == "poll" and r["type"] != "invoke"]
+        rows = [r for r in polls if r["topic"] is not None]
         return [_read(row) for row in sorted(rows, key=lambda r: int(r["index"]))]
 
     @cached_property
@@ -194,9 +204,17 @@ class RunRows:
                 found[where(row)].append((row["time_ns"], row["leader_epoch"]))
         return found
 
-    def unclean_since(self, place: TopicPartition, time_ns: int) -> bool:
-        """Whether an unclean election of ``place`` is recorded at or after ``time_ns``."""
-        return any(when >= time_ns for when, _ in self.unclean.get(place, []))
+    def given_up(self, place: TopicPartition, leader_epoch: int | None, time_ns: int) -> bool:
+        """Whether an unclean election of ``place`` gave up a record of ``leader_epoch``, by beginning a later epoch.
+
+        A leader that has not heard of the election may still serve such a record, and acknowledge more of them. Of a
+        record whose epoch nobody knows (None) all that can be said is that it was there at ``time_ns``, so an election
+        then or later may have given it up.
+        """
+        elections = self.unclean.get(place, [])
+        if leader_epoch is None:
+            return any(when >= time_ns for when, _ in elections)
+        return any(epoch > leader_epoch for _, epoch in elections)
 
     @cached_property
     def ends(self) -> dict[TopicPartition, PartitionEnd]:
@@ -207,14 +225,38 @@ class RunRows:
                 known = leaders.get(where(row))
                 if known is None or _seniority(row) > _seniority(known):
                     leaders[where(row)] = row
-        used = sorted({where(row) for row in self.operations if row["topic"] is not None})
+        used = sorted({*(send.where for send in self.sends), *(read.where for read in self.reads)})
         return {place: self._end(place, leaders.get(place)) for place in used}
 
     def _end(self, place: TopicPartition, leader: Row | None) -> PartitionEnd:
         reached = max(self.final_read.get(place, {}), default=-1) + 1
         bounds = ("node", "leader_epoch", "high_watermark", "log_end_offset", "log_start_offset")
         known = {name: leader[name] for name in bounds} if leader else {}
-        return PartitionEnd(self.run, *place, reached, **known)
+        polled = max((read.offset for read in self.reads if read.where == place), default=-1) + 1
+        return PartitionEnd(self.run, *place, reached, **known, polled=polled, exhausted=place in self.exhausted)
+
+    @cached_property
+    def exhausted(self) -> set[TopicPartition]:
+        """The partitions that the final read is known to have read to their ends without asking a broker.
+
+        That is when the process that came furthest went on until a poll gave nothing at all.
+        """
+        last: dict[tuple[int, TopicPartition], int] = {}
+        reach: dict[tuple[int, TopicPartition], int] = defaultdict(int)
+        empty: dict[int, int] = {}
+        for row in (r for r in self.operations if r["final"] and r["type"] == "ok"):
+            if row["topic"] is None:
+                empty[row["process"]] = max(row["index"], empty.get(row["process"], -1))
+                continue
+            key = (row["process"], where(row))
+            last[key] = max(row["index"], last.get(key, -1))
+            reach[key] = max(reach[key], 0 if row["offset"] is None else row["offset"] + 1)
+        reached = {place: max(offsets, default=-1) + 1 for place, offsets in self.final_read.items()}
+        return {
+            place
+            for (process, place), index in last.items()
+            if empty.get(process, -1) > index and reach[process, place] == reached.get(place, 0)
+        }
 
     def judged(self, place: TopicPartition, offset: int | None) -> bool:
         """Whether the final read would have delivered a record at ``offset``, had it been there.
@@ -283,6 +325,7 @@ def _send(place: TopicPartition, rows: list[Row]) -> Send:
     return Send(
         place, last["op"], last["process"], last["value"], last["acks"],
         last["type"] if ended else "info", last["offset"], last["index"], begun_ns, last["time_ns"],
+        last["txn"], last["mop"], min(row["index"] for row in rows),
     )  # fmt: skip
 
 
@@ -290,7 +333,7 @@ def _read(row: Row) -> Read:
     sound = row["value"] is not None and row["intact"] is not False
     return Read(
         where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
-        row["index"], row["time_ns"], row["process"],
+        row["index"], row["time_ns"], row["process"], row["op"], row["type"], row["isolation"] != "read_uncommitted",
     )  # fmt: skip
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import unclean_since
+from spark_analysis.leadership import given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -16,6 +16,7 @@ def inconsistent_offsets(views: Views) -> DataFrame:
     side = f.struct("seen_row", "seen_ns", "value", "strong", "sound_epoch")
     offsets = sides.groupBy(*PLACE, "offset").agg(f.sort_array(f.collect_list(side)).alias("sides"))
     first, second = f.col("sides")[0], f.col("sides")[1]
+    oldest = f.array_min(f.transform("sides", lambda s: s["sound_epoch"]))
     strong = f.size(f.filter("sides", lambda s: s["strong"]))
     return findings(
         with_partitions(offsets, views).withColumn("since_ns", first["seen_ns"]),
@@ -23,7 +24,7 @@ def inconsistent_offsets(views: Views) -> DataFrame:
         offset="offset",
         value=first["value"],
         leader_epoch=first["sound_epoch"],
-        excuse=f.when(strong < 2, "acks").when(unclean_since("since_ns"), "unclean"),
+        excuse=f.when(strong < 2, "acks").when(given_up(oldest, "since_ns"), "unclean"),
         row=first["seen_row"],
         time_ns="since_ns",
         other_value=second["value"],

@@ -78,9 +78,14 @@ def led_during(term: Column) -> Column:
     return (term["begin_ns"] <= f.col("acked_ns")) & ~ended
 
 
-def unclean_since(time_ns: str) -> Column:
-    """Whether one of the row's ``unclean`` elections came at or after the column ``time_ns``."""
-    return f.exists("unclean", lambda election: election["time_ns"] >= f.col(time_ns))
+def given_up(leader_epoch: Column, time_ns: str) -> Column:
+    """Whether one of the row's ``unclean`` elections began a later epoch than the record's.
+
+    Where that is null: whether one came at or after the column ``time_ns``.
+    """
+    later = f.exists("unclean", lambda election: election["leader_epoch"] > leader_epoch)
+    since = f.exists("unclean", lambda election: election["time_ns"] >= f.col(time_ns))
+    return f.when(leader_epoch.isNull(), since).otherwise(later)
 
 
 def _or_zero(column: str) -> Column:

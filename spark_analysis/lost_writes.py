@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import led_during, unclean_since
+from spark_analysis.leadership import given_up, led_during
 from spark_analysis.partitions import judged
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
@@ -52,4 +52,4 @@ def _excuse() -> Column:
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
     expired = f.col("offset") < f.col("leader.log_start_offset")
-    return f.when(weak, "acks").when(expired, "retention").when(unclean_since("invoked_ns"), "unclean")
+    return f.when(weak, "acks").when(expired, "retention").when(given_up(f.col("known_epoch"), "invoked_ns"), "unclean")

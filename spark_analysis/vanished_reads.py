@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import unclean_since
+from spark_analysis.leadership import given_up
 from spark_analysis.partitions import judged
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -20,7 +20,7 @@ def vanished_reads(views: Views) -> DataFrame:
         offset="offset",
         value="value",
         leader_epoch="polled_epoch",
-        excuse=f.when(expired, "retention").when(unclean_since("delivered_ns"), "unclean"),
+        excuse=f.when(expired, "retention").when(given_up(f.col("polled_epoch"), "delivered_ns"), "unclean"),
         row="delivered_row",
         time_ns="delivered_ns",
         other_value="final_value",

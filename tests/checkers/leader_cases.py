@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
-from tests.checkers.cases import CASES, LOST_TAIL, case, lose_tail, lost, regression, write
+from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, write
+from tests.checkers.lineage_cases import CASES
 from tests.checkers.story import Story
 
 __all__ = ["CASES"]
