@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import struct
 from collections.abc import Callable
+from functools import partial
 from typing import Any, ClassVar
 
 from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
@@ -12,6 +14,7 @@ from harness.broker.controller_link import ControllerLink
 from harness.broker.fetcher import Fetcher
 from harness.broker.handlers import handlers
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
 from harness.broker.metadata import ClusterMetadata
 from harness.broker.partition import Partition
@@ -22,7 +25,7 @@ from harness.broker.settings import Address, NodeConfig
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.topic_ids import TopicIds
-from harness.model import CONTROLLER, NO_LEADER, NodeId, TopicPartition
+from harness.model import CONTROLLER, NO_LEADER, NodeId, Offset, TopicPartition
 from harness.replication.messages import AppendFailed, ErrorCode, PartitionStateChanged, ProposeIsr, ReplicaEvent, Tick
 
 _EXIT_HALTED = 1
@@ -48,7 +51,6 @@ class Broker:
         self.settings = config.settings
         self.knobs = config.knobs
         self.network = surroundings.network
-        self.files = surroundings.files
         self.clock = surroundings.clock
         self.timeline = surroundings.timeline
         self.say = surroundings.say
@@ -68,17 +70,19 @@ class Broker:
         self._controller_epoch = -1
         self._controller_session = -1
         self._sessions = Sessions(handlers(self))
-        self._log_directory: LogDirectory
+        self.directories = LogDirectories(config, surroundings.files, self.say)
+        self._unreachable: set[TopicPartition] = set()
 
     # ------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Recover the logs, listen, and register with the controller."""
-        if not self._write("load the logs", self._load) or self._halted:
+        self._load()
+        if self._halted:
             return
         self.network.listen(self._config.listener, self._sessions.accept)
         self.say(f"Started with {len(self.partitions)} replicas, incarnation {self._config.incarnation}.")
-        self.controller.start(self._log_directory.previous_broker_epoch)
+        self.controller.start(self.directories.previous_broker_epoch, self.directories.offline_ids)
         settings = self.settings
         self._every(min(settings.replica_lag_time_max_ms // 2, _MAX_TICK_MS), self._tick)
         self._every(settings.replica_high_watermark_checkpoint_interval_ms, self._checkpoint_high_watermarks)
@@ -95,8 +99,8 @@ class Broker:
         self._checkpoint_recovery_points()
         self._checkpoint_log_starts()
         self._checkpoint_high_watermarks()
-        if not self._halted:
-            self._write("mark the shutdown as clean", lambda: self._log_directory.close(self.controller.broker_epoch))
+        for directory in self.directories.online if not self._halted else ():
+            self._write(directory, "mark the shutdown as clean", partial(directory.close, self.controller.broker_epoch))
         for partition in self.partitions.values():
             partition.log.close()
 
@@ -109,6 +113,7 @@ class Broker:
         return {
             "registered": self.controller.registered,
             "controller_epoch": self._controller_epoch,
+            "log_dirs": [{"errno": directory.failure} for directory in self.directories],
             "replicas": [self.partitions[name].status() for name in sorted(self.partitions)],
         }
 
@@ -143,17 +148,29 @@ class Broker:
             partition.retire()
 
     def _load(self) -> None:
-        """Open every log."""
-        self._log_directory = LogDirectory(self.files, self.knobs, self.say)
-        self.say(f"The last shutdown was {'' if self._log_directory.clean else 'not '}clean.")
-        for name in self._log_directory.partitions():
-            self._open(name)
+        """Open every log in every directory."""
+        for directory in self.directories:
+            self._write(directory, "load the logs", partial(self._load_from, directory))
+        if self._halted:
+            return
         if self._config.faults.dies_while_loading:
             self.say("Fault: dying while the logs are being loaded.")
             self._halted = True
             self._surroundings.halt(_EXIT_HALTED)
-        else:
-            self._log_directory.loaded()
+            return
+        for directory in self.directories.online:
+            self._write(directory, "remove the marker of a clean shutdown", directory.loaded)
+
+    def _load_from(self, directory: LogDirectory) -> None:
+        directory.load()
+        self.say(f"The last shutdown was {'' if directory.clean else 'not '}clean.")
+        for name in directory.partitions():
+            other = self.partitions.get(name)
+            if other is not None:
+                numbers = f"{other.directory.number} and {directory.number}"
+                self._halt(f"{name} lies in log directories {numbers}; remove it from the one that has failed recently")
+            elif directory.online:
+                self._open(name, directory)
 
     def _all_handle(self, event: ReplicaEvent) -> None:
         for partition in list(self.partitions.values()):
@@ -181,16 +198,29 @@ class Broker:
         """Where leaders are reached."""
         self._leaders.update(leaders)
 
-    def change_state(self, name: TopicPartition, state: PartitionStateChanged) -> ErrorCode:
-        """Lead or follow ``name``, which is created when it is new."""
-        partition = self.partitions.get(name) or self._open(name)
+    def change_state(self, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool) -> ErrorCode:
+        """Lead or follow ``name``; a replica that ``is_new``, or that no directory holds, is created."""
+        partition = self._partition_for(name, state, is_new=is_new)
         if partition is None:
+            self._unreachable.add(name)
             return ErrorCode.KAFKA_STORAGE_ERROR
         partition.handle(state)
         return ErrorCode.KAFKA_STORAGE_ERROR if partition.replica.role == "offline" else ErrorCode.NONE
 
+    def _partition_for(self, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool) -> Partition | None:
+        partition = self.partitions.get(name)
+        if partition is None:
+            may_be_offline = bool(self.directories.offline_ids) and not is_new
+            return None if may_be_offline else self._create(name)
+        is_news = state.partition_epoch > partition.replica.partition_epoch
+        if self.knobs.recreated_elsewhere and is_news and not partition.directory.online:
+            return self._create(name) or partition
+        return partition
+
     def absence_of(self, name: TopicPartition) -> ErrorCode:
         """How to say that there is no replica of ``name`` here."""
+        if name in self._unreachable:
+            return ErrorCode.KAFKA_STORAGE_ERROR
         known = self.metadata.partition(*name) is not None
         return ErrorCode.NOT_LEADER_OR_FOLLOWER if known else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
@@ -226,18 +256,36 @@ class Broker:
         if self.knobs.disk_full == "halt_broker":
             self._sessions.silence()
 
-    def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
-        """See :class:`harness.broker.partition.Owner`. A broker whose only log directory fails halts, as Kafka's."""
-        if self._halted:
+    def storage_failed(self, directory: LogDirectory, refusal: StorageRefusal) -> None:
+        """See :class:`harness.broker.partition.Owner`.
+
+        Since KIP-112 the directory goes offline with all its replicas, and the controller hears of it; before, and
+        when it was the last one, the broker halts.
+        """
+        if self._halted or not directory.online:
             return
-        self._halted = True
-        self._all_handle(AppendFailed(refusal.errno))
-        if refusal.errno:
-            self.say(f"Halting: the log directory failed with errno {refusal.errno}.")
-            self.timeline.about_node("storage_failed", refusal._asdict())
+        directory.failure = refusal.errno
+        halts = self.knobs.disk_full == "halt_broker" or not self.directories.online
+        for partition in list(self.partitions.values()):
+            if halts or partition.directory is directory:
+                partition.handle(AppendFailed(refusal.errno))
+        self.timeline.about_node("storage_failed", refusal._replace(log_dir=directory.number)._asdict())
+        if halts:
+            self._halt(f"the log directory failed with errno {refusal.errno}")
         else:
+            self.say(f"Log directory {directory.number} is offline: it failed with errno {refusal.errno}.")
+            self.controller.report_offline(self.directories.offline_ids)
+
+    def protocol_failed(self, reason: str) -> None:
+        """See :class:`harness.broker.partition.Owner`."""
+        self._halt(reason)
+        self._all_handle(AppendFailed(0))
+
+    def _halt(self, reason: str) -> None:
+        if not self._halted:
+            self._halted = True
             self.say(f"Halting: {reason}.")
-        self._surroundings.halt(_EXIT_HALTED)
+            self._surroundings.halt(_EXIT_HALTED)
 
     def _follow(self, partition: Partition, state: ReplicaState) -> None:
         """Fetch ``partition`` from its leader, and from nobody else."""
@@ -254,40 +302,47 @@ class Broker:
             self._fetchers[state.leader] = fetcher
         fetcher.add(partition)
 
-    def _open(self, name: TopicPartition) -> Partition | None:
+    def _create(self, name: TopicPartition) -> Partition | None:
+        directory = self.directories.emptiest(partition.directory for partition in self.partitions.values())
+        return None if directory is None else self._open(name, directory)
+
+    def _open(self, name: TopicPartition, directory: LogDirectory) -> Partition | None:
         try:
-            directory = self._log_directory
-            partition = self.partition_type(self, name, directory.high_watermark(name), directory.checkpointed(name))
+            partition = self.partition_type(self, name, directory)
         except OSError as error:
-            self.storage_refused()
-            self.say(f"Storage failed: cannot open {name}: {error.strerror}.")
-            self.storage_failed(StorageRefusal(error.errno or 0, str(name), "open"), f"{name} cannot be opened")
+            self._complain(directory, f"open {name}", StorageRefusal(error.errno or 0, str(name), "open"))
             return None
         self.partitions[name] = partition
+        self._unreachable.discard(name)
         self.topic_ids.of(name.topic)
         return partition
 
     # ------------------------------------------------------------------------------------ checkpoints
 
     def _checkpoint_high_watermarks(self) -> None:
-        offsets = {name: partition.replica.high_watermark for name, partition in self.partitions.items()}
-        self._write("checkpoint the high watermarks", lambda: self._log_directory.write(HIGH_WATERMARKS, offsets))
+        self._checkpoint(HIGH_WATERMARKS, "high watermarks", lambda partition: partition.replica.high_watermark)
 
     def _checkpoint_recovery_points(self) -> None:
-        offsets = {name: partition.log.recovery_point for name, partition in self.partitions.items()}
-        self._write("checkpoint the recovery points", lambda: self._log_directory.write(RECOVERY_POINTS, offsets))
+        self._checkpoint(RECOVERY_POINTS, "recovery points", lambda partition: partition.log.recovery_point)
 
     def _checkpoint_log_starts(self) -> None:
-        offsets = {name: partition.log.log_start_offset for name, partition in self.partitions.items()}
-        self._write("checkpoint the log starts", lambda: self._log_directory.write(LOG_STARTS, offsets))
+        self._checkpoint(LOG_STARTS, "log starts", lambda partition: partition.log.log_start_offset)
 
-    def _write(self, what: str, write: Callable[[], None]) -> bool:
-        """Write something down beside the logs; returns whether that worked, for otherwise the broker halts."""
+    def _checkpoint(self, file: str, what: str, offset: Callable[[Partition], Offset]) -> None:
+        """Write one checkpoint into every directory: of the replicas that lie there."""
+        for directory in self.directories.online:
+            here = [partition for partition in self.partitions.values() if partition.directory is directory]
+            offsets = {partition.name: offset(partition) for partition in here}
+            self._write(directory, f"checkpoint the {what}", partial(directory.write, file, offsets))
+
+    def _write(self, directory: LogDirectory, what: str, write: Callable[[], None]) -> None:
+        """Read or write something beside the logs of ``directory``, which is offline if that does not work."""
         try:
             write()
         except OSError as error:
-            self.storage_refused()
-            self.say(f"Storage failed: cannot {what}: {error.strerror}.")
-            self.storage_failed(StorageRefusal(error.errno or 0, None, what), f"cannot {what}")
-            return False
-        return True
+            self._complain(directory, what, StorageRefusal(error.errno or 0, None, what))
+
+    def _complain(self, directory: LogDirectory, what: str, refusal: StorageRefusal) -> None:
+        self.storage_refused()
+        self.say(f"Storage failed: cannot {what}: {os.strerror(refusal.errno)}.")
+        self.storage_failed(directory, refusal)

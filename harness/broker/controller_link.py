@@ -57,6 +57,7 @@ class ControllerLink:
         self._timeout_s = config.settings.broker_session_timeout_ms / 1000
         self._last_refusal: int | None = None
         self._previous_broker_epoch = -1
+        self._offline_log_dirs: list[bytes] = []
         self._topic_ids = TopicIds(config.cluster_id)
 
     @property
@@ -64,14 +65,22 @@ class ControllerLink:
         """Whether the controller has accepted this broker, as far as it knows."""
         return self.broker_epoch >= 0
 
-    def start(self, previous_broker_epoch: int) -> None:
+    def start(self, previous_broker_epoch: int, offline_log_dirs: list[bytes]) -> None:
         """Register, and never stop trying.
 
         Args:
             previous_broker_epoch: of the life that ended with a clean shutdown just before this one; -1: of none.
+            offline_log_dirs: the ids of the log directories that cannot be used.
         """
         self._previous_broker_epoch = previous_broker_epoch
+        self._offline_log_dirs = offline_log_dirs
         self._register()
+
+    def report_offline(self, log_dirs: list[bytes]) -> None:
+        """Tell the controller, now and with every heartbeat, that these log directories cannot be used (KIP-858)."""
+        self._offline_log_dirs = log_dirs
+        if self.registered:
+            self._send_heartbeat(lambda _: None)
 
     # ------------------------------------------------------------------------------------ session
 
@@ -101,8 +110,13 @@ class ControllerLink:
         self._network.call_later(_RETRY_S, self._register)
 
     def _beat(self) -> None:
-        request = BrokerHeartbeatRequest(self._config.node_id, self.broker_epoch)
-        self._caller.call(ApiKey.BROKER_HEARTBEAT, 0, request, self._timeout_s, self._heartbeat_answered)
+        self._send_heartbeat(self._heartbeat_answered)
+
+    def _send_heartbeat(self, answered: Answered) -> None:
+        request = BrokerHeartbeatRequest(
+            self._config.node_id, self.broker_epoch, offline_log_dirs=self._offline_log_dirs
+        )
+        self._caller.call(ApiKey.BROKER_HEARTBEAT, 1, request, self._timeout_s, answered)
 
     def _heartbeat_answered(self, body: Message | None) -> None:
         response = cast("BrokerHeartbeatResponse | None", body)

@@ -33,6 +33,7 @@ from harness.replication.controller_messages import (
     IsrChanged,
     PartitionState,
     Persist,
+    ReplicasAnswered,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
@@ -183,8 +184,8 @@ class ControllerNode:
             case Persist(snapshot):
                 text = json.dumps(snapshot)
                 self.write("the state", lambda: self._files.replace_text(SNAPSHOT, text, flush=True))
-            case SendPartitionStates(broker, controller_epoch, partitions):
-                self._pusher(broker).push_states(controller_epoch, partitions)
+            case SendPartitionStates(broker, controller_epoch, partitions, are_new):
+                self._pusher(broker).push_states(controller_epoch, partitions, are_new=are_new)
             case SendMetadata(brokers):
                 for broker in brokers:
                     self._pusher(broker).push_metadata(effect)
@@ -234,9 +235,13 @@ class ControllerNode:
         if pusher is None:
             record = next(record for record in self.core.brokers if record.broker == broker)
             timeout_s = self.settings.broker_session_timeout_ms / 1000
-            pusher = Pusher(self._network, record, timeout_s, self._endpoints)
+            pusher = Pusher(self._network, record, timeout_s, self._endpoints, self._replicas_answered)
             self._pushers[broker] = pusher
         return pusher
+
+    def _replicas_answered(self, answer: ReplicasAnswered) -> None:
+        # Later, not now: the pusher that has heard it is in the middle of its work.
+        self._network.call_later(0, lambda: self.handle(answer))
 
     def _endpoints(self) -> list[BrokerEndpoint]:
         return [BrokerEndpoint(one.broker, one.host, one.port) for one in self.core.brokers]

@@ -112,7 +112,8 @@ def heartbeat(node: ControllerNode, request: Request) -> None:
         sound = outcome.error is ErrorCode.NONE
         request.answer(BrokerHeartbeatResponse(error_code=outcome.error, is_caught_up=sound, is_fenced=not sound))
 
-    node.handle(HeartbeatReceived(answer, NodeId(body.broker_id), body.broker_epoch, node.clock.monotonic_ns()))
+    lost = tuple(log_dir.hex() for log_dir in body.offline_log_dirs)
+    node.handle(HeartbeatReceived(answer, NodeId(body.broker_id), body.broker_epoch, node.clock.monotonic_ns(), lost))
 
 
 def allocate_producer_ids(node: ControllerNode, request: Request) -> None:

@@ -1,8 +1,8 @@
 """The real file system of one broker: plain files below a directory, and a byte budget for the disk-full fault.
 
-The budget behaves as tmpfs does: a write that exceeds it is cut short first, the next one raises ``ENOSPC``;
-truncating, replacing and removing give bytes back. ``mmap`` is never used: a store into a hole of a full
-file system kills the process.
+The budget (:mod:`harness.broker.budget`) behaves as tmpfs does: a write that exceeds it is cut short first, the next
+one raises ``ENOSPC``; truncating, replacing and removing give bytes back. ``mmap`` is never used: a store into a hole
+of a full file system kills the process.
 
 What a power loss would take is noted in a ledger beside the directory (:mod:`harness.broker.ledger`).
 """
@@ -14,22 +14,22 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from harness.broker.budget import Budgeted
 from harness.broker.ledger import Ledger
 from harness.broker.ports import Buffer
 
 _PROBE_PATH = ".probe"
 
 
-class Disk:
+class Disk(Budgeted):
     """:class:`harness.broker.ports.FileSystem` below ``root``.
 
     Attributes:
-        free_bytes: how much may still be written before ENOSPC; None: as much as the machine takes.
         ledger: what of it would survive a power loss.
     """
 
     def __init__(self, root: Path, free_bytes: int | None = None) -> None:
-        self.free_bytes = free_bytes
+        super().__init__(free_bytes)
         self._root = root
         root.mkdir(parents=True, exist_ok=True)
         self.ledger = Ledger(root)
@@ -60,7 +60,7 @@ class Disk:
         target.unlink()
         self._opened.discard(path)
         self.ledger.removed(path)
-        self.take(-size)
+        self.take(path, -size)
 
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
@@ -114,13 +114,17 @@ class Disk:
         except FileNotFoundError:
             return None
 
-    def probe(self, size: int) -> tuple[int | None, int]:
-        """Try to append ``size`` bytes to a scratch file and remove it again.
+    def probe(self, size: int, directory: str = "") -> tuple[int | None, int]:
+        """Try to append ``size`` bytes to a scratch file in ``directory`` and remove it again.
 
         Returns:
             The ``errno`` that refused the write, or None, and how many bytes were taken before it.
         """
-        file = self._open(_PROBE_PATH)
+        path = f"{directory}/{_PROBE_PATH}" if directory else _PROBE_PATH
+        try:
+            file = self._open(path)
+        except OSError as error:
+            return error.errno, 0
         written, refusal = 0, None
         try:
             while written < size:
@@ -129,18 +133,13 @@ class Disk:
             refusal = error.errno
         finally:
             file.close()
-            self.remove(_PROBE_PATH)
+            self.remove(path)
         return refusal, written
-
-    def take(self, size: int) -> None:
-        """Count ``size`` more bytes (fewer, when negative) against the budget."""
-        if self.free_bytes is not None:
-            self.free_bytes -= size
 
     def _rename(self, source: str, destination: str) -> None:
         replaced = self._root / destination
         with suppress(FileNotFoundError):
-            self.take(-replaced.stat().st_size)
+            self.take(destination, -replaced.stat().st_size)
         (self._root / source).rename(replaced)
 
     def _flush_names(self, directory: Path) -> None:
@@ -162,13 +161,13 @@ class DiskFile:
 
     def append(self, data: Buffer) -> int:
         """See :class:`harness.broker.ports.File`."""
-        free = self._disk.free_bytes
+        free = self._disk.free_for(self._path)
         if free is None:
             return os.write(self._descriptor, data)
         if free <= 0 and len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         written = os.write(self._descriptor, memoryview(data)[:free])
-        self._disk.take(written)
+        self._disk.take(self._path, written)
         return written
 
     def read(self, position: int, size: int) -> bytes:
@@ -185,7 +184,7 @@ class DiskFile:
         os.ftruncate(self._descriptor, size)
         if self._ledger is not None:
             self._ledger.cut(self._path, size)
-        self._disk.take(-freed)
+        self._disk.take(self._path, -freed)
 
     def flush(self) -> None:
         """See :class:`harness.broker.ports.File`."""

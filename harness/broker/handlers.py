@@ -181,9 +181,8 @@ def leader_and_isr(broker: Broker, request: Request) -> None:
         broker.learn_leaders({NodeId(one.broker_id): (one.host_name, one.port) for one in body.live_leaders})
         for topic in body.topic_states:
             for state in topic.partition_states:
-                failed = broker.change_state(
-                    TopicPartition(topic.topic_name, state.partition_index), _event(broker, state)
-                )
+                name = TopicPartition(topic.topic_name, state.partition_index)
+                failed = broker.change_state(name, _event(broker, state), is_new=state.is_new)
                 errors.append(LeaderAndIsrPartitionError(topic.topic_name, state.partition_index, failed))
     request.answer(LeaderAndIsrResponse(error, errors))
 

@@ -27,32 +27,51 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 
 
 class LogDirectory:
-    """The log directory of one broker: its only one.
+    """A log directory of one broker, perhaps its only one.
 
     Attributes:
+        files: where it is.
+        number: which of the broker's it is, from 0.
+        failure: the ``errno`` that took it offline; None while it is online.
         clean: whether the last shutdown was clean, as far as the marker is to be believed.
         previous_broker_epoch: what the broker was registered with when it shut down cleanly; -1: it did not.
-
-    Raises:
-        OSError: the marker is to be removed, and cannot be.
     """
 
-    def __init__(self, files: FileSystem, knobs: Knobs, say: Callable[[str], None]) -> None:
-        self._files = files
+    def __init__(self, files: FileSystem, knobs: Knobs, say: Callable[[str], None], number: int = 0) -> None:
+        self.files = files
+        self.number = number
+        self.failure: int | None = None
+        self.clean = False
+        self.previous_broker_epoch = -1
         self._marker = knobs.clean_shutdown_marker
         self._say = say
-        marker = files.read_text(CLEAN_SHUTDOWN)
+        self._high_watermarks: dict[TopicPartition, Offset] = {}
+        self._recovery_points: dict[TopicPartition, Offset] = {}
+        self._log_starts: dict[TopicPartition, Offset] = {}
+
+    @property
+    def online(self) -> bool:
+        """Whether it can be used."""
+        return self.failure is None
+
+    def load(self) -> None:
+        """Read what was written down.
+
+        Raises:
+            OSError: it cannot be read, or the marker is to be removed, and cannot be.
+        """
+        marker = self.files.read_text(CLEAN_SHUTDOWN)
         self.clean = marker is not None and self._marker != "none"
         self.previous_broker_epoch = _broker_epoch(marker) if self.clean else -1
         self._high_watermarks = self._read(HIGH_WATERMARKS)
         self._recovery_points = self._read(RECOVERY_POINTS)
         self._log_starts = self._read(LOG_STARTS)
         if marker is not None and self._marker in ("removed_first", "none"):
-            files.remove(CLEAN_SHUTDOWN)
+            self.files.remove(CLEAN_SHUTDOWN)
 
     def partitions(self) -> list[TopicPartition]:
         """Whose logs are here."""
-        names = [name.rpartition("-") for name in self._files.list("")]
+        names = [name.rpartition("-") for name in self.files.list("")]
         return [TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdecimal()]
 
     def loaded(self) -> None:
@@ -62,7 +81,7 @@ class LogDirectory:
             OSError: it cannot be removed.
         """
         if self.clean and self._marker == "removed_late":
-            self._files.remove(CLEAN_SHUTDOWN)
+            self.files.remove(CLEAN_SHUTDOWN)
 
     def high_watermark(self, name: TopicPartition) -> Offset:
         """As checkpointed; 0 when it never was."""
@@ -78,7 +97,7 @@ class LogDirectory:
         Raises:
             OSError: the old one is still there.
         """
-        self._files.replace_text(checkpoint, format_offsets(offsets), flush=True)
+        self.files.replace_text(checkpoint, format_offsets(offsets), flush=True)
 
     def close(self, broker_epoch: int) -> None:
         """Everything has been flushed and written down: say so.
@@ -88,10 +107,10 @@ class LogDirectory:
         """
         if self._marker != "none":
             text = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
-            self._files.replace_text(CLEAN_SHUTDOWN, text, flush=True)
+            self.files.replace_text(CLEAN_SHUTDOWN, text, flush=True)
 
     def _read(self, checkpoint: str) -> dict[TopicPartition, Offset]:
-        text = self._files.read_text(checkpoint)
+        text = self.files.read_text(checkpoint)
         try:
             return parse_offsets(text) if text is not None else {}
         except GarbledCheckpoint as error:

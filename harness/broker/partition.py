@@ -8,8 +8,8 @@ from typing import Any, Protocol, assert_never, cast
 
 from harness.broker.checkpoints import LEADER_EPOCHS, GarbledCheckpoint, format_epochs, parse_epochs
 from harness.broker.kafka_time import kafka_time_ns
-from harness.broker.ports import FileSystem
-from harness.broker.segments import Batches, Checkpointed, LogPolicy, SegmentLog
+from harness.broker.log_directory import LogDirectory
+from harness.broker.segments import Batches, LogPolicy, SegmentLog
 from harness.broker.settings import Settings
 from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
 from harness.clock import Clock
@@ -74,7 +74,6 @@ class Owner(Protocol):
         ...
 
     clock: Clock
-    files: FileSystem
     knobs: Knobs
     settings: Settings
     timeline: Timeline
@@ -92,8 +91,12 @@ class Owner(Protocol):
         """Storage has refused something; :meth:`storage_failed` will follow, after the core's last answers."""
         ...
 
-    def storage_failed(self, refusal: StorageRefusal, reason: str) -> None:
-        """A replica went offline: all of this broker's do, and it halts."""
+    def storage_failed(self, directory: LogDirectory, refusal: StorageRefusal) -> None:
+        """A replica went offline: all of its directory do, and with the last directory the broker halts."""
+        ...
+
+    def protocol_failed(self, reason: str) -> None:
+        """The protocol gives this broker up: it halts."""
         ...
 
 
@@ -103,16 +106,16 @@ class Partition:
     Args:
         owner: the broker.
         name: which partition.
-        high_watermark: as checkpointed; 0 when it never was.
-        checkpointed: what else was written down about its log.
+        directory: where it lies, or is to lie.
 
     Raises:
         OSError: its directory cannot be read or created, or a checkpoint that is wrong not be written again.
     """
 
-    def __init__(self, owner: Owner, name: TopicPartition, high_watermark: Offset, checkpointed: Checkpointed) -> None:
+    def __init__(self, owner: Owner, name: TopicPartition, directory: LogDirectory) -> None:
         self.name = name
-        self.log = SegmentLog(owner.files, str(name), _policy(owner), checkpointed)
+        self.directory = directory
+        self.log = SegmentLog(directory.files, str(name), _policy(owner), directory.checkpointed(name))
         self._owner = owner
         self._flushed_ms = owner.clock.wall_ms()
         self._cuts: list[tuple[str, dict[str, object]]] = []
@@ -128,7 +131,7 @@ class Partition:
             log_start_offset=self.log.log_start_offset,
             log_end_offset=self.log.log_end_offset,
             epoch_entries=self.log.recovered.epochs,
-            high_watermark=high_watermark,
+            high_watermark=directory.high_watermark(name),
             producer_batches=self.log.producer_spans(),
         )
         self._mend_checkpoint()
@@ -155,7 +158,9 @@ class Partition:
             self.flush()
 
     def flush(self) -> None:
-        """Make the log durable."""
+        """Make the log durable, unless it is offline."""
+        if self.replica.role == "offline":
+            return
         try:
             self.log.flush()
         except OSError as error:
@@ -258,7 +263,7 @@ class Partition:
 
     def _checkpoint(self, entries: tuple[EpochEntry, ...]) -> None:
         try:
-            self._owner.files.replace_text(f"{self.name}/{LEADER_EPOCHS}", format_epochs(entries), flush=True)
+            self.directory.files.replace_text(f"{self.name}/{LEADER_EPOCHS}", format_epochs(entries), flush=True)
         except OSError as error:
             refusal = StorageRefusal(error.errno or 0, str(self.name), "checkpoint leader epochs")
             self._complain("checkpoint the leader epochs of", refusal)
@@ -302,8 +307,14 @@ class Partition:
             self._owner.timeline.about_replica("state", self.name, after)
             self._owner.replica_changed(self, before, after)
         if self._failure is not None and before.role != "offline":
-            refusal = self._refusal or StorageRefusal(self._failure.errno, str(self.name), self._failure.reason)
-            self._owner.storage_failed(refusal, self._failure.reason)
+            self._report(self._failure)
+
+    def _report(self, failure: ReplicaFailed) -> None:
+        if failure.errno or self._refusal:
+            refusal = self._refusal or StorageRefusal(failure.errno, str(self.name), failure.reason)
+            self._owner.storage_failed(self.directory, refusal)
+        else:
+            self._owner.protocol_failed(failure.reason)
 
     # ------------------------------------------------------------------------------------ recovery
 
@@ -314,7 +325,7 @@ class Partition:
         checkpoint; and it may say too much: an entry beyond the log's end would come true when the log reaches it.
         """
         path = f"{self.name}/{LEADER_EPOCHS}"
-        text = self._owner.files.read_text(path)
+        text = self.directory.files.read_text(path)
         entries = self.replica.epoch_entries
         try:
             sound = entries == (parse_epochs(text) if text is not None else ())
@@ -322,7 +333,7 @@ class Partition:
             self._owner.say(f"Ignored the garbled {LEADER_EPOCHS} of {self.name} ({error}); rebuilt it from the log.")
             sound = False
         if not sound:
-            self._owner.files.replace_text(path, format_epochs(entries), flush=True)
+            self.directory.files.replace_text(path, format_epochs(entries), flush=True)
 
     def _announce_recovery(self) -> None:
         if self.log.recovered.cut_bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import cast
 
@@ -10,7 +11,7 @@ from harness.broker.controller_link import LISTENER_NAME
 from harness.broker.ports import Network
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from harness.replication.cluster_state import BrokerRecord
-from harness.replication.controller_messages import BrokerEndpoint, PartitionState, SendMetadata
+from harness.replication.controller_messages import BrokerEndpoint, PartitionState, ReplicasAnswered, SendMetadata
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
@@ -40,13 +41,14 @@ class Pusher:
     What was not answered, or was refused, is sent again after a while, for as long as the broker's session lives: a
     broker that has not heard of its registration yet refuses everything (``STALE_BROKER_EPOCH``). Two refusals are
     final: ``STALE_CONTROLLER_EPOCH``, for another controller's word counts, and ``KAFKA_STORAGE_ERROR``, for such a
-    broker halts and is told everything anew when it registers again.
+    replica stays offline until its broker starts again, and is told everything anew when it registers.
 
     Args:
         network: the port.
         broker: to whom; it refuses what was meant for an earlier life of it.
         timeout_s: how long an acknowledgement may take.
         endpoints: says where all live brokers are reached.
+        answered: is told which replicas the broker can use, and which it cannot.
     """
 
     def __init__(
@@ -55,9 +57,13 @@ class Pusher:
         broker: BrokerRecord,
         timeout_s: float,
         endpoints: Callable[[], Iterable[BrokerEndpoint]],
+        answered: Callable[[ReplicasAnswered], None],
     ) -> None:
         self._network = network
+        self._broker = broker.broker
         self._broker_epoch = broker.epoch
+        self._replicas_answered = answered
+        self._new: set[TopicPartition] = set()
         self._timeout_s = timeout_s
         self._endpoints = endpoints
         self._caller = Caller(network, (broker.host, broker.port), node_name(broker.broker), "controller")
@@ -67,10 +73,13 @@ class Pusher:
         self._busy = False
         self._stopped = False
 
-    def push_states(self, controller_epoch: int, states: Iterable[PartitionState]) -> None:
-        """Send ``LeaderAndIsr`` for ``states``."""
+    def push_states(self, controller_epoch: int, states: Iterable[PartitionState], *, are_new: bool = False) -> None:
+        """Send ``LeaderAndIsr`` for ``states``; replicas that ``are_new`` are said to be until the broker obeys."""
         self._controller_epoch = controller_epoch
-        self._states.update((state.topic_partition, state) for state in states)
+        pushed = {state.topic_partition: state for state in states}
+        self._states.update(pushed)
+        if are_new:
+            self._new.update(pushed)
         self._next()
 
     def push_metadata(self, metadata: SendMetadata) -> None:
@@ -108,9 +117,21 @@ class Pusher:
             )
 
     def _states_answered(self, sent: dict[TopicPartition, PartitionState], body: Message | None) -> None:
-        owed = _owed(sent, cast("LeaderAndIsrResponse | None", body))
+        response = cast("LeaderAndIsrResponse | None", body)
+        owed = _owed(sent, response)
         self._states = {**owed, **self._states}
+        if response is not None and not response.error_code and not self._stopped:
+            self._tell_of_replicas(response)
         self._answered(settled=not owed)
+
+    def _tell_of_replicas(self, response: LeaderAndIsrResponse) -> None:
+        names: dict[int, list[TopicPartition]] = defaultdict(list)
+        for one in response.partition_errors:
+            names[one.error_code].append(TopicPartition(one.topic_name, one.partition_index))
+        online, offline = tuple(names[ErrorCode.NONE]), tuple(names[ErrorCode.KAFKA_STORAGE_ERROR])
+        self._new.difference_update(online)
+        if online or offline:
+            self._replicas_answered(ReplicasAnswered(self._broker, self._broker_epoch, offline, online))
 
     def _metadata_answered(self, sent: SendMetadata, body: Message | None) -> None:
         response = cast("UpdateMetadataResponse | None", body)
@@ -146,6 +167,7 @@ class Pusher:
                     list(state.isr),
                     state.partition_epoch,
                     list(state.replicas),
+                    is_new=name in self._new,
                 )
             )
         return LeaderAndIsrRequest(

@@ -20,10 +20,17 @@ Address = tuple[str, int]
 NEVER = (1 << 63) - 1
 """Kafka's default for what is flushed by number or by time: not at all, replication is what makes records durable."""
 
+MAX_LOG_DIRS = 16
+"""Of one broker; inclusive."""
+
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Kafka's settings, with the dots spelled as underscores. Times in milliseconds, sizes in bytes."""
+    """Kafka's settings, with the dots spelled as underscores. Times in milliseconds, sizes in bytes.
+
+    ``log.dirs.count`` is ours, for Kafka's ``log.dirs``: how many log directories a broker has. A single one is its
+    data directory itself, several are ``log-0``, ``log-1`` ... below it.
+    """
 
     min_insync_replicas: int = 1
     default_replication_factor: int = 1
@@ -47,6 +54,7 @@ class Settings:
     log_retention_ms: int = 604_800_000
     log_retention_check_interval_ms: int = 300_000
     log_message_timestamp_after_max_ms: int = NEVER
+    log_dirs_count: int = 1
     message_max_bytes: int = 1_048_588
 
     @classmethod
@@ -62,7 +70,10 @@ class Settings:
             if name not in known:
                 raise UsageError(f"broker setting {name!r} is not known.", f"Settings: {', '.join(known)}.")
             parsed[known[name].name] = _typed(name, value, boolean=known[name].type == "bool")
-        return cls(**parsed)
+        settings = cls(**parsed)
+        if not 1 <= settings.log_dirs_count <= MAX_LOG_DIRS:
+            raise UsageError(f"broker setting log.dirs.count: {settings.log_dirs_count} is not 1 to {MAX_LOG_DIRS}.")
+        return settings
 
 
 def _typed(name: str, value: object, *, boolean: bool) -> int | bool:
@@ -84,12 +95,14 @@ class NodeFaults:
         free_bytes: how much its storage still takes before ENOSPC; None: no limit.
         wall_offset_ms: its wall clock minus true time.
         dies_while_loading: whether it dies after it has opened its logs, and before anything else.
+        free_within: as ``free_bytes``, of single log directories, by their names.
     """
 
     cut: tuple[Link, ...] = ()
     free_bytes: int | None = None
     wall_offset_ms: int = 0
     dies_while_loading: bool = False
+    free_within: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,12 +32,14 @@ class StorageRefusal(NamedTuple):
     Attributes:
         partition: ``ledger-0``; None when it was about no partition in particular.
         torn_bytes: how much of a refused append had been written before it was refused, and was cut off again.
+        log_dir: the number of the log directory that failed; None on a controller, which has none.
     """
 
     errno: int
     partition: str | None
     operation: str
     torn_bytes: int = 0
+    log_dir: int | None = None
 
 
 class Timeline:

@@ -31,6 +31,7 @@ from harness.replication.controller_messages import (
     Persist,
     ProducerIdsRequested,
     RegistrationRequested,
+    ReplicasAnswered,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
@@ -39,6 +40,7 @@ from harness.replication.controller_messages import (
 from harness.replication.elections import Rules, choose, settle, with_isr
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import ErrorCode, Tick
+from harness.replication.offline_replicas import OfflineReplicas
 from harness.replication.topics import Assignments, Refusal, found, place
 
 PRODUCER_ID_BLOCK = 1_000
@@ -70,6 +72,7 @@ class Controller:
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
+        self._offline = OfflineReplicas()
 
     # ------------------------------------------------------------------------------------------- what it looks like
 
@@ -122,6 +125,8 @@ class Controller:
                 return self._elect(event)
             case ProducerIdsRequested():
                 return self._allocate_producer_ids(event)
+            case ReplicasAnswered():
+                return self._hear_of_replicas(event)
             case Tick(now_ns):
                 return self._expire_sessions(now_ns)
             case _:
@@ -168,6 +173,7 @@ class Controller:
         """A new process goes on with the session of an old one: nobody but the timeline is told."""
         known.incarnation_id, known.host, known.port = request.incarnation_id, request.host, request.port
         self._heard_ns[known.broker] = request.now_ns
+        self._offline.restarted(known.broker)
         answer = AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)
         return self._welcome(known.broker, "bounced", answer)
 
@@ -178,6 +184,8 @@ class Controller:
         if known is not None and self._is_unclean(request, known):
             cause = f"broker {request.broker} shut down uncleanly"
             records = [*records, *self._settle(cause, distrusted=request.broker)[1]]
+        if known is not None and known.incarnation_id != request.incarnation_id:
+            self._offline.restarted(request.broker)
         epoch = self._state.next_broker_epoch
         self._state.next_broker_epoch += 1
         self._state.register(
@@ -197,10 +205,25 @@ class Controller:
         if error is not ErrorCode.NONE:
             return [answer]
         self._heard_ns[heartbeat.broker] = heartbeat.now_ns
+        lost_log_dirs = self._offline.heard(heartbeat.broker, heartbeat.offline_log_dirs)
         if self._state.brokers[heartbeat.broker].live:
-            return [answer]
+            return [answer, *self._ask_for_replicas(heartbeat.broker)] if lost_log_dirs else [answer]
         self._state.brokers[heartbeat.broker].live = True
         return self._welcome(heartbeat.broker, "returned", answer)
+
+    def _ask_for_replicas(self, broker: NodeId) -> list[ControllerEffect]:
+        """Have a broker that has lost a log directory answer for each of its replicas."""
+        mine = tuple(partition for partition in self.partitions if broker in partition.replicas)
+        return [SendPartitionStates(broker, self.controller_epoch, mine)] if mine else []
+
+    def _hear_of_replicas(self, answer: ReplicasAnswered) -> list[ControllerEffect]:
+        """A broker has answered which of its replicas lie in log directories that have failed."""
+        if self._broker_error(answer.broker, answer.broker_epoch) is not ErrorCode.NONE:
+            return []
+        if not self._offline.answered(answer.broker, answer.offline, answer.online):
+            return []
+        changed, records = self._settle(f"log directory of broker {answer.broker}")
+        return [self._persist(), *records, *self._send(changed)] if changed else []
 
     def _welcome(
         self,
@@ -248,7 +271,7 @@ class Controller:
         changed: list[PartitionState] = []
         records: list[ControllerEffect] = []
         for before in self.partitions:
-            after = settle(before, live, self._rules, distrusted)
+            after = settle(before, self._offline.live(before.topic_partition, live), self._rules, distrusted)
             if after is not before:
                 self._state.partitions[after.topic_partition] = after
                 changed.append(after)
@@ -267,7 +290,8 @@ class Controller:
         before = self._state.partitions.get(request.topic_partition)
         if before is None:
             return [AnswerElection(request.token, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, None)]
-        after = choose(before, request.leader, self.live_brokers, self._rules, unclean=request.unclean)
+        live = self._offline.live(before.topic_partition, self.live_brokers)
+        after = choose(before, request.leader, live, self._rules, unclean=request.unclean)
         if isinstance(after, ErrorCode):
             return [AnswerElection(request.token, after, before)]
         self._state.partitions[after.topic_partition] = after
@@ -320,7 +344,8 @@ class Controller:
 
     def _are_eligible(self, request: IsrChangeRequested) -> bool:
         """Whether every member has a session (KIP-841), the one that the leader knows (KIP-903)."""
-        if not self._knobs.fenced_replicas_join and not set(request.isr) <= set(self.live_brokers):
+        live = self._offline.live(request.topic_partition, self.live_brokers)
+        if not self._knobs.fenced_replicas_join and not set(request.isr) <= set(live):
             return False
         if not self._knobs.broker_epoch_check:
             return True
@@ -362,7 +387,7 @@ class Controller:
             for partition in created
         ]
         answer = AnswerTopicCreation(request.token, ErrorCode.NONE, "", len(placed), len(placed[0]))
-        return [self._persist(), *elections, *self._send(created), answer]
+        return [self._persist(), *elections, *self._send(created, are_new=True), answer]
 
     def _allocate_producer_ids(self, request: ProducerIdsRequested) -> list[ControllerEffect]:
         error = self._broker_error(request.broker, request.broker_epoch)
@@ -377,7 +402,9 @@ class Controller:
     def _persist(self) -> Persist:
         return Persist(self.to_state())
 
-    def _send(self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None) -> list[ControllerEffect]:
+    def _send(
+        self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None, are_new: bool = False
+    ) -> list[ControllerEffect]:
         """Tell every live replica what changed, the newcomer all that concerns it, and everybody the metadata."""
         news = tuple(changed)
         live = self.live_brokers
@@ -386,6 +413,6 @@ class Controller:
             source = self.partitions if node == newcomer else news
             mine = tuple(partition for partition in source if node in partition.replicas)
             if mine:
-                effects.append(SendPartitionStates(node, self.controller_epoch, mine))
+                effects.append(SendPartitionStates(node, self.controller_epoch, mine, are_new))
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
         return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions)]

@@ -19,8 +19,9 @@ from harness.replication.messages import ErrorCode, Tick
 class PartitionState(NamedTuple):
     """What the controller decides about one partition.
 
-    ``leader_epoch`` grows with each change of leader (to none, too), ``partition_epoch`` with each change at all.
-    ``leader`` is ``NO_LEADER`` while nobody who may lead is alive.
+    ``leader_epoch`` grows with each change of leader (to none, too) and, with ``shrink_raises_epoch``, with each member
+    that the controller takes out of the ISR; ``partition_epoch`` with each change at all. ``leader`` is ``NO_LEADER``
+    while nobody who may lead is alive.
 
     The last three are KIP-966's: ``elr``, who holds every committed record although not in sync any more;
     ``last_known_elr``, who was in the ISR or ELR since the ISR fell below ``min.insync.replicas``, but is not trusted
@@ -76,12 +77,13 @@ class RegistrationRequested:
 
 @message
 class HeartbeatReceived:
-    """A broker keeps its session alive (``BrokerHeartbeatRequest``)."""
+    """A broker keeps its session alive (``BrokerHeartbeatRequest``), and names the log directories it has lost."""
 
     token: object
     broker: NodeId
     broker_epoch: int
     now_ns: int
+    offline_log_dirs: tuple[str, ...] = ()
 
 
 @message
@@ -140,9 +142,22 @@ class ProducerIdsRequested:
     broker_epoch: int
 
 
+@message
+class ReplicasAnswered:
+    """A broker answered :class:`SendPartitionStates`: which replicas it can use, and which lie in a lost log directory.
+
+    What it has refused for other reasons is in neither.
+    """
+
+    broker: NodeId
+    broker_epoch: int
+    offline: tuple[TopicPartition, ...]
+    online: tuple[TopicPartition, ...]
+
+
 ControllerEvent: TypeAlias = (
     ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | IsrChangeRequested
-    | ElectionRequested | ProducerIdsRequested | Tick
+    | ElectionRequested | ProducerIdsRequested | ReplicasAnswered | Tick
 )  # fmt: skip
 
 
@@ -162,11 +177,15 @@ class SendPartitionStates:
 
     To be repeated until the broker answers or its session ends; per partition the newest state replaces an
     older one that has not been delivered.
+
+    ``are_new``: the topic has just been created, so that a broker may create the replicas although it has lost a log
+    directory.
     """
 
     broker: NodeId
     controller_epoch: int
     partitions: tuple[PartitionState, ...]
+    are_new: bool = False
 
 
 @message

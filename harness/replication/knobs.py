@@ -88,6 +88,8 @@ class Knobs:
         controller_epoch_fencing: whether a replica refuses the word of a controller older than one it has heard.
         disk_full: what a broker does that cannot write: ``halt_broker`` (Kafka <= 0.11), or take the directory
             offline, and halt when it was the last (``offline_dir``, KIP-112, Kafka 1.0).
+        recreated_elsewhere: the bug KAFKA-16234 (Kafka 3.7.0): a replica whose log directory has failed is created
+            again, empty, in another one when the controller next says something new of its partition.
         clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
             ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
             ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
@@ -126,6 +128,7 @@ class Knobs:
     empty_isr_retry: bool = False
     controller_epoch_fencing: bool = True
     disk_full: Literal["halt_broker", "offline_dir"] = "offline_dir"
+    recreated_elsewhere: bool = False
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
     recovered_tail: Literal["flushed", "not_flushed"] = "flushed"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"

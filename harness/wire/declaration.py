@@ -178,9 +178,9 @@ def uuid(*, since: int = 0, until: int = LATEST, tag: int | None = None) -> byte
     return _field("uuid", since, until, NO_UUID, tag)
 
 
-def uuids(*, since: int = 0, until: int = LATEST) -> list[bytes]:
+def uuids(*, since: int = 0, until: int = LATEST, tag: int | None = None) -> list[bytes]:
     """A list of UUIDs."""
-    return _list(since, until, None, list, "uuid")
+    return _list(since, until, tag, list, "uuid")
 
 
 def string(*, since: int = 0, until: int = LATEST, default: str = "") -> str:

@@ -1,6 +1,8 @@
 """A file system of memory with a page cache, which a power loss takes away, and with faults of its own.
 
 What survives is what :mod:`harness.broker.ports` promises; the byte budget behaves as in :mod:`harness.broker.files`.
+A directory that has *failed* is no directory any more: whatever names something below it is refused with ``ENOTDIR``,
+and what had been opened before goes on working.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
+from harness.broker.budget import Budgeted, top
 from harness.broker.ledger import Cut
 from harness.broker.ports import Buffer
 
@@ -26,17 +29,18 @@ class _Content:
         self.flushed = 0
 
 
-class MemoryDisk:
+class MemoryDisk(Budgeted):
     """:class:`harness.broker.ports.FileSystem` in memory. It outlives the node, as disks do.
 
     Attributes:
-        free_bytes: how much may still be written before ENOSPC; None: any number.
         refusal: an ``errno`` that every write, flush and cut is refused with; None: they work.
+        failed: directories at the top that are none any more; ``""``: everything.
     """
 
     def __init__(self, free_bytes: int | None = None) -> None:
-        self.free_bytes = free_bytes
+        super().__init__(free_bytes)
         self.refusal: int | None = None
+        self.failed: set[str] = set()
         self._files: dict[str, _Content] = {}
         self._texts: dict[str, str] = {}
         self._directories: dict[str, None] = {}
@@ -47,23 +51,27 @@ class MemoryDisk:
 
     def open(self, path: str) -> MemoryFile:
         """See :class:`harness.broker.ports.FileSystem`."""
+        self._reach(path)
         content = self._files.get(path)
         if content is None:
             content = self._files[path] = _Content()
             if path in self._texts:
                 content.data += self._texts.pop(path).encode()
             self._make_parents(path)
-        return MemoryFile(self, content)
+        return MemoryFile(self, path, content)
 
     def list(self, path: str) -> list[str]:
         """See :class:`harness.broker.ports.FileSystem`."""
+        if top(path) in self.failed or "" in self.failed:
+            return []
         within = path or "."
         entries = [*self._files, *self._texts, *self._directories]
         return sorted(PurePosixPath(entry).name for entry in entries if str(PurePosixPath(entry).parent) == within)
 
     def remove(self, path: str) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
-        self.take(-self._size(path))
+        self._reach(path)
+        self.take(path, -self._size(path))
         self._files.pop(path, None)
         self._texts.pop(path, None)
         self._safe_names.pop(path, None)
@@ -71,12 +79,13 @@ class MemoryDisk:
 
     def replace_text(self, path: str, text: str, *, flush: bool) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
+        self._reach(path)
         self.check()
         self._make_parents(path)
-        size = len(text.encode())
-        if self.free_bytes is not None and size > max(0, self.free_bytes):
+        size, free = len(text.encode()), self.free_for(path)
+        if free is not None and size > max(0, free):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        self.take(size - (self._size(path) if path in self._texts or path in self._files else 0))
+        self.take(path, size - (self._size(path) if path in self._texts or path in self._files else 0))
         self._files.pop(path, None)
         self._texts[path] = text
         if flush:
@@ -84,12 +93,14 @@ class MemoryDisk:
 
     def read_text(self, path: str) -> str | None:
         """See :class:`harness.broker.ports.FileSystem`."""
+        self._reach(path)
         if path in self._files:
             return self._files[path].data.decode(errors="replace")
         return self._texts.get(path)
 
     def flush_directory(self, path: str) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
+        self._reach(path)
         self.check()
         within = path or "."
         if path and path not in self._directories:
@@ -100,9 +111,13 @@ class MemoryDisk:
 
     # ------------------------------------------------------------------------------------ faults
 
-    def probe(self, size: int) -> tuple[int | None, int]:
+    def probe(self, size: int, directory: str = "") -> tuple[int | None, int]:
         """Try to append ``size`` bytes to a scratch file; see :meth:`harness.broker.files.Disk.probe`."""
-        file = self.open(_PROBE_PATH)
+        path = f"{directory}/{_PROBE_PATH}" if directory else _PROBE_PATH
+        try:
+            file = self.open(path)
+        except OSError as error:
+            return error.errno, 0
         written, refusal = 0, None
         try:
             while written < size:
@@ -110,7 +125,7 @@ class MemoryDisk:
         except OSError as error:
             refusal = error.errno
         finally:
-            self.remove(_PROBE_PATH)
+            self.remove(path)
         return refusal, written
 
     def unflushed(self) -> Sequence[Cut]:
@@ -142,6 +157,12 @@ class MemoryDisk:
         """Replace the disk by an empty one."""
         for kept in (self._files, self._texts, self._directories, self._safe_names, self._safe_texts):
             kept.clear()
+
+    def empty(self, directory: str) -> None:
+        """Replace what is below ``directory`` by nothing."""
+        for kept in (self._files, self._texts, self._directories, self._safe_names, self._safe_texts):
+            for path in [path for path in kept if path.startswith(f"{directory}/")]:
+                kept.pop(path)
 
     def is_empty(self) -> bool:
         """Whether there is no file on it."""
@@ -189,10 +210,10 @@ class MemoryDisk:
         if self.refusal is not None:
             raise OSError(self.refusal, os.strerror(self.refusal))
 
-    def take(self, size: int) -> None:
-        """Count ``size`` more bytes (fewer, when negative) against the budget."""
-        if self.free_bytes is not None:
-            self.free_bytes -= size
+    def _reach(self, path: str) -> None:
+        """Refuse what lies below a directory that is none any more."""
+        if self.failed and ("" in self.failed or top(path) in self.failed):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), path)
 
     def _size(self, path: str) -> int:
         if path in self._files:
@@ -215,14 +236,15 @@ class MemoryDisk:
 class MemoryFile:
     """:class:`harness.broker.ports.File` in memory."""
 
-    def __init__(self, disk: MemoryDisk, content: _Content) -> None:
+    def __init__(self, disk: MemoryDisk, path: str, content: _Content) -> None:
         self._disk = disk
+        self._path = path
         self._content = content
 
     def append(self, data: Buffer) -> int:
         """See :class:`harness.broker.ports.File`."""
         self._disk.check()
-        free = self._disk.free_bytes
+        free = self._disk.free_for(self._path)
         if free is None:
             self._content.data += data
             return len(data)
@@ -230,7 +252,7 @@ class MemoryFile:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         taken = memoryview(data)[:free]
         self._content.data += taken
-        self._disk.take(len(taken))
+        self._disk.take(self._path, len(taken))
         return len(taken)
 
     def read(self, position: int, size: int) -> bytes:
@@ -247,7 +269,7 @@ class MemoryFile:
         freed = len(self._content.data) - size
         del self._content.data[size:]
         self._content.flushed = min(self._content.flushed, size)
-        self._disk.take(-freed)
+        self._disk.take(self._path, -freed)
 
     def flush(self) -> None:
         """See :class:`harness.broker.ports.File`."""

@@ -199,18 +199,19 @@ class BrokerRegistrationResponse(Message):
     broker_epoch: int = int64(default=-1)
 
 
-@request(ApiKey.BROKER_HEARTBEAT, versions=(0, 0), flexible=0)
+@request(ApiKey.BROKER_HEARTBEAT, versions=(0, 1), flexible=0)
 class BrokerHeartbeatRequest(Message):
-    """I am still here."""
+    """I am still here; these of my log directories have failed (KIP-858)."""
 
     broker_id: int = int32()
     broker_epoch: int = int64(default=-1)
     current_metadata_offset: int = int64()
     want_fence: bool = boolean()
     want_shut_down: bool = boolean()
+    offline_log_dirs: list[bytes] = uuids(since=1, tag=0)
 
 
-@response(ApiKey.BROKER_HEARTBEAT, versions=(0, 0), flexible=0)
+@response(ApiKey.BROKER_HEARTBEAT, versions=(0, 1), flexible=0)
 class BrokerHeartbeatResponse(Message):
     """What the controller thinks of the broker."""
 

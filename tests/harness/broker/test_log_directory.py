@@ -16,7 +16,9 @@ T = TopicPartition("a-topic", 3)
 
 def open_directory(disk: Disk, marker: str = "removed_first") -> LogDirectory:
     said: list[str] = []
-    return LogDirectory(disk, generation("4.1", {"clean_shutdown_marker": marker}), said.append)
+    directory = LogDirectory(disk, generation("4.1", {"clean_shutdown_marker": marker}), said.append)
+    directory.load()
+    return directory
 
 
 def test_what_was_written_down_is_found_again_even_after_a_power_loss(tmp_path: Path) -> None:
@@ -81,7 +83,9 @@ def test_a_garbled_checkpoint_counts_as_none(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "data")
     disk.replace_text(HIGH_WATERMARKS, "garbage", flush=True)
     said: list[str] = []
-    assert LogDirectory(disk, generation("4.1"), said.append).high_watermark(T) == 0
+    directory = LogDirectory(disk, generation("4.1"), said.append)
+    directory.load()
+    assert directory.high_watermark(T) == 0
     assert len(said) == 1
 
 

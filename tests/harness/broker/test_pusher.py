@@ -11,7 +11,7 @@ from harness.broker.pusher import Pusher
 from harness.broker.session import Request, Sessions
 from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
-from harness.replication.controller_messages import PartitionState, SendMetadata
+from harness.replication.controller_messages import PartitionState, ReplicasAnswered, SendMetadata
 from harness.simulation.stack.network import SimulatedNetwork
 from harness.simulation.stack.world import World
 from harness.wire.keys import ApiKey
@@ -36,11 +36,12 @@ class Script:
         self.heard: list[list[tuple[int, int]]] = []
         self.metadata_answers: deque[int] = deque()
         self.metadata_heard = 0
+        self.told: list[ReplicasAnswered] = []
         handlers = {ApiKey.LEADER_AND_ISR: self._states, ApiKey.UPDATE_METADATA: self._metadata}
         self.network = SimulatedNetwork(self.world, "1")
         self.network.listen(ADDRESS, Sessions(handlers).accept)
         record = BrokerRecord(BROKER, "life", 5, *ADDRESS, live=True)
-        self.pusher = Pusher(SimulatedNetwork(self.world, CONTROLLER), record, 1.5, list)
+        self.pusher = Pusher(SimulatedNetwork(self.world, CONTROLLER), record, 1.5, list, self.told.append)
 
     def _states(self, request: Request) -> None:
         body = cast("LeaderAndIsrRequest", request.body)

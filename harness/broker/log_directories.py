@@ -1,0 +1,65 @@
+"""All log directories of one broker (``log.dirs``): which are online, and which replica lies where."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from hashlib import sha256
+
+from harness.broker.log_directory import LogDirectory
+from harness.broker.ports import FileSystem
+from harness.broker.settings import NodeConfig
+from harness.broker.subdirectory import Subdirectory
+
+
+class LogDirectories:
+    """The log directories of one broker.
+
+    Args:
+        config: how many there are, and whose.
+        files: its data directory.
+        say: one line to the operator.
+    """
+
+    def __init__(self, config: NodeConfig, files: FileSystem, say: Callable[[str], None]) -> None:
+        names = log_dir_names(config.settings.log_dirs_count)
+        self._owner = f"{config.cluster_id}/{config.node_id}"
+        self._all = tuple(
+            LogDirectory(Subdirectory(files, name) if name else files, config.knobs, say, number)
+            for number, name in enumerate(names)
+        )
+
+    def __iter__(self) -> Iterator[LogDirectory]:
+        return iter(self._all)
+
+    @property
+    def online(self) -> list[LogDirectory]:
+        """Those that can be used."""
+        return [directory for directory in self._all if directory.online]
+
+    @property
+    def offline_ids(self) -> list[bytes]:
+        """The ids of those that have failed, as the controller is told (KIP-858)."""
+        return [self._id(directory) for directory in self._all if not directory.online]
+
+    @property
+    def previous_broker_epoch(self) -> int:
+        """What the broker was registered with when it shut down cleanly; -1: it did not, or not all of it (KIP-966)."""
+        epochs = {directory.previous_broker_epoch if directory.online else -1 for directory in self._all}
+        return epochs.pop() if len(epochs) == 1 else -1
+
+    def emptiest(self, used: Iterable[LogDirectory]) -> LogDirectory | None:
+        """Where a new replica goes: to the fewest others, and of equals to the first; None: all are offline.
+
+        ``used`` are the directories of the replicas that there are, one entry for each.
+        """
+        counts = Counter(directory.number for directory in used)
+        return min(self.online, key=lambda directory: counts[directory.number], default=None)
+
+    def _id(self, directory: LogDirectory) -> bytes:
+        return sha256(f"{self._owner}/{directory.number}".encode()).digest()[:16]
+
+
+def log_dir_names(count: int) -> list[str]:
+    """The paths of ``count`` log directories, relative to the data directory: ``""`` where there is only one."""
+    return [""] if count == 1 else [f"log-{number}" for number in range(count)]
