@@ -10,12 +10,9 @@ from harness.model import Offset
 from harness.replication.messages import ErrorCode, Tick
 
 if TYPE_CHECKING:
-    from harness.simulation.core.broker import Broker
-    from harness.simulation.core.clients import Produce
-    from harness.simulation.core.controlling import Controlling
-    from harness.simulation.core.process import Process
     from harness.simulation.core.trouble import Trouble
     from harness.simulation.violations import Violation
+    from harness.simulation.witnessed import Broker, Process, Produce
 
 HEADER = f"{'ms':>12} {'who':4} {'what':24} {'role':9}{'epoch':>6}{'end':>6}{'hw':>6}  detail"
 
@@ -47,7 +44,7 @@ class Trace:
         for effect in effects:
             self._line(broker.name, f"  {type(effect).__name__}", "", _said(effect))
 
-    def controller(self, controller: Controlling, event: object, effects: Iterable[object]) -> None:
+    def controller(self, controller: Process, event: object, effects: Iterable[object]) -> None:
         """The same for the controller."""
         told = [effect for effect in effects if type(effect).__name__ not in ("Persist", "SendMetadata")]
         if isinstance(event, Tick) and not told:

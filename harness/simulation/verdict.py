@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.checker import Verdict
@@ -10,9 +11,8 @@ from harness.replication.epochs import LeaderEpochCache
 from harness.simulation.violations import DANGER, DIVERGED, LOST, VANISHED
 
 if TYPE_CHECKING:
-    from harness.simulation.core.broker import Broker
-    from harness.simulation.core.world import World
     from harness.simulation.witness import Acknowledged, Witness
+    from harness.simulation.witnessed import Broker, World
 
 
 def examine(world: World, witness: Witness) -> None:
@@ -36,16 +36,16 @@ def _value_at(broker: Broker, offset: int) -> int | None:
     return broker.disk.records[at].value if 0 <= at < len(broker.disk.records) else None
 
 
-def _held_at(logs: list[Broker], offset: int, value: int) -> bool:
+def _held_at(logs: Sequence[Broker], offset: int, value: int) -> bool:
     return any(_value_at(broker, offset) == value for broker in logs)
 
 
-def _alone(logs: list[Broker]) -> tuple[int, ...]:
+def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
     """Whose log it is that lacks something; nobody's in particular if it is missing everywhere."""
     return (logs[0].node,) if len(logs) == 1 else ()
 
 
-def _lost(world: World, witness: Witness, logs: list[Broker]) -> None:
+def _lost(world: World, witness: Witness, logs: Sequence[Broker]) -> None:
     held = {record.value for broker in logs for record in broker.disk.records}
     epochs = witness.written_in()
     for one in witness.acknowledged_records:
@@ -73,7 +73,7 @@ def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verd
     return Verdict.DOCUMENTED if epochs.get(one.value, -1) < witness.given_up else Verdict.VIOLATION
 
 
-def _vanished(witness: Witness, logs: list[Broker]) -> None:
+def _vanished(witness: Witness, logs: Sequence[Broker]) -> None:
     """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
     epochs = witness.written_in()
     for offset, value in witness.delivered:

@@ -18,8 +18,6 @@ from harness.replication.messages import (
     BatchSpan,
     EpochEntry,
     ErrorCode,
-    NextEpochLookup,
-    NextFetch,
     ProposeIsr,
     ReplicaFailed,
     StartLogAt,
@@ -29,10 +27,8 @@ from harness.simulation.verdict import examine
 from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
 
 if TYPE_CHECKING:
-    from harness.simulation.core.broker import Broker
-    from harness.simulation.core.clients import Produce
     from harness.simulation.core.disk import Batch
-    from harness.simulation.core.world import World
+    from harness.simulation.witnessed import Broker, Produce, ProduceRequest, Wanted, World
 
 ACKS_ALL = -1
 
@@ -317,7 +313,7 @@ class Witness:
                 )
                 return
 
-    def acknowledged(self, broker: Broker, produce: Produce, base_offset: Offset) -> None:
+    def acknowledged(self, broker: Broker, produce: ProduceRequest, base_offset: Offset) -> None:
         """T9: what is acknowledged by all is below the watermark, and enough brokers have it."""
         if produce.acks != ACKS_ALL:
             return
@@ -335,7 +331,7 @@ class Witness:
         if copies < self._least_isr:
             self.accuse("T9", DANGER, f"acknowledged with {copies} copies", offset=base_offset, nodes=(broker.node,))
 
-    def fetch_served(self, broker: Broker, wanted: NextFetch) -> None:
+    def fetch_served(self, broker: Broker, wanted: Wanted) -> None:
         """T11: whoever is fenced serves nobody of another epoch."""
         replica = broker.replica
         if self._promised.fenced and replica is not None and wanted.leader_epoch != replica.leader_epoch:
@@ -344,7 +340,7 @@ class Witness:
                 nodes=(broker.node,),
             )  # fmt: skip
 
-    def lookup_served(self, broker: Broker, wanted: NextEpochLookup) -> None:
+    def lookup_served(self, broker: Broker, wanted: Wanted) -> None:
         """T11 for a follower that asks where an epoch ends."""
         replica = broker.replica
         if self._knobs.lookup_fencing and replica is not None and wanted.leader_epoch != replica.leader_epoch:

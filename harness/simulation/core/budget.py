@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from harness.simulation.core.broker import Broker
-    from harness.simulation.core.world import World
+    from harness.simulation.witnessed import Broker, World
 
 
 class Budget:
@@ -44,4 +43,4 @@ class Budget:
         """Whether the controller has this very process of the broker in the ISR, and not an earlier one."""
         controller = self._world.controller
         partition = controller.partition
-        return partition is not None and broker.node in partition.isr and controller.knows(broker)
+        return partition is not None and broker.node in partition.isr and controller.knows(broker.node)

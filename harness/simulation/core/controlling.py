@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from harness.model import NodeId
+from harness.model import CONTROLLER_ID, NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
     AnswerElection,
@@ -56,6 +56,8 @@ class Controlling(Process):
         core: None while the process is dead.
     """
 
+    node = CONTROLLER_ID
+
     __slots__ = ("_performers", "_persisted", "_pushes", "_sent", "_world", "core")
 
     def __init__(self, world: World, index: int) -> None:
@@ -85,8 +87,9 @@ class Controlling(Process):
         """The state of the partition as this process has it; None while it is dead."""
         return self.core.partitions[0] if self.core is not None and self.core.partitions else None
 
-    def knows(self, broker: Broker) -> bool:
+    def knows(self, node: NodeId) -> bool:
         """Whether the process of a broker that lives now is the one that registered last."""
+        broker = self._world.brokers[node]
         if self.core is None or not broker.alive:
             return False
         incarnation = _incarnation(broker, broker.life)

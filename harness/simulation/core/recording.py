@@ -14,14 +14,11 @@ from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
 from harness.replication.messages import ErrorCode, ReplicaFailed, Truncate
-from harness.simulation.core.broker import Broker
-from harness.simulation.core.clients import Produce
 from harness.simulation.core.configuration import PARTITION, Configuration
-from harness.simulation.core.process import Process
 from harness.simulation.core.trouble import Trouble, hit
 
 if TYPE_CHECKING:
-    from harness.simulation.core.world import World
+    from harness.simulation.witnessed import Broker, Process, Produce, World
 
 Row = dict[str, Any]
 
@@ -128,7 +125,7 @@ class Recording:
 
     def started(self, process: Process) -> None:
         """A process begins a new incarnation."""
-        node = process.node if isinstance(process, Broker) else CONTROLLER_ID
+        node = process.node
         self._incarnations[node] = self._incarnations.get(node, -1) + 1
         self._sequences[node] = 0
         self._states.pop(node, None)

@@ -80,10 +80,10 @@ class World:
         self.configuration = configuration or draw(seed, setup.pinned)
         self.troubles = draw_troubles(seed, self.configuration) if troubles is None else tuple(troubles)
         self.trace = trace
+        self.now_ns = 0
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
         self.recording = Recording(self) if recorded else None
-        self.now_ns = 0
         self.events = 0
         self.producing = True
         self.mended = False
@@ -295,7 +295,7 @@ class World:
 
     # ------------------------------------------------------------------------------------------- what others are told
 
-    def started(self, process: Process) -> None:
+    def started(self, process: Broker | Controlling) -> None:
         """A broker or the controller has a new process."""
         if self.trace is not None:
             self.trace.started(process)

@@ -51,6 +51,8 @@ class SimulatedNode:
         incarnation: how often it had been started before; -1 before the first start.
         ending: how its last life ended; None while it lives.
         dropped: what its last power loss took; None when it has been started since, or never lost power.
+        build: makes the program of each life.
+        ended: is told how each life has ended.
     """
 
     def __init__(self, config: NodeConfig, world: World) -> None:
@@ -63,6 +65,10 @@ class SimulatedNode:
         self.incarnation = -1
         self.ending: Ending | None = None
         self.dropped: Sequence[Cut] | None = None
+        self.build: Callable[[NodeConfig, Surroundings], Node] = (
+            ControllerNode if self.node == CONTROLLER_ID else Broker
+        )
+        self.ended: Callable[[Ending], None] = lambda _: None
         self._config = config
         self._world = world
         self._cut: tuple[Link, ...] = ()
@@ -115,9 +121,8 @@ class SimulatedNode:
         timeline = Timeline(self.node, self.incarnation, self.clock, self.rows.append)
         halt = partial(self._halt, network)
         surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt)
-        build: Callable[[NodeConfig, Surroundings], Node] = ControllerNode if self.node == CONTROLLER_ID else Broker
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
-        self._program = build(config, surroundings)
+        self._program = self.build(config, surroundings)
         timeline.about_node("started")
         self._program.start()
 
@@ -187,3 +192,4 @@ class SimulatedNode:
             self.ending = ending
             how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
             self._say(f"The node {how}.")
+            self.ended(ending)

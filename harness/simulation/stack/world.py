@@ -39,10 +39,13 @@ class Weather:
     Attributes:
         delay_ns: the shortest and the longest time that a frame travels; frames of one connection keep their order.
         loss: the probability that a frame takes its connection down instead of arriving.
+        late: the probability that a frame travels ``late_factor`` times as long.
     """
 
     delay_ns: tuple[int, int] = (50_000, 500_000)
     loss: float = 0.0
+    late: float = 0.0
+    late_factor: int = 1
 
 
 CALM = Weather(delay_ns=(0, 0))
@@ -171,7 +174,8 @@ class World:
     def travel_ns(self, weather: Weather) -> int:
         """Draw how long a frame travels."""
         shortest, longest = weather.delay_ns
-        return shortest if shortest == longest else shortest + int(self.random.random() * (longest - shortest))
+        took_ns = shortest if shortest == longest else shortest + int(self.random.random() * (longest - shortest))
+        return took_ns * weather.late_factor if weather.late and self.random.random() < weather.late else took_ns
 
     def is_lost(self, weather: Weather) -> bool:
         """Draw whether a frame takes its connection down."""

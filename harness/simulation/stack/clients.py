@@ -1,0 +1,151 @@
+"""The clients of a random schedule on the whole broker: producers that send on and on, and a consumer that tails."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from harness import payload
+from harness.clients.reader import BEGINNING, MOVED_ERRORS
+from harness.model import NodeId, Offset
+from harness.replication.messages import ErrorCode
+from harness.simulation.core.configuration import PARTITION
+from harness.simulation.stack.client import Client
+from harness.simulation.stack.cluster import listener
+from harness.simulation.stack.producing import Producer as Sender
+from harness.simulation.stack.reading import Reader
+from harness.simulation.stack.tasks import Task
+
+if TYPE_CHECKING:
+    from harness.simulation.stack.swarm import Swarm
+
+_AFTER_ERROR_S = 0.02
+_POLL_RECORDS = 500
+
+
+class Sending:
+    """One produce request: a batch of values."""
+
+    __slots__ = ("acks", "producer", "values")
+
+    def __init__(self, producer: Producer, acks: int, values: tuple[int, ...]) -> None:
+        self.producer = producer
+        self.acks = acks
+        self.values = values
+
+
+class Producer:
+    """Sends one batch after the other; what is not answered in time is given up, its fate unknown.
+
+    Attributes:
+        number: which of them.
+        name: in traces.
+    """
+
+    def __init__(self, world: Swarm, number: int, acks: int) -> None:
+        self.number = number
+        self.name = f"p{number}"
+        self._world = world
+        self._acks = acks
+        self._client = _client(world, self.name)
+
+    async def send_on(self) -> None:
+        """Send as long as there is load."""
+        world = self._world
+        sender = Sender(self._client, self._acks, world.configuration.send_timeout_ms / 1000)
+        await self._client.sleep(world.random() / 1000)
+        while world.producing:
+            await self._send(sender, self._acks)
+            await self._client.sleep(world.configuration.send_every_ms / 1000 * (0.5 + world.random()))
+
+    async def send_until(self, enough: Callable[[], bool]) -> None:
+        """Send with acks=all until that is enough."""
+        world = self._world
+        sender = Sender(self._client, -1, world.configuration.send_timeout_ms / 1000)
+        while world.producing and not enough():
+            await self._send(sender, -1)
+            await self._client.sleep(world.configuration.send_every_ms / 1000)
+
+    async def _send(self, sender: Sender, acks: int) -> None:
+        world = self._world
+        sending = Sending(self, acks, world.next_values())
+        world.sending(sending)
+        batch = [payload.encode(value, *PARTITION) for value in sending.values]
+        answers = await sender.send_batch(PARTITION, batch)
+        first = answers[0]
+        offset = -1 if first.offset is None else first.offset
+        world.sent(sending, _error(first.kind, first.error), offset)
+
+
+class Consumer:
+    """Reads on from its position, for ever; from the beginning where it has lost its place."""
+
+    def __init__(self, world: Swarm) -> None:
+        self._world = world
+
+    async def tail(self) -> None:
+        """Poll, and poll again."""
+        position: Offset = 0
+        while True:
+            client = _client(self._world, "con")
+            reader = Reader(client, {PARTITION: position})
+            error = await self._poll(reader)
+            position = BEGINNING if error in MOVED_ERRORS else reader.positions[PARTITION]
+            await client.sleep(_AFTER_ERROR_S)
+            client.close()
+
+    async def _poll(self, reader: Reader) -> str:
+        """Until there is an error, which is returned."""
+        world = self._world
+        while True:
+            records, error = await reader.poll(_POLL_RECORDS, world.configuration.poll_every_ms / 1000)
+            if records:
+                world.polled([(one.offset, _known(one.value), _known(one.leader_epoch)) for one in records])
+            if error is not None:
+                return error
+
+
+class Clients:
+    """All of them.
+
+    Attributes:
+        producers: at least one.
+    """
+
+    def __init__(self, world: Swarm) -> None:
+        configuration = world.configuration
+        acks = configuration.acks
+        numbers = range(configuration.producers)
+        self.producers = [Producer(world, number, acks[number % len(acks)]) for number in numbers]
+        self._consumer = Consumer(world)
+        self._tasks: list[Task[Any]] = []
+
+    def start(self) -> None:
+        """Begin the load."""
+        self._tasks = [Task(producer.send_on()) for producer in self.producers]
+        self._tasks.append(Task(self._consumer.tail()))
+
+    def send_until(self, enough: Callable[[], bool]) -> None:
+        """Have the first producer send until that is enough."""
+        self._tasks.append(Task(self.producers[0].send_until(enough)))
+
+    def check(self) -> None:
+        """A client that has ended by a bug of its own says so."""
+        for task in self._tasks:
+            task.result()
+
+
+def _client(world: Swarm, name: str) -> Client:
+    bootstrap = [listener(NodeId(node)) for node in range(world.configuration.nodes)]
+    return Client(world.cluster.network(), bootstrap, name)
+
+
+def _error(kind: str, name: str | None) -> ErrorCode:
+    """What the witness is told: no error, one that proves that nothing was appended, or one that proves nothing."""
+    if kind == "ok":
+        return ErrorCode.NONE
+    return ErrorCode.NOT_ENOUGH_REPLICAS if kind == "fail" else ErrorCode.REQUEST_TIMED_OUT
+
+
+def _known(number: int | None) -> int:
+    return -1 if number is None else number

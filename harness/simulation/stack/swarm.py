@@ -1,0 +1,310 @@
+"""One seed on the whole broker: the cluster, load and faults that it draws, watched by the witness of the bare core.
+
+The draw is that of :mod:`harness.simulation.core`, so that a seed means the same cluster at both depths and ``--set``
+the same settings; what is a frame here takes another course than what is a message there, so it is another run. Time 0
+is when load and faults begin; before, the cluster is brought up, in calm weather.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from harness.broker.settings import NEVER, Settings
+from harness.model import CONTROLLER, NO_LEADER, Offset
+from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
+from harness.replication.messages import ErrorCode
+from harness.simulation.core.budget import Budget
+from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, draw
+from harness.simulation.core.recording import Recording
+from harness.simulation.core.trouble import Trouble, draw_troubles
+from harness.simulation.core.world import SETTLE_MS, Finished
+from harness.simulation.stack.clients import Clients, Sending
+from harness.simulation.stack.cluster import Request, SimulatedCluster
+from harness.simulation.stack.node import Ending, SimulatedNode
+from harness.simulation.stack.troubles import Troubles
+from harness.simulation.stack.watching import BrokerInSight, ControllerInSight, WatchedController, WatchedNode
+from harness.simulation.stack.world import START_NS, Weather, World
+from harness.simulation.witness import Witness
+from harness.wire.keys import ApiKey
+from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
+
+if TYPE_CHECKING:
+    from harness.simulation.trace import Trace
+
+_BRING_UP_MS = 200
+_LOOK_EVERY_MS = 10
+_CREATE_TOPICS_VERSION = 5
+_SEGMENT_BYTES = (300, 1_500, 1 << 26)
+_RECOVERY_POINT_MS = (20, 200, 60_000)
+_BATCH_BYTES = 150
+_ALL_BYTES = 1 << 20
+
+
+class Swarm:
+    """One run; see the module.
+
+    Args:
+        seed: decides everything.
+        setup: the protocol, and settings that are not drawn.
+        troubles: the faults; None: as drawn.
+        configuration: None: as drawn.
+        trace: told of every transition; None: nobody listens, which is faster.
+        recorded: whether to keep what a real run would leave behind, in ``recording``.
+
+    Attributes:
+        clock: the time of the cluster.
+        random: for clients.
+        producing: whether there is load.
+    """
+
+    def __init__(
+        self,
+        seed: int,
+        setup: Setup,
+        *,
+        troubles: Sequence[Trouble] | None = None,
+        configuration: Configuration | None = None,
+        trace: Trace | None = None,
+        recorded: bool = False,
+    ) -> None:
+        self.seed = seed
+        self.knobs = setup.knobs
+        self.configuration = configuration or draw(seed, setup.pinned)
+        self.troubles = draw_troubles(seed, self.configuration) if troubles is None else tuple(troubles)
+        self.trace = trace
+        if trace is not None:
+            trace.now_ns = lambda: self.now_ns
+        self.clock = World(seed)
+        self.random = random.Random(f"{seed}:clients").random
+        self.producing = True
+        self.mended = False
+        self._values = 0
+        self.recording = Recording(self) if recorded else None
+        self.witness: Witness = Witness(self)
+        self.budget: Budget = Budget(self)
+        self.cluster = SimulatedCluster(self.clock, self.configuration.nodes, setup.knobs, self._settings())
+        self.controller = WatchedController(self, self.cluster.nodes[CONTROLLER])
+        self.brokers = [WatchedNode(self, node) for node in self.cluster.brokers()]
+        self._watch()
+        self._troubles = Troubles(self)
+        self._clients = Clients(self)
+
+    def _settings(self) -> Settings:
+        chance = random.Random(f"{self.seed}:stack")
+        drawn = self.configuration
+        return Settings(
+            min_insync_replicas=drawn.min_insync_replicas,
+            default_replication_factor=drawn.nodes,
+            unclean_leader_election_enable=drawn.unclean_leader_election_enable,
+            replica_lag_time_max_ms=drawn.replica_lag_time_max_ms,
+            replica_fetch_wait_max_ms=drawn.replica_fetch_wait_max_ms,
+            replica_fetch_max_bytes=min(drawn.fetch_batches * _BATCH_BYTES, _ALL_BYTES),
+            replica_fetch_backoff_ms=drawn.replica_fetch_backoff_ms,
+            replica_socket_timeout_ms=drawn.request_timeout_ms,
+            replica_high_watermark_checkpoint_interval_ms=drawn.checkpoint_ms,
+            broker_session_timeout_ms=drawn.session_timeout_ms,
+            broker_heartbeat_interval_ms=drawn.heartbeat_ms,
+            log_segment_bytes=chance.choice(_SEGMENT_BYTES),
+            log_flush_interval_messages=drawn.flush_messages or NEVER,
+            log_flush_interval_ms=drawn.flush_ms or NEVER,
+            log_flush_offset_checkpoint_interval_ms=chance.choice(_RECOVERY_POINT_MS),
+        )
+
+    def _watch(self) -> None:
+        self.controller.simulated.build = partial(ControllerInSight, self)
+        for broker in self.brokers:
+            broker.simulated.build = partial(BrokerInSight, broker)
+            broker.simulated.ended = partial(self._ended, broker)
+
+    # ----------------------------------------------------------------------------------------------------------- time
+
+    @property
+    def now_ns(self) -> int:
+        """Since load and faults began; negative before."""
+        return self.clock.now_ns - START_NS - _BRING_UP_MS * MS
+
+    @property
+    def events(self) -> int:
+        """How many things have happened."""
+        return self.clock.events
+
+    def after(self, delay_ns: int, act: Callable[[], None]) -> None:
+        """Do something later, whoever is alive."""
+        self.clock.at(self.clock.now_ns + delay_ns, act)
+
+    # ------------------------------------------------------------------------------------------------------------ run
+
+    def run(self) -> Finished:
+        """Both phases, and the verdict."""
+        self._bring_up()
+        for trouble in self.troubles:
+            self.after(trouble.at_ns, partial(self._troubles.strike, trouble))
+        self._clients.start()
+        self.clock.sleep(self.configuration.horizon_ms / 1000)
+        self._mend()
+        converged = self._settle()
+        self._clients.check()
+        for broker in self.brokers:
+            broker.check_disk()
+        self.witness.finish(converged=converged)
+        if self.recording is not None:
+            self.recording.finish()
+        return Finished(
+            self.seed,
+            self.events,
+            self.now_ns,
+            tuple(self._troubles.happened),
+            tuple(self.witness.violations),
+            converged,
+        )
+
+    def _bring_up(self) -> None:
+        begun_ns = self.clock.now_ns
+        for node in self.cluster.nodes.values():
+            self.start(node)
+        assert self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), _BRING_UP_MS, 1)
+        replicas = CreatableReplicaAssignment(0, list(range(self.configuration.nodes)))
+        request = CreateTopicsRequest([CreatableTopic(PARTITION.topic, -1, -1, [replicas])])
+        answers: list[Any] = []
+        caller = self.cluster.call("0", Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request), answers.append)
+        assert self._wait_for(lambda: bool(answers) and self._at_rest(), _BRING_UP_MS, 1)
+        assert isinstance(answers[0], CreateTopicsResponse)
+        caller.close()
+        self.clock.sleep((begun_ns + _BRING_UP_MS * MS - self.clock.now_ns) / 1e9)
+        drawn = self.configuration
+        shortest_ns = drawn.delay_us * 1_000
+        self.clock.weather = Weather(
+            (shortest_ns, shortest_ns + drawn.spread_us * 1_000), drawn.loss, drawn.late, drawn.late_factor
+        )
+
+    def _mend(self) -> None:
+        """End every fault, for good."""
+        self.mended = True
+        self.producing = False
+        self._troubles.heal_all()
+        self.clock.weather = Weather(self.clock.weather.delay_ns)
+        for broker in self.brokers:
+            self.start(broker.simulated)
+
+    def _settle(self) -> bool:
+        """Wait for convergence; then write once more, and wait again."""
+        if not self._wait_for(self._at_rest):
+            return False
+        self.producing = True
+        last = self._values
+        self._clients.send_until(lambda: self.witness.heard_of(last))
+        self._wait_for(lambda: self.witness.heard_of(last))
+        self.producing = False
+        return self.witness.heard_of(last) and self._wait_for(self._at_rest)
+
+    def _wait_for(
+        self, holds: Callable[[], bool], timeout_ms: int = SETTLE_MS, look_every_ms: int = _LOOK_EVERY_MS
+    ) -> bool:
+        return self.clock.sleep_until(holds, timeout_ms / 1000, look_every_ms / 1000)
+
+    def _at_rest(self) -> bool:
+        """Whether one leads and everybody follows, in sync, up to the end."""
+        partition = self.controller.partition
+        if partition is None or partition.leader == NO_LEADER or len(partition.isr) < len(self.brokers):
+            return False
+        end = self.brokers[partition.leader].disk.end
+        for broker in self.brokers:
+            replica = broker.replica
+            if replica is None or replica.role == "offline" or replica.leader_epoch != partition.leader_epoch:
+                return False
+            if not broker.disk.end == replica.high_watermark == end or len(replica.isr) != len(self.brokers):
+                return False
+        return True
+
+    # ----------------------------------------------------------------------------------------------- lives and faults
+
+    def start(self, node: SimulatedNode) -> None:
+        """Start a node, unless it lives."""
+        if not node.lives:
+            self.started(self.controller if node is self.controller.simulated else self.brokers[node.node])
+            node.start()
+
+    def _ended(self, broker: WatchedNode, ending: Ending) -> None:
+        """A broker that has ended itself has stopped uncleanly, and is started again in a while."""
+        if ending.exit_code is None or ending.asked:
+            return
+        broker.dirty = True
+        life = broker.life
+        retry_ns = 2 * self.configuration.session_timeout_ms * MS
+        self.after(retry_ns, lambda: self.start(broker.simulated) if broker.life == life else None)
+
+    def struck(self, trouble: Trouble) -> None:
+        """A fault has happened."""
+        if self.trace is not None:
+            self.trace.trouble("strikes", trouble)
+        if self.recording is not None:
+            self.recording.struck(trouble)
+
+    def healed(self, trouble: Trouble) -> None:
+        """A fault is over."""
+        if self.trace is not None:
+            self.trace.trouble("is over", trouble)
+        if self.recording is not None:
+            self.recording.healed(trouble)
+
+    # ------------------------------------------------------------------------------------------- what others are told
+
+    def started(self, process: WatchedNode | WatchedController) -> None:
+        """A broker or the controller is about to have a new process."""
+        if self.trace is not None:
+            self.trace.started(process)
+        if self.recording is not None:
+            self.recording.started(process)
+
+    def elected(self, effect: Elected) -> None:
+        """The controller has changed the leader."""
+        self.witness.elected(effect)
+        self.budget.review()
+        if self.recording is not None:
+            self.recording.elected(effect)
+
+    def isr_changed(self, effect: IsrChanged) -> None:
+        """The controller has changed the ISR."""
+        self.witness.isr_changed(effect)
+        self.budget.review()
+        if self.recording is not None:
+            self.recording.isr_changed(effect)
+
+    def session_changed(self, effect: SessionChanged) -> None:
+        """A broker's session has begun or ended."""
+        self.budget.review()
+        if self.recording is not None:
+            self.recording.session_changed(effect)
+
+    def next_values(self) -> tuple[int, ...]:
+        """Values that nobody has sent yet."""
+        first = self._values
+        most = self.configuration.records_per_send
+        self._values += 1 if most == 1 else 1 + int(self.random() * most)
+        return tuple(range(first, self._values))
+
+    def sending(self, sending: Sending) -> None:
+        """A producer sends."""
+        if self.trace is not None:
+            self.trace.sending(sending)
+        if self.recording is not None:
+            self.recording.sending(sending)
+
+    def sent(self, sending: Sending, error: ErrorCode, base_offset: Offset) -> None:
+        """A producer knows what came of a request, or that it will never know."""
+        self.witness.sent(sending, error, base_offset)
+        if self.trace is not None:
+            self.trace.sent(sending, error, base_offset)
+        if self.recording is not None:
+            self.recording.sent(sending, error, base_offset)
+
+    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
+        """The consumer got records: offset, value, leader epoch."""
+        self.witness.polled(found)
+        if self.trace is not None:
+            self.trace.polled(found)
+        if self.recording is not None:
+            self.recording.polled(found)

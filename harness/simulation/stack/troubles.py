@@ -1,0 +1,212 @@
+"""The faults of a random schedule, done to the whole broker: the same list as on the bare core, aimed the same way."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from harness.model import CLIENTS, CONTROLLER, NO_LEADER, Link
+from harness.simulation.core.configuration import PARTITION
+from harness.simulation.core.trouble import CONTROLLER_KINDS, FOLLOWER, LEADER, Trouble
+from harness.simulation.stack.node import SimulatedNode
+from harness.simulation.stack.watching import WatchedNode
+from harness.simulation.stack.world import Weather
+
+if TYPE_CHECKING:
+    from harness.simulation.stack.swarm import Swarm
+
+Undo = Callable[[], None]
+
+_SLOWER = 20
+
+
+class Troubles:
+    """Makes the troubles of one run happen, and undoes them.
+
+    Attributes:
+        happened: those that had an effect, aimed at whom they hit.
+    """
+
+    def __init__(self, world: Swarm) -> None:
+        self._world = world
+        self._undone: dict[int, Undo] = {}
+        self._cuts: Counter[Link] = Counter()
+        self.happened: list[Trouble] = []
+
+    def strike(self, trouble: Trouble) -> None:
+        """Let it happen, if it can and may; heal it after its time."""
+        undo = self._controller_trouble(trouble) if trouble.kind in CONTROLLER_KINDS else self._aimed(trouble)
+        if undo is None:
+            return
+        key = len(self.happened)
+        self._undone[key] = undo
+        self._world.after(trouble.for_ns, lambda: self._heal(key))
+
+    def heal_all(self) -> None:
+        """End every trouble now, in the order in which they came."""
+        for key in list(self._undone):
+            self._heal(key)
+
+    def _heal(self, key: int) -> None:
+        undo = self._undone.pop(key, None)
+        if undo is not None:
+            self._world.healed(self.happened[key - 1])
+            undo()
+
+    def _note(self, trouble: Trouble, aim: int) -> None:
+        exact = trouble._replace(aim=aim, at_ns=self._world.now_ns)
+        self.happened.append(exact)
+        self._world.struck(exact)
+
+    # ------------------------------------------------------------------------------------------------------- aiming
+
+    def _controller_trouble(self, trouble: Trouble) -> Undo | None:
+        node = self._world.controller.simulated
+        if not node.runs:
+            return None
+        self._note(trouble, trouble.aim)
+        if trouble.kind == "controller_pause":
+            return self._pause(node)
+        node.kill()
+        return lambda: self._world.start(node)
+
+    def _aimed(self, trouble: Trouble) -> Undo | None:
+        broker = self._resolve(trouble.aim)
+        if broker is None or not broker.simulated.lives or not self._can_or_may(broker, trouble):
+            return None
+        match trouble.kind:
+            case "isolate" | "cut":
+                return self._cut(broker, trouble)
+            case "slow":
+                return self._slow(broker, trouble)
+            case _:
+                self._note(trouble, broker.node)
+                return self._simple(broker, trouble)
+
+    def _simple(self, broker: WatchedNode, trouble: Trouble) -> Undo:
+        match trouble.kind:
+            case "pause":
+                return self._pause(broker.simulated)
+            case "clock":
+                return self._offset_clock(broker.simulated, trouble.amount)
+            case "disk_full":
+                return self._fill_disk(broker)
+            case "elect":
+                return self._elect(broker)
+            case _:
+                return self._end(broker, trouble.kind)
+
+    def _can_or_may(self, broker: WatchedNode, trouble: Trouble) -> bool:
+        """Whether a trouble is possible, and within the budget."""
+        match trouble.kind:
+            case "pause":
+                return broker.simulated.runs
+            case "stop":
+                return broker.simulated.runs and broker.broker_epoch >= 0
+            case "elect":
+                return self._world.controller.simulated.runs
+            case "kill" | "power_loss" | "disk_full":
+                return self._world.budget.affords(broker, lossy=trouble.kind == "power_loss")
+        return True
+
+    def _resolve(self, aim: int) -> WatchedNode | None:
+        """The broker that an aim means now; None: there is none."""
+        brokers, partition = self._world.brokers, self._world.controller.partition
+        if aim >= 0:
+            return brokers[aim] if aim < len(brokers) else None
+        leader = partition.leader if partition is not None else NO_LEADER
+        if aim == LEADER:
+            return brokers[leader] if leader != NO_LEADER else None
+        others = [broker for broker in brokers if broker.node != leader]
+        place = FOLLOWER - aim
+        return others[place] if place < len(others) else None
+
+    # ---------------------------------------------------------------------------------------- one kind after another
+
+    def _pause(self, node: SimulatedNode) -> Undo:
+        node.freeze()
+        life = node.incarnation
+        return lambda: node.thaw() if node.incarnation == life and node.lives else None
+
+    def _offset_clock(self, node: SimulatedNode, offset_ms: int) -> Undo:
+        node.clock.wall_offset_ms = offset_ms
+        return lambda: setattr(node.clock, "wall_offset_ms", 0)
+
+    def _fill_disk(self, broker: WatchedNode) -> Undo:
+        broker.fill_disk(is_full=True)
+        return lambda: broker.fill_disk(is_full=False)
+
+    def _elect(self, broker: WatchedNode) -> Undo:
+        request = {"topic": PARTITION.topic, "partition": PARTITION.partition, "leader": broker.node, "unclean": False}
+        self._world.controller.simulated.operate("elect", request)
+        return lambda: None
+
+    def _end(self, broker: WatchedNode, kind: str) -> Undo:
+        node = broker.simulated
+        match kind:
+            case "stop":
+                node.shut_down()
+            case "kill":
+                node.kill()
+                broker.dirty = True
+            case _:
+                broker.lose_power()
+        life = node.incarnation
+        return lambda: self._world.start(node) if node.incarnation == life else None
+
+    def _cut(self, broker: WatchedNode, trouble: Trouble) -> Undo | None:
+        links = self._links(broker.simulated.name, trouble)
+        if not links:
+            return None
+        self._note(trouble, broker.node)
+        self._cuts.update(links)
+        self._obey_cuts()
+        return lambda: self._mend(links, holds=trouble.holds)
+
+    def _mend(self, links: list[Link], *, holds: bool) -> None:
+        """What has waited goes on; or is lost with its connections."""
+        self._cuts.subtract(links)
+        if not holds:
+            for node in self._world.cluster.nodes.values():
+                if node.lives:
+                    for peer in sorted({end for link in links if node.name in link for end in link} - {node.name}):
+                        node.network.sever(peer)
+        self._obey_cuts()
+
+    def _obey_cuts(self) -> None:
+        cut = sorted(link for link, times in self._cuts.items() if times)
+        for node in self._world.cluster.nodes.values():
+            node.cut(tuple(link for link in cut if node.name in link))
+
+    def _slow(self, broker: WatchedNode, trouble: Trouble) -> Undo | None:
+        clock = self._world.clock
+        links = self._links(broker.simulated.name, trouble._replace(peer="all", direction="both"))
+        if any(link in clock.local_weather for link in links):
+            return None
+        self._note(trouble, broker.node)
+        least, most = clock.weather.delay_ns
+        slow = Weather((least * _SLOWER, most * _SLOWER), clock.weather.loss)
+        clock.local_weather.update(dict.fromkeys(links, slow))
+
+        def hasten() -> None:
+            for link in links:
+                clock.local_weather.pop(link, None)
+
+        return hasten
+
+    def _links(self, node: str, trouble: Trouble) -> list[Link]:
+        brokers = [broker.simulated.name for broker in self._world.brokers if broker.simulated.name != node]
+        match trouble.peer:
+            case int(peer):
+                far = [str(peer)] if str(peer) in brokers else []
+            case "brokers":
+                far = brokers
+            case "controller":
+                far = [CONTROLLER]
+            case "clients":
+                far = [CLIENTS]
+            case _:
+                far = [*brokers, CONTROLLER, CLIENTS]
+        outward = [Link(node, end) for end in far] if trouble.direction != "in" else []
+        return outward + ([Link(end, node) for end in far] if trouble.direction != "out" else [])

@@ -1,0 +1,340 @@
+"""The brokers and the controller as they are, with somebody who looks over their shoulder.
+
+Nothing of what they do changes. Each effect that a replica's core asks for is told to the witness at the moment at
+which it has been performed, as on the bare core. Of each log there is a second copy here, made of what was asked for:
+when a broker opens its log again, what it finds on its disk is compared with that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
+
+from harness import payload
+from harness.broker.broker import Broker
+from harness.broker.controller_node import ControllerNode
+from harness.broker.partition import Partition
+from harness.broker.segments import Batches, SegmentLog, span_of
+from harness.broker.settings import NodeConfig
+from harness.broker.surroundings import Surroundings
+from harness.model import CONTROLLER_ID, NodeId, Offset
+from harness.replication.controller import Controller
+from harness.replication.controller_messages import (
+    ControllerEffect,
+    ControllerEvent,
+    Elected,
+    IsrChanged,
+    PartitionState,
+    SessionChanged,
+)
+from harness.replication.messages import (
+    AnswerFetch,
+    AnswerProduce,
+    Append,
+    Appended,
+    BatchSpan,
+    CheckpointEpochs,
+    ErrorCode,
+    FetchReceived,
+    HighWatermarkAdvanced,
+    LogStartedAt,
+    LogStartRaised,
+    PartitionStateChanged,
+    ProduceRequested,
+    ProposeIsr,
+    RaiseLogStart,
+    ReplicaEffect,
+    ReplicaEvent,
+    ReplicaFailed,
+    StartLogAt,
+    Truncate,
+    Truncated,
+)
+from harness.replication.replica import Replica
+from harness.simulation.core.configuration import MS, PARTITION
+from harness.simulation.core.disk import Batch, Disk
+from harness.simulation.stack.node import SimulatedNode
+from harness.wire import batches as wire
+
+if TYPE_CHECKING:
+    from harness.simulation.stack.swarm import Swarm
+
+_WHOLE = 1 << 30
+
+
+class WatchedNode:
+    """What can be seen of one broker, through all its lives.
+
+    Attributes:
+        node: its id, also its index.
+        name: in traces.
+        disk: its log, as it must be.
+        dirty: whether it stopped uncleanly and has not caught up since.
+        lossy: the same after it lost power.
+    """
+
+    def __init__(self, world: Swarm, simulated: SimulatedNode) -> None:
+        self.node: NodeId = simulated.node
+        self.name = f"b{simulated.node}"
+        self.disk = Disk(0, checkpoints_flushed=True)
+        self.dirty = False
+        self.lossy = False
+        self.simulated = simulated
+        self.world = world
+        self._lost_power = False
+
+    @property
+    def replica(self) -> Replica | None:
+        """None while it is dead."""
+        if not self.simulated.lives:
+            return None
+        partition = cast("Broker", self.simulated.program).partitions.get(PARTITION)
+        return None if partition is None else partition.replica
+
+    @property
+    def broker_epoch(self) -> int:
+        """As the controller gave it; -1: not registered."""
+        return cast("Broker", self.simulated.program).controller.broker_epoch if self.simulated.lives else -1
+
+    @property
+    def clock_ns(self) -> int:
+        """How far its wall clock is off."""
+        return self.simulated.clock.wall_offset_ms * MS
+
+    @property
+    def life(self) -> int:
+        """How often it had been started before."""
+        return self.simulated.incarnation
+
+    def lose_power(self) -> None:
+        """What it has not flushed is gone."""
+        self.simulated.lose_power()
+        self.dirty = self.lossy = self._lost_power = True
+
+    def fill_disk(self, *, is_full: bool) -> None:
+        """Let its disk take nothing more, or anything again."""
+        self.disk.full = is_full
+        self.simulated.disk.free_bytes = 0 if is_full else None
+
+    def opened(self, log: SegmentLog) -> None:
+        """It has opened its log: after a crash nothing may be missing, after a power loss only what came last."""
+        found, written = contents(log), self.disk.batches
+        assert found == [_plain(batch) for batch in written[: len(found)]], f"{self.name} reads what was never written"
+        lost = written[len(found) :]
+        assert self._lost_power or not lost, f"{self.name} does not find {lost} again"
+        self._lost_power = False
+        if lost:
+            self.disk.truncate(lost[0].span.base_offset)
+            self.world.witness.power_lost(self, lost)
+
+    def check_disk(self) -> None:
+        """What lies on the disk is what was asked for."""
+        program = self.simulated.program
+        if self.simulated.lives and isinstance(program, Broker) and PARTITION in program.partitions:
+            log = program.partitions[PARTITION].log
+            assert contents(log) == list(map(_plain, self.disk.batches)), f"the log of {self.name} is another"
+
+
+class WatchedController:
+    """What can be seen of the controller, through all its lives."""
+
+    name = "ctl"
+    node = CONTROLLER_ID
+
+    def __init__(self, world: Swarm, simulated: SimulatedNode) -> None:
+        self.simulated = simulated
+        self._world = world
+
+    @property
+    def core(self) -> Controller | None:
+        """None while it is dead."""
+        return cast("ControllerNode", self.simulated.program).core if self.simulated.lives else None
+
+    @property
+    def partition(self) -> PartitionState | None:
+        """The state of the partition; None while it is dead."""
+        core = self.core
+        return core.partitions[0] if core is not None and core.partitions else None
+
+    @property
+    def life(self) -> int:
+        """How often it had been started before."""
+        return self.simulated.incarnation
+
+    def knows(self, node: NodeId) -> bool:
+        """Whether it has registered the present life of broker ``node``, and that one has heard of it."""
+        core, epoch = self.core, self._world.brokers[node].broker_epoch
+        return core is not None and any((one.broker, one.epoch) == (node, epoch) for one in core.brokers)
+
+
+class BrokerInSight(Broker):
+    """A broker; arguments as there, and who it is for those who look."""
+
+    def __init__(self, watched: WatchedNode, config: NodeConfig, surroundings: Surroundings) -> None:
+        super().__init__(config, surroundings)
+        self.watched = watched
+
+
+class PartitionInSight(Partition):
+    """A replica of such a broker."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self._watched = cast("BrokerInSight", self._owner).watched
+        self._world = self._watched.world
+        self._witness = self._world.witness
+        self._events: list[ReplicaEvent] = []
+        self._effects: list[ReplicaEffect] = []
+        self._produced: dict[object, tuple[int, tuple[int, ...]]] = {}
+        self._watched.opened(self.log)
+
+    def handle(self, event: ReplicaEvent) -> None:
+        """See :class:`harness.broker.partition.Partition`."""
+        if isinstance(event, ProduceRequested):
+            self._produced[event.token] = (event.acks, _values(cast("Batches", event.payload))[0])
+        before = (self.replica.leader_epoch, self.replica.partition_epoch)
+        self._events.append(event)
+        outer, self._effects = self._effects, []
+        super().handle(event)
+        if self._world.trace is not None:
+            self._world.trace.replica(self._watched, event, self._effects)
+        self._effects = outer
+        self._events.pop()
+        changed = (self.replica.leader_epoch, self.replica.partition_epoch) != before
+        if changed and isinstance(event, PartitionStateChanged):
+            self._witness.state_applied(self._watched, before)
+        if self._world.recording is not None:
+            self._world.recording.observed(self._watched)
+
+    def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:
+        self._effects.append(effect)
+        written = _values(cast("Batches", effect.payload)) if isinstance(effect, Append) else ()
+        answer = super()._perform(effect)
+        match effect, answer:
+            case Append(), Appended():
+                self._watched.disk.append(effect.spans, written)
+                self._witness.appended(self._watched, effect.spans, written)
+            case Truncate(), Truncated():
+                self._truncated(effect)
+            case RaiseLogStart(), LogStartRaised(start):
+                self._watched.disk.raise_start(start)
+            case StartLogAt(), LogStartedAt():
+                self._witness.wiped(self._watched, effect)
+                self._watched.disk.start_at(effect.offset)
+            case _:
+                self._tell(effect)
+        return answer
+
+    def _truncated(self, effect: Truncate) -> None:
+        disk, recording = self._watched.disk, self._world.recording
+        end_before = disk.end
+        cut = disk.truncate(effect.to_offset)
+        self._witness.truncated(self._watched, effect, cut)
+        if recording is not None:
+            recording.truncated(self._watched, effect, end_before)
+
+    def _tell(self, effect: ReplicaEffect) -> None:
+        """Tell the witness what is no change of the log."""
+        match effect:
+            case CheckpointEpochs(entries):
+                self._witness.epochs_changed(self._watched, entries)
+            case HighWatermarkAdvanced(high_watermark):
+                self._witness.watermark_advanced(self._watched, high_watermark)
+            case AnswerProduce():
+                self._answered(effect)
+            case AnswerFetch(error=ErrorCode.NONE) if isinstance(self._events[-1], FetchReceived):
+                self._witness.fetch_served(self._watched, Wanted(self._events[-1].current_leader_epoch))
+            case ProposeIsr():
+                self._witness.proposed(self._watched, effect)
+            case ReplicaFailed():
+                self._witness.failed(self._watched, effect)
+            case _:
+                pass
+
+    def _answered(self, effect: AnswerProduce) -> None:
+        acks, values = self._produced.pop(effect.token)
+        if effect.error is ErrorCode.NONE and self._failure is None:
+            self._witness.acknowledged(self._watched, Acknowledged(acks, values), effect.base_offset)
+
+
+BrokerInSight.partition_type = PartitionInSight
+
+
+class Acknowledged(NamedTuple):
+    """What a produce request asked for that is acknowledged now."""
+
+    acks: int
+    values: tuple[int, ...]
+
+
+class Wanted(NamedTuple):
+    """What a follower's fetch says that is served now."""
+
+    leader_epoch: int
+
+
+class ControllerInSight(ControllerNode):
+    """The controller node; arguments as there, and who is to be told."""
+
+    def __init__(self, world: Swarm, config: NodeConfig, surroundings: Surroundings) -> None:
+        super().__init__(config, surroundings)
+        self._world = world
+        self._effects: list[ControllerEffect] = []
+
+    def handle(self, event: ControllerEvent) -> None:
+        """See :class:`harness.broker.controller_node.ControllerNode`."""
+        self._effects.clear()
+        super().handle(event)
+        if self._world.trace is not None:
+            self._world.trace.controller(self._world.controller, event, self._effects)
+
+    def _perform(self, effect: ControllerEffect) -> None:
+        self._effects.append(effect)
+        super()._perform(effect)
+        match effect:
+            case Elected():
+                self._world.elected(effect)
+            case IsrChanged():
+                self._world.isr_changed(effect)
+            case SessionChanged():
+                self._world.session_changed(effect)
+            case _:
+                pass
+
+
+# ------------------------------------------------------------------------------------------------------------ contents
+
+
+def contents(log: SegmentLog) -> list[Batch]:
+    """Every batch that can be read from ``log``."""
+    found: list[Batch] = []
+    offset: Offset = log.log_start_offset
+    while offset < log.log_end_offset:
+        data = memoryview(log.locate(offset, log.log_end_offset, _WHOLE, at_least_one=True).read())
+        headers = wire.headers(data)
+        assert headers, f"nothing is to be read at offset {offset}"
+        spans = map(span_of, headers)
+        found += [Batch(_placed(span), some) for span, some in zip(spans, _values(Batches(data, headers)), strict=True)]
+        offset = headers[-1].end_offset
+    return found
+
+
+def _values(batches: Batches) -> tuple[tuple[int, ...], ...]:
+    """The values of the records, batch by batch."""
+    return tuple(
+        tuple([_value(record.value) for record in wire.records(batches.buffer, header)]) for header in batches.headers
+    )
+
+
+def _value(data: bytes | None) -> int:
+    written = payload.decode(data)
+    assert written is not None, f"{data!r} is no record of a workload"
+    assert written.intact, f"{data!r} is damaged"
+    return written.value
+
+
+def _plain(batch: Batch) -> Batch:
+    return Batch(_placed(batch.span), batch.values)
+
+
+def _placed(span: BatchSpan) -> BatchSpan:
+    return span._replace(producer=None)
