@@ -155,7 +155,8 @@ class Scenario(BaseModel):
 
     Attributes:
         id: the scenario's name; that of its file.
-        catalogue: the entry of the catalogue of losses that it replays, ``A02``, and which variant, ``A01/unclean``.
+        catalogue: the entry of the catalogue of losses that it replays, ``A02``, and which variant, ``A01/unclean``;
+            entries with N are not in it: they were found here.
         source: whose loss it replays: a KIP, an issue, a post-mortem.
         preconditions: what the loss needs, in words.
         replication: knobs of the protocol set for this scenario, on every generation: a known bug switched on.
@@ -170,7 +171,7 @@ class Scenario(BaseModel):
     model_config = _STRICT
 
     id: Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]{0,99}$")]
-    catalogue: Annotated[str, Field(pattern=r"^[A-H][0-9]{2}(/[a-z0-9.-]{1,40})?$")] | None = None
+    catalogue: Annotated[str, Field(pattern=r"^[A-HN][0-9]{2}(/[a-z0-9.-]{1,40})?$")] | None = None
     title: str
     source: str
     description: str = ""

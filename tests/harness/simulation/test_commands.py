@@ -26,6 +26,17 @@ def test_an_exploration_names_its_seeds_the_rule_that_mends_them_and_how_to_see_
     assert main(words) == ExitCode.VIOLATION
 
 
+def test_a_flaw_of_every_generation_is_a_violation_and_the_rule_that_mends_it_is_named(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    faults = "faults=kill,stop,power_loss,pause,isolate,cut,slow,clock,controller_kill,controller_pause,elect"
+    words = ["simulate", "--seeds", "1", "--first-seed", "31609", "--jobs", "1", "--set", "min.insync.replicas=2"]
+    words += ["--set", faults]
+    assert main(words) == ExitCode.VIOLATION
+    assert "does not happen with replication.reelected_leader=forgets\n" in capsys.readouterr().out
+    assert main([*words, "--set", "replication.reelected_leader=forgets"]) == ExitCode.PASS
+
+
 def test_an_exploration_that_finds_nothing_passes(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["simulate", "--seeds", "30", "--jobs", "1", "--generation", "4.1"]) == ExitCode.PASS
     assert "30 seeds" in capsys.readouterr().out
