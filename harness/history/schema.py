@@ -109,7 +109,7 @@ TIMELINE = Table(
         _c("detail", "string", "JSON: of a truncation and of a log_start {from_offset, to_offset, reason}; of an "
            "election {clean, elected_from_isr, previous_leader, controller_epoch, cause, and where there are any elr, "
            "last_known_elr}; of a session {broker, change}; "
-           "of final {source: live|disk}", nullable=True),
+           "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets}", nullable=True),
     ),
 )  # fmt: skip
 
@@ -132,6 +132,11 @@ REPLICA_LOGS = Table(
         _c("batch_base_offset", "int64", "the first offset of the record's batch"),
         _c("batch_crc", "int64", "the batch's CRC32C: equal iff every byte from the attributes on is equal"),
         _c("intact", "bool", "whether the batch's bytes match its CRC32C and the record's payload its hash"),
+        _c("producer_id", "int64", "the idempotent producer's id; null without", nullable=True),
+        _c("producer_epoch", "int32", "as producer_id", nullable=True),
+        _c("sequence", "int32", "the record's own sequence number; as producer_id", nullable=True),
+        _c("control", "string", "of a transaction's marker: commit or abort", nullable=True),
+        _c("transactional", "bool", "whether it belongs to a transaction; null: not known", nullable=True),
     ),
 )
 

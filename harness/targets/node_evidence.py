@@ -22,14 +22,18 @@ from harness.broker.checkpoints import (
     parse_offsets,
 )
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
+from harness.replication.messages import EpochEntry
 from harness.wire import batches
-from harness.wire.batches import BatchHeader
+from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader
 
 Row = dict[str, Any]
 
 _LENGTH = struct.Struct(">i")
 _LENGTH_POSITION = 8
 _PREFIX_BYTES = 12
+_MARKER = struct.Struct(">hh")
+_SEQUENCES = 2**31
+_NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "control"))
 _STATE_COLUMNS = (
     "role", "leader", "leader_epoch", "partition_epoch",
     "high_watermark", "log_end_offset", "log_start_offset", "isr",
@@ -45,7 +49,7 @@ def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mappi
     ``last_seen`` is the node's last status, taken while it was alive; without one the final rows come from its disk.
     """
     rows = [row for line in _lines(timeline) if (row := _parsed(line)) is not None]
-    finals = list(_final_rows_live(last_seen) if last_seen else _final_rows_on_disk(data_dir))
+    finals = list(_final_rows_live(data_dir, last_seen) if last_seen else _final_rows_on_disk(data_dir))
     last = rows[-1] if rows else {"sequence": -1, "incarnation": 0, "time_ns": 0, "wall_ms": 0}
     for number, final in enumerate(finals, start=1):
         place = {"node": node, "sequence": last["sequence"] + number, "incarnation": last["incarnation"]}
@@ -79,15 +83,16 @@ def _parsed(line: str) -> Row | None:
     return row if isinstance(row, dict) else None
 
 
-def _final_rows_live(status: Mapping[str, Any]) -> Iterator[Row]:
+def _final_rows_live(data_dir: Path, status: Mapping[str, Any]) -> Iterator[Row]:
     for replica in [*status.get("replicas", ()), *status.get("partitions", ())]:
+        directory = data_dir / str(TopicPartition(replica["topic"], replica["partition"]))
         yield {
             "time_ns": status["monotonic_ns"],
             "wall_ms": status["wall_ms"],
             "topic": replica["topic"],
             "partition": replica["partition"],
             **{column: replica.get(column) for column in _STATE_COLUMNS},
-            "detail": json.dumps({"source": "live"}),
+            "detail": json.dumps({"source": "live"} | _epochs_said(directory)),
         }
 
 
@@ -107,7 +112,7 @@ def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
             "high_watermark": high_watermarks.get(partition),
             "log_end_offset": headers[-1].end_offset if headers else start,
             "log_start_offset": start,
-            "detail": json.dumps({"source": "disk"}),
+            "detail": json.dumps({"source": "disk"} | _epochs_said(directory)),
         }
 
 
@@ -118,12 +123,21 @@ def _offsets(data_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
         return {}
 
 
+def _epochs_said(directory: Path) -> dict[str, list[list[int]]]:
+    entries = _epochs(directory)
+    return {} if entries is None else {"epochs": [[entry.leader_epoch, entry.start_offset] for entry in entries]}
+
+
 def _latest_epoch(directory: Path) -> int | None:
+    entries = _epochs(directory)
+    return entries[-1].leader_epoch if entries else None
+
+
+def _epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
     try:
-        entries = parse_epochs((directory / LEADER_EPOCHS).read_text())
+        return parse_epochs((directory / LEADER_EPOCHS).read_text())
     except (OSError, GarbledCheckpoint):
         return None
-    return entries[-1].leader_epoch if entries else None
 
 
 # ---------------------------------------------------------------------------------------------------- replica logs
@@ -180,18 +194,33 @@ def _size(data: memoryview) -> int:
 
 
 def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Iterator[Row]:
-    about = {
+    about: Row = {
+        **_NO_PRODUCER,
         "leader_epoch": header.leader_epoch,
         "batch_base_offset": header.base_offset,
         "batch_crc": header.crc,
+        "transactional": bool(header.attributes & TRANSACTIONAL),
     }
+    if header.producer_id >= 0:
+        about |= {"producer_id": header.producer_id, "producer_epoch": header.producer_epoch}
     if not batches.verify(batch, header):
         yield {**about, "offset": header.base_offset, "value": None, "intact": False}
         return
-    for record in batches.records(batch, header):
+    numbered = header.producer_id >= 0 and header.base_sequence >= 0
+    for number, record in enumerate(batches.records(batch, header), header.base_sequence):
+        if header.attributes & CONTROL:
+            yield {**about, "offset": record.offset, "value": None, "intact": True, "control": _marker(record.key)}
+            continue
+        own = {"sequence": number % _SEQUENCES} if numbered else {}
         written = payload.decode(record.value)
         intact = written is not None and written.intact and (written.topic, written.partition) == partition
-        yield {**about, "offset": record.offset, "value": written.value if written else None, "intact": intact}
+        yield {**about, **own, "offset": record.offset, "value": written.value if written else None, "intact": intact}
+
+
+def _marker(key: bytes | None) -> str | None:
+    """What a control record says, by its key: the version, and the type (``EndTransactionMarker``)."""
+    kind = _MARKER.unpack_from(key)[1] if key is not None and len(key) >= _MARKER.size else None
+    return None if kind is None else {0: "abort", 1: "commit"}.get(kind)
 
 
 def _garbage_row(end_offset: Offset) -> Iterator[Row]:

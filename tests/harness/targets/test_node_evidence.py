@@ -44,6 +44,24 @@ def test_every_record_on_disk_is_a_row_with_its_batch(tmp_path: Path) -> None:
     assert {"run", *found[0]} == {column.name for column in REPLICA_LOGS.columns}
 
 
+def test_a_record_of_an_idempotent_producer_has_its_own_sequence_number_which_wraps(tmp_path: Path) -> None:
+    values = [payload.encode(value, "ledger", 0) for value in (70, 71)]
+    built = batches.build(values, leader_epoch=0, producer_id=7, producer_epoch=2, base_sequence=2**31 - 1)
+    found = rows(tmp_path, bytes(built))
+    assert [(row["producer_id"], row["producer_epoch"], row["sequence"]) for row in found] == [
+        (7, 2, 2**31 - 1),
+        (7, 2, 0),
+    ]
+    assert not any(row["transactional"] for row in found)
+
+
+def test_a_transactions_marker_says_how_it_ended(tmp_path: Path) -> None:
+    marker = batches.Record(0, 0, b"\x00\x00\x00\x01", b"\x00\x00\x00\x00\x00\x00")
+    bits = batches.CONTROL | batches.TRANSACTIONAL
+    [row] = rows(tmp_path, bytes(batches.build([marker], leader_epoch=0, attributes=bits, producer_id=7)))
+    assert (row["control"], row["transactional"], row["value"], row["intact"]) == ("commit", True, None, True)
+
+
 def test_a_torn_tail_is_a_row_that_is_not_intact(tmp_path: Path) -> None:
     found = rows(tmp_path, batch(0, 70) + batch(1, 71)[:-5])
     assert [(row["offset"], row["value"], row["intact"]) for row in found] == [(0, 70, True), (1, None, False)]
@@ -100,7 +118,7 @@ def test_final_rows_of_a_dead_node_come_from_its_disk(tmp_path: Path) -> None:
     [final] = timeline_rows(NODE, tmp_path / "timeline.jsonl", data, None)
     assert (final["role"], final["leader_epoch"]) == ("offline", 3)
     assert (final["log_start_offset"], final["high_watermark"], final["log_end_offset"]) == (0, 2, 3)
-    assert json.loads(final["detail"]) == {"source": "disk"}
+    assert json.loads(final["detail"]) == {"source": "disk", "epochs": [[0, 0], [3, 2]]}
     assert {"run", *final} == {column.name for column in TIMELINE.columns}
 
 
