@@ -9,7 +9,7 @@ import typer
 
 from harness.checker import Verdict
 from harness.cli.run import overrides
-from harness.cli.simulate import Generation, Settings
+from harness.cli.simulate import DEFAULT_DEPTH, Depth, Generation, Settings
 from harness.errors import ExitCode
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import checked_seed
@@ -19,6 +19,7 @@ def replay(
     context: typer.Context,
     seed: Annotated[int, typer.Argument(metavar="SEED", help="As `seawall simulate` named it.", min=0)],
     generation: Generation = CURRENT_GENERATION,
+    depth: Depth = DEFAULT_DEPTH,
     set_: Settings = None,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Also leave a run directory, for check and report.")
@@ -26,13 +27,13 @@ def replay(
 ) -> int:
     """Run one seed again and print its trace: one line per transition, the same bytes every time."""
     from harness.simulation.core.configuration import setup
-    from harness.simulation.core.world import World
+    from harness.simulation.depth import run_of
     from harness.simulation.trace import HEADER, Trace
 
     checked_seed(seed)
     context.obj.fix("--generation", generation)
-    chosen = setup(generation, overrides(set_ or ()))
-    world = World(seed, chosen, trace=Trace(typer.echo), recorded=out is not None)
+    chosen = setup(generation, overrides(set_ or ()), depth)
+    world = run_of(seed, chosen, trace=Trace(typer.echo), recorded=out is not None)
     typer.echo(HEADER)
     finished = world.run()
     if out is not None and world.recording is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from harness.cli.run import overrides
-from harness.cli.simulate import Settings
+from harness.cli.simulate import DEFAULT_DEPTH, Depth, Settings
 from harness.cli.terminal import Say, progress
 from harness.errors import ExitCode, SeawallError, UsageError
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _SESSION_MS = 1_500
 """The sessions of a shrunk scenario are about as long: beside it, what a network or a process takes is short."""
+
+_PLACES = {"core": "in the core", "stack": "on the whole broker"}
 
 Document = dict[str, Any]
 
@@ -32,16 +34,17 @@ def shrink(
     generation: Annotated[
         str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
     ] = None,
+    depth: Depth = DEFAULT_DEPTH,
     set_: Settings = None,
 ) -> int:
     """Leave out of a schedule what is not needed to show the same anomaly, and print what is left as a scenario.
 
-    Seeds are shrunk on the simulated core; recorded runs and scenarios by running them again in virtual time, where
-    they must show it to begin with. Ends with 0 when it has printed one.
+    Seeds are shrunk at the depth at which they were found; recorded runs and scenarios by running them again in
+    virtual time, where they must show it to begin with. Ends with 0 when it has printed one.
     """
     say = progress()
     if what.isdecimal():
-        text = _shrunk_seed(int(what), generation or CURRENT_GENERATION, set_ or [], say)
+        text = _shrunk_seed(int(what), (generation or CURRENT_GENERATION, depth), set_ or [], say)
         context.obj.fix("--generation", generation or CURRENT_GENERATION)
     else:
         document, name, knobs = _written(what, generation)
@@ -53,18 +56,20 @@ def shrink(
 # ------------------------------------------------------------------------------------------------------------- seeds
 
 
-def _shrunk_seed(seed: int, generation: str, settings: Sequence[str], say: Say) -> str:
+def _shrunk_seed(seed: int, where: tuple[str, str], settings: Sequence[str], say: Say) -> str:
     from harness.simulation.core.configuration import setup
     from harness.simulation.scenario_text import INEXPRESSIBLE, to_yaml
     from harness.simulation.shrink import NothingToShrink, shrink_seed
     from harness.simulation.trace import describe
 
+    generation, depth = where
     try:
-        shrunk = shrink_seed(seed, setup(generation, overrides(settings)), say)
+        shrunk = shrink_seed(seed, setup(generation, overrides(settings), depth), say)
     except NothingToShrink as nothing:
         raise UsageError(str(nothing), "`seawall simulate` names the seeds that do.") from None
     faults = [f"{trouble.at_ns / 1e6:.3f} ms: {trouble.kind} {describe(trouble)}" for trouble in shrunk.troubles]
-    remarks = [f"Seed {seed}, generation {generation}, {' '.join(settings) or 'nothing pinned'}: in the core, with"]
+    pinned = " ".join(settings) or "nothing pinned"
+    remarks = [f"Seed {seed}, generation {generation}, {pinned}: {_PLACES[depth]}, with"]
     remarks += [*(f"  {fault}" for fault in faults), f"shows {shrunk.violation}"]
     if any(trouble.kind in INEXPRESSIBLE for trouble in shrunk.troubles):
         remarks.append("A scenario cannot say that links are slow: it does without.")

@@ -24,6 +24,10 @@ Generation = Annotated[str, typer.Option(metavar="G", help=f"Replication protoco
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Pin a setting; may be given several times.")
 ]
+Depth = Annotated[
+    str, typer.Option(metavar="core|stack", help="What is driven: the replication core alone, or the whole broker.")
+]
+DEFAULT_DEPTH = "core"
 _SEEDS = 1_000
 _NEWS_S = 10.0
 
@@ -33,6 +37,7 @@ def simulate(
     seeds: Annotated[int | None, typer.Option(metavar="N", help=f"How many (default {_SEEDS}).", min=1)] = None,
     minutes: Annotated[float | None, typer.Option(metavar="M", help="How long, instead of how many.", min=0.01)] = None,
     generation: Generation = CURRENT_GENERATION,
+    depth: Depth = DEFAULT_DEPTH,
     jobs: Annotated[int | None, typer.Option(metavar="J", help="Processes (default: one per core).", min=1)] = None,
     set_: Settings = None,
     first_seed: Annotated[int, typer.Option(metavar="S", help="The first seed.", min=0)] = 0,
@@ -48,7 +53,7 @@ def simulate(
     if seeds is not None and minutes is not None:
         raise UsageError("--seeds and --minutes exclude each other.")
     checked_seed(first_seed)
-    chosen = setup(generation, overrides(set_ or ()))
+    chosen = setup(generation, overrides(set_ or ()), depth)
     tally = Tally()
     wanted = None if minutes is not None else seeds or _SEEDS
     until_s = None if minutes is None else minutes * 60
@@ -62,7 +67,7 @@ def simulate(
     _show(tally, chosen)
     if tally.first_flawed is None:
         return ExitCode.PASS
-    _lead_to(context.obj, tally.first_flawed, generation, set_ or [])
+    _lead_to(context.obj, tally.first_flawed, chosen, set_ or [])
     return ExitCode.VIOLATION
 
 
@@ -120,7 +125,8 @@ def _remedies(seed: int, chosen: Setup, tally: Tally, kind: str) -> list[str]:
     return remedies(seed, chosen, violation)
 
 
-def _lead_to(reproduction: Reproduction, seed: int, generation: str, settings: list[str]) -> None:
+def _lead_to(reproduction: Reproduction, seed: int, chosen: Setup, settings: list[str]) -> None:
     """What reproduces an exploration is its first flawed seed."""
     pinned = [word for setting in settings for word in ("--set", setting)]
-    reproduction.replace("replay", str(seed), "--generation", generation, *pinned)
+    depth = [] if chosen.depth == DEFAULT_DEPTH else ["--depth", chosen.depth]
+    reproduction.replace("replay", str(seed), "--generation", chosen.generation, *depth, *pinned)

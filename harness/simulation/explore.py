@@ -15,7 +15,7 @@ from typing import NamedTuple
 from harness.checker import Verdict
 from harness.replication.knobs import REMEDIES, Knobs
 from harness.simulation.core.configuration import Setup
-from harness.simulation.core.world import World
+from harness.simulation.depth import run_of
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
 
 _CHUNK = 25
@@ -82,7 +82,7 @@ class Tally:
 
 def run_seed(seed: int, setup: Setup) -> Explored:
     """Run one seed. An assertion of the core's own that fails is a violation, too: it tells which seed to replay."""
-    world = World(seed, setup)
+    world = run_of(seed, setup)
     try:
         violations = world.run().violations
     except AssertionError as broken:

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 
 from harness.simulation.core.configuration import MS, Configuration, Setup
 from harness.simulation.core.trouble import Trouble
-from harness.simulation.core.world import Finished, World
+from harness.simulation.core.world import Finished
+from harness.simulation.depth import Run, run_of
 from harness.simulation.violations import Violation, gravest
 
 Part = TypeVar("Part")
@@ -45,7 +46,7 @@ class Shrunk:
     Attributes:
         violation: what it shows, of the same kind as the original.
         runs: how many schedules were tried.
-        world: of its last run, recorded.
+        world: its last run, recorded.
     """
 
     seed: int
@@ -54,7 +55,7 @@ class Shrunk:
     troubles: tuple[Trouble, ...]
     violation: Violation
     runs: int
-    world: World
+    world: Run
 
 
 class NothingToShrink(Exception):
@@ -70,10 +71,10 @@ class _Shrinking:
         self.runs = 0
         self.kind = ""
 
-    def run(self, configuration: Configuration, troubles: Sequence[Trouble]) -> tuple[World, Finished | None]:
+    def run(self, configuration: Configuration, troubles: Sequence[Trouble]) -> tuple[Run, Finished | None]:
         """One schedule; None: the core broke on it."""
         self.runs += 1
-        world = World(self._seed, self._setup, configuration=configuration, troubles=troubles, recorded=True)
+        world = run_of(self._seed, self._setup, configuration=configuration, troubles=troubles, recorded=True)
         try:
             return world, world.run()
         except AssertionError:
@@ -134,7 +135,7 @@ def shrink_seed(seed: int, setup: Setup, say: Callable[[str], None] = lambda _: 
     Raises:
         NothingToShrink: it shows nothing.
     """
-    world = World(seed, setup)
+    world = run_of(seed, setup)
     configuration = world.configuration
     finished = world.run()
     violation = gravest(finished.violations)

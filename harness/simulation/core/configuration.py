@@ -81,13 +81,19 @@ class Configuration:
     faults: Mapping[str, int] = field(default_factory=dict)
 
 
+CORE, STACK = "core", "stack"
+DEPTHS = (CORE, STACK)
+"""How much of a broker is real: see ``docs/simulation.md``."""
+
+
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What a person decides about all seeds of an exploration: the protocol, and settings that are not drawn."""
+    """What a person decides about all seeds of an exploration: protocol, depth, and settings that are not drawn."""
 
     generation: str = CURRENT_GENERATION
     knobs: Knobs = GENERATIONS[CURRENT_GENERATION]
     pinned: Mapping[str, Any] = field(default_factory=dict)
+    depth: str = CORE
 
 
 def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configuration:
@@ -178,8 +184,8 @@ _ORDERED = (("heartbeat_ms", "session_timeout_ms"), ("replica_fetch_wait_max_ms"
 """Of each two the second is at least twice the first: with less, no cluster comes to rest."""
 
 
-def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
-    """What ``--generation`` and ``--set`` say.
+def setup(generation: str, overrides: Mapping[str, str], depth: str = CORE) -> Setup:
+    """What ``--generation``, ``--set`` and ``--depth`` say.
 
     Keys are ``replication.<knob>``, Kafka's settings (``min.insync.replicas``), or other fields of
     :class:`Configuration` with dots for underscores.
@@ -195,7 +201,9 @@ def setup(generation: str, overrides: Mapping[str, str]) -> Setup:
         if shorter in pinned and longer in pinned and pinned[shorter] * 2 > pinned[longer]:
             names = longer.replace("_", "."), shorter.replace("_", ".")
             raise UsageError(f"--set {names[0]} must be at least twice {names[1]}.")
-    return Setup(generation, knobs_of(generation, knobs), pinned)
+    if depth not in DEPTHS:
+        raise UsageError(f"--depth {depth!r} is not known.", f"Depths: {', '.join(DEPTHS)}.")
+    return Setup(generation, knobs_of(generation, knobs), pinned, depth)
 
 
 def _is_knob(key: str) -> bool:

@@ -52,7 +52,7 @@ class SimulatedNode:
         ending: how its last life ended; None while it lives.
         dropped: what its last power loss took; None when it has been started since, or never lost power.
         build: makes the program of each life.
-        ended: is told how each life has ended.
+        begun: is called when a life begins; ``ended`` is told how it has ended.
     """
 
     def __init__(self, config: NodeConfig, world: World) -> None:
@@ -68,6 +68,7 @@ class SimulatedNode:
         self.build: Callable[[NodeConfig, Surroundings], Node] = (
             ControllerNode if self.node == CONTROLLER_ID else Broker
         )
+        self.begun: Callable[[], None] = lambda: None
         self.ended: Callable[[Ending], None] = lambda _: None
         self._config = config
         self._world = world
@@ -116,6 +117,7 @@ class SimulatedNode:
         assert not self.lives, f"node {self.name} lives"
         self.incarnation += 1
         self.ending = self.dropped = None
+        self.begun()
         self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
         timeline = Timeline(self.node, self.incarnation, self.clock, self.rows.append)

@@ -115,8 +115,10 @@ class Swarm:
 
     def _watch(self) -> None:
         self.controller.simulated.build = partial(ControllerInSight, self)
+        self.controller.simulated.begun = partial(self.started, self.controller)
         for broker in self.brokers:
             broker.simulated.build = partial(BrokerInSight, broker)
+            broker.simulated.begun = partial(self.started, broker)
             broker.simulated.ended = partial(self._ended, broker)
 
     # ----------------------------------------------------------------------------------------------------------- time
@@ -224,7 +226,6 @@ class Swarm:
     def start(self, node: SimulatedNode) -> None:
         """Start a node, unless it lives."""
         if not node.lives:
-            self.started(self.controller if node is self.controller.simulated else self.brokers[node.node])
             node.start()
 
     def _ended(self, broker: WatchedNode, ending: Ending) -> None:
@@ -253,7 +254,7 @@ class Swarm:
     # ------------------------------------------------------------------------------------------- what others are told
 
     def started(self, process: WatchedNode | WatchedController) -> None:
-        """A broker or the controller is about to have a new process."""
+        """A broker or the controller has a new process."""
         if self.trace is not None:
             self.trace.started(process)
         if self.recording is not None:

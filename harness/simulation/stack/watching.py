@@ -102,8 +102,8 @@ class WatchedNode:
 
     @property
     def life(self) -> int:
-        """How often it had been started before."""
-        return self.simulated.incarnation
+        """How often it has been started."""
+        return self.simulated.incarnation + 1
 
     def lose_power(self) -> None:
         """What it has not flushed is gone."""
@@ -157,8 +157,8 @@ class WatchedController:
 
     @property
     def life(self) -> int:
-        """How often it had been started before."""
-        return self.simulated.incarnation
+        """How often it has been started."""
+        return self.simulated.incarnation + 1
 
     def knows(self, node: NodeId) -> bool:
         """Whether it has registered the present life of broker ``node``, and that one has heard of it."""
