@@ -11,6 +11,7 @@ from harness.broker.deletion import delete_records
 from harness.broker.fetch import fetch
 from harness.broker.forwarding import create_topics, elect_leaders, offset_commit, offset_fetch
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.log_dirs import describe_log_dirs
 from harness.broker.offsets import list_offsets, offset_for_leader_epoch
 from harness.broker.produce import produce
 from harness.broker.session import Handle, Request, answer_api_versions, only_from
@@ -61,6 +62,7 @@ def handlers(broker: Broker) -> Mapping[ApiKey, Handle]:
         ApiKey.INIT_PRODUCER_ID: init_producer_id,
         ApiKey.OFFSET_FOR_LEADER_EPOCH: offset_for_leader_epoch,
         ApiKey.ELECT_LEADERS: elect_leaders,
+        ApiKey.DESCRIBE_LOG_DIRS: describe_log_dirs,
     }
     for_the_controller = {ApiKey.LEADER_AND_ISR: leader_and_isr, ApiKey.UPDATE_METADATA: update_metadata}
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from pathlib import PurePosixPath
 
 from harness.broker.log_directory import LogDirectory
 from harness.broker.ports import FileSystem
@@ -24,6 +25,7 @@ class LogDirectories:
     def __init__(self, config: NodeConfig, files: FileSystem, say: Callable[[str], None]) -> None:
         names = log_dir_names(config.settings.log_dirs_count)
         self._owner = f"{config.cluster_id}/{config.node_id}"
+        self._paths = [PurePosixPath("/", config.data_dir, name) for name in names]
         self._all = tuple(
             LogDirectory(Subdirectory(files, name) if name else files, config.knobs, say, number)
             for number, name in enumerate(names)
@@ -55,6 +57,10 @@ class LogDirectories:
         """
         counts = Counter(directory.number for directory in used)
         return min(self.online, key=lambda directory: counts[directory.number], default=None)
+
+    def path(self, directory: LogDirectory) -> str:
+        """The absolute path of a directory; of one that is in memory, relative to its disk."""
+        return str(self._paths[directory.number])
 
     def _id(self, directory: LogDirectory) -> bytes:
         return sha256(f"{self._owner}/{directory.number}".encode()).digest()[:16]

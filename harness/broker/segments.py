@@ -266,6 +266,11 @@ class SegmentLog:
         """The batches of idempotent producers, oldest first."""
         return tuple(span_of(header) for header in self.headers() if header.producer_id >= 0)
 
+    @property
+    def size(self) -> int:
+        """How many bytes its segments have."""
+        return sum(segment.size for segment in self._segments)
+
     def close(self) -> None:
         """Close the files."""
         for segment in self._segments:

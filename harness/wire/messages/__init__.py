@@ -82,6 +82,14 @@ from harness.wire.messages.leadership import (
     LeaderIdAndEpoch,
     NodeEndpoint,
 )
+from harness.wire.messages.log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 from harness.wire.messages.metadata import (
     NO_AUTHORIZED_OPERATIONS,
     MetadataRequest,
@@ -182,6 +190,12 @@ __all__ = [
     "DeleteRecordsResponse",
     "DeleteRecordsTopic",
     "DeleteRecordsTopicResult",
+    "DescribableLogDirTopic",
+    "DescribeLogDirsPartition",
+    "DescribeLogDirsRequest",
+    "DescribeLogDirsResponse",
+    "DescribeLogDirsResult",
+    "DescribeLogDirsTopic",
     "DivergingEpoch",
     "ElectLeadersRequest",
     "ElectLeadersResponse",

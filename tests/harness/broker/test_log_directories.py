@@ -14,7 +14,13 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER_ID, TopicPartition
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
-from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from harness.wire.messages import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+)
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
 
@@ -166,6 +172,25 @@ def test_a_directory_that_has_failed_before_the_start_is_offline_and_its_replica
     assert set(state(cluster, TWO)[1]) == {1, 2}
     assert set(state(cluster, ONE)[1]) == {0, 1, 2}
     assert produce(cluster, 0, 1, b"x") == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_whoever_asks_is_told_what_lies_where_and_what_has_failed() -> None:
+    cluster = two_directories()
+    assert produce(cluster, 0, 2, b"x") == 0
+    (everything,) = cluster.call(0, ApiKey.DESCRIBE_LOG_DIRS, 4, DescribeLogDirsRequest())
+    first, second = everything.results
+    assert [(one.name, [p.partition_index for p in one.partitions]) for one in first.topics] == [("t", [0, 2])]
+    assert [(one.name, [p.partition_index for p in one.partitions]) for one in second.topics] == [("t", [1])]
+    size = len(cluster.disk(0).read_bytes("log-0/t-2/00000000000000000000.log"))
+    assert [one.partition_size for one in first.topics[0].partitions] == [0, size]
+    assert (first.log_dir, second.log_dir) == ("/log-0", "/log-1")
+    cluster.disk(0).failed.add("log-1")
+    cluster.world.sleep(1)
+    request = DescribeLogDirsRequest([DescribableLogDirTopic("t", [1, 2])])
+    (some,) = cluster.call(0, ApiKey.DESCRIBE_LOG_DIRS, 1, request)
+    assert [one.error_code for one in some.results] == [0, ErrorCode.KAFKA_STORAGE_ERROR]
+    assert [p.partition_index for p in some.results[0].topics[0].partitions] == [2]
+    assert some.results[1].topics == []
 
 
 def test_a_new_topic_goes_to_a_directory_that_is_left() -> None:

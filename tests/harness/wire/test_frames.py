@@ -195,7 +195,7 @@ def test_records_are_copied_when_encoded(version: int) -> None:
 
 
 def test_clients_are_told_of_apis_between_nodes() -> None:
-    assert [int(key) for key in ADVERTISED] == [0, 1, 2, 3, 8, 9, 10, 18, 19, 21, 22, 23, 43]
+    assert [int(key) for key in ADVERTISED] == [0, 1, 2, 3, 8, 9, 10, 18, 19, 21, 22, 23, 35, 43]
 
 
 def test_an_advertised_version_has_no_codec() -> None:

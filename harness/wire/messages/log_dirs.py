@@ -1,0 +1,73 @@
+"""What lies where on a broker's disks: DescribeLogDirs (KIP-113, the ``*.json`` of that name)."""
+
+from __future__ import annotations
+
+from harness.wire.declaration import (
+    Message,
+    Struct,
+    array,
+    boolean,
+    int16,
+    int32,
+    int32s,
+    int64,
+    nullable_array,
+    request,
+    response,
+    string,
+    struct,
+)
+from harness.wire.keys import ApiKey
+
+
+@struct
+class DescribableLogDirTopic(Struct):
+    """The partitions of one topic."""
+
+    topic: str = string()
+    partitions: list[int] = int32s()
+
+
+@request(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 4), flexible=2)
+class DescribeLogDirsRequest(Message):
+    """Where do these replicas lie; ``topics`` None: all that there are."""
+
+    topics: list[DescribableLogDirTopic] | None = nullable_array(DescribableLogDirTopic)
+
+
+@struct
+class DescribeLogDirsPartition(Struct):
+    """One replica; ``offset_lag`` is how far its end is behind its high watermark."""
+
+    partition_index: int = int32()
+    partition_size: int = int64()
+    offset_lag: int = int64()
+    is_future_key: bool = boolean()
+
+
+@struct
+class DescribeLogDirsTopic(Struct):
+    """The replicas of one topic."""
+
+    name: str = string()
+    partitions: list[DescribeLogDirsPartition] = array(DescribeLogDirsPartition)
+
+
+@struct
+class DescribeLogDirsResult(Struct):
+    """One log directory; the sizes of its volume are -1 where they are not known."""
+
+    error_code: int = int16()
+    log_dir: str = string()
+    topics: list[DescribeLogDirsTopic] = array(DescribeLogDirsTopic)
+    total_bytes: int = int64(since=4, default=-1)
+    usable_bytes: int = int64(since=4, default=-1)
+
+
+@response(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 4), flexible=2)
+class DescribeLogDirsResponse(Message):
+    """Every log directory of the broker that was asked."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16(since=3)
+    results: list[DescribeLogDirsResult] = array(DescribeLogDirsResult)
