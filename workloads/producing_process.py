@@ -1,4 +1,4 @@
-"""Producing processes of the history: clients, their numbers, and the unique values they send."""
+"""Producing processes of the history, each with a client of librdkafka's."""
 
 from __future__ import annotations
 
@@ -7,31 +7,26 @@ import time
 from collections.abc import Sequence
 from typing import Self
 
-from harness import payload
-from harness.clients.sender import PLAIN, Answer, Manner, Sender
+from harness.clients.sender import PLAIN, Manner, Sender
+from harness.clients.sending_process import SendingProcess, end_batch, usable
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
 from harness.workload import SendOrder, Sent
 from workloads.surroundings import Surroundings
 
-_PROCESS_SHIFT = 32
 _LINGER_MS = 50
 """Long enough for one thread to hand over a batch, record by record."""
 
 
 class ProducingProcess:
-    """Sends one record at a time; a context manager that closes its client.
-
-    A value is the process's number in the upper 31 bits and a counter in the lower 32: unique in the run.
-    """
+    """Sends one record at a time; a context manager that closes its client."""
 
     def __init__(self, around: Surroundings, acks: int, timeout_s: float, size: int) -> None:
-        self._process = around.new_process()
-        self._recorder = around.recorder
+        number = around.new_process()
+        self._process = SendingProcess(around.recorder, number)
         self._acks = acks
         self._size = size
-        self._next_value = self._process << _PROCESS_SHIFT
-        self._sender = Sender(around.bootstrap, f"seawall-{self._process}", acks, timeout_s, around.log)
+        self._sender = Sender(around.bootstrap, f"seawall-{number}", acks, timeout_s, around.log)
 
     def __enter__(self) -> Self:
         return self
@@ -44,12 +39,9 @@ class ProducingProcess:
 
         When ``give_up`` is set before the answer came, the operation ends with ``info``.
         """
-        value = self._next_value
-        self._next_value += 1
-        data = payload.encode(value, partition.topic, partition.partition, self._size)
-        op = self._recorder.invoke_send(self._process, partition.topic, partition.partition, value, self._acks)
+        data = self._process.begin(partition, self._acks, self._size)
         answer = self._sender.send(partition, data, give_up)
-        self._recorder.complete_send(op, answer.kind, answer.offset, answer.error)
+        self._process.end(answer)
         return answer.kind
 
 
@@ -82,54 +74,22 @@ class OrderedProducer:
         Stops when the order's time is over, or when ``give_up`` is set.
         """
         sent: list[Sent] = []
-        processes: list[_Slot] = []
+        processes: list[SendingProcess] = []
         deadline = time.monotonic() + order.timeout_s
         while len(sent) < order.count and not give_up.is_set() and time.monotonic() < deadline:
             batch = min(order.batch, order.count - len(sent))
-            processes = [slot for slot in processes if slot.is_usable]
-            processes += [_Slot(self._around) for _ in range(batch - len(processes))]
-            sent += self._send_batch(partition, order, processes[:batch], give_up)
+            processes = usable(processes, batch, self._around.recorder, self._around.new_process)
+            sent += self._send_batch(partition, order, processes, give_up)
         return sent
 
     def _send_batch(
-        self, partition: TopicPartition, order: SendOrder, slots: Sequence[_Slot], give_up: threading.Event
+        self, partition: TopicPartition, order: SendOrder, processes: Sequence[SendingProcess], give_up: threading.Event
     ) -> list[Sent]:
-        values = [slot.invoke(partition, order.acks) for slot in slots]
-        batch = [payload.encode(value, partition.topic, partition.partition, self._size) for value in values]
+        batch = [process.begin(partition, order.acks, self._size) for process in processes]
         timestamp_ms = time.time_ns() // 1_000_000 - order.age_ms if order.age_ms else None
         answers = self._sender.send_batch(partition, batch, timestamp_ms=timestamp_ms, give_up=give_up)
-        for slot, answer in zip(slots, answers, strict=True):
-            slot.complete(answer)
-        return [
-            Sent(partition, value, answer.kind, answer.offset, answer.error)
-            for value, answer in zip(values, answers, strict=True)
-        ]
+        return end_batch(processes, partition, answers)
 
     def close(self) -> None:
         """Close the connections."""
         self._sender.close()
-
-
-class _Slot:
-    """A process of the history, for one record of a batch at a time.
-
-    Attributes:
-        is_usable: whether its last operation is known to have ended.
-    """
-
-    def __init__(self, around: Surroundings) -> None:
-        self.is_usable = True
-        self._recorder = around.recorder
-        self._process = around.new_process()
-        self._next_value = self._process << _PROCESS_SHIFT
-        self._op = -1
-
-    def invoke(self, partition: TopicPartition, acks: int) -> int:
-        value = self._next_value
-        self._next_value += 1
-        self._op = self._recorder.invoke_send(self._process, partition.topic, partition.partition, value, acks)
-        return value
-
-    def complete(self, answer: Answer) -> None:
-        self._recorder.complete_send(self._op, answer.kind, answer.offset, answer.error)
-        self.is_usable = answer.kind != "info"

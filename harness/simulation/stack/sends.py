@@ -10,9 +10,9 @@ import random
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
-from harness import payload
 from harness.clients.reader import BEGINNING, MOVED_ERRORS
-from harness.clients.sender import PLAIN, Answer, Manner
+from harness.clients.sender import PLAIN, Manner
+from harness.clients.sending_process import SendingProcess, end_batch, usable
 from harness.history.recorder import Recorder
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.simulation.stack.client import Client
@@ -38,7 +38,6 @@ from harness.workload import (
 
 ValueT = TypeVar("ValueT")
 
-_PROCESS_SHIFT = 32
 _AFTER_ERROR_S = 0.05
 _LOOK_TIMEOUT_S = 1.0
 _GRACE_S = 10.0
@@ -179,14 +178,14 @@ class SimulatedSends:
         due_ns = self._world.now_ns + int(drawn.random() * interval_ns)
         idle = self._client("pacing")
         while not self._stopping:
-            process = self._around.new_process()
-            client = self._client(str(process))
+            number = self._around.new_process()
+            client = self._client(str(number))
             producer = Producer(client, ALL_ACKS, self._parameters.delivery_timeout_s)
-            slot = Slot(self._around, process)
-            while not self._stopping and slot.is_usable:
+            process = SendingProcess(self._around.recorder, number)
+            while not self._stopping and process.is_usable:
                 await idle.sleep(max(0, due_ns - self._world.now_ns) / _NS_PER_S)
                 if not self._stopping:
-                    await self._send_batch(producer, drawn.choice(self._partitions), [slot], ALL_ACKS)
+                    await self._send_batch(producer, drawn.choice(self._partitions), [process], ALL_ACKS)
                 due_ns = max(due_ns + interval_ns, self._world.now_ns - interval_ns)
             self._finish(client)
             due_ns = max(due_ns, self._world.now_ns + round(_AFTER_ERROR_S * _NS_PER_S))
@@ -195,14 +194,13 @@ class SimulatedSends:
         """The records that ``order`` has for ``partition``, batch by batch, until its time is up."""
         producer, client = self._producer(order)
         sent: list[Sent] = []
-        slots: list[Slot] = []
+        processes: list[SendingProcess] = []
         deadline_ns = self._world.now_ns + round(order.timeout_s * _NS_PER_S)
         made_ms = None if not order.age_ms else self._world.wall_ms() - order.age_ms
         while len(sent) < order.count and not self._stopping and self._world.now_ns < deadline_ns:
             batch = min(order.batch, order.count - len(sent))
-            slots = [slot for slot in slots if slot.is_usable]
-            slots += [Slot(self._around, self._around.new_process()) for _ in range(batch - len(slots))]
-            sent += await self._send_batch(producer, partition, slots[:batch], order.acks, made_ms)
+            processes = usable(processes, batch, self._around.recorder, self._around.new_process)
+            sent += await self._send_batch(producer, partition, processes, order.acks, made_ms)
         if client is not None:
             self._finish(client)
         return sent
@@ -225,20 +223,12 @@ class SimulatedSends:
         self,
         producer: Producer,
         partition: TopicPartition,
-        slots: Sequence[Slot],
+        processes: Sequence[SendingProcess],
         acks: int,
         made_ms: int | None = None,
     ) -> list[Sent]:
-        values = [slot.invoke(partition, acks) for slot in slots]
-        size = self._parameters.size
-        batch = [payload.encode(value, partition.topic, partition.partition, size) for value in values]
-        answers = await producer.send_batch(partition, batch, made_ms)
-        for slot, answer in zip(slots, answers, strict=True):
-            slot.complete(answer)
-        return [
-            Sent(partition, value, answer.kind, answer.offset, answer.error)
-            for value, answer in zip(values, answers, strict=True)
-        ]
+        batch = [process.begin(partition, acks, self._parameters.size) for process in processes]
+        return end_batch(processes, partition, await producer.send_batch(partition, batch, made_ms))
 
     # ------------------------------------------------------------------------------------------------ consuming
 
@@ -300,35 +290,6 @@ class SimulatedSends:
         client.close()
         if client in self._clients:
             self._clients.remove(client)
-
-
-class Slot:
-    """A process of the history, with one operation at a time.
-
-    A value is the process's number in the upper 31 bits and a counter in the lower 32: unique in the run.
-
-    Attributes:
-        is_usable: whether its last operation is known to have ended.
-    """
-
-    def __init__(self, around: Around, process: ProcessId) -> None:
-        self.is_usable = True
-        self._recorder = around.recorder
-        self._process = process
-        self._next_value = process << _PROCESS_SHIFT
-        self._op = -1
-
-    def invoke(self, partition: TopicPartition, acks: int) -> int:
-        """Begin to send the next value, which is returned."""
-        value = self._next_value
-        self._next_value += 1
-        self._op = self._recorder.invoke_send(self._process, partition.topic, partition.partition, value, acks)
-        return value
-
-    def complete(self, answer: Answer) -> None:
-        """The operation ended."""
-        self._recorder.complete_send(self._op, answer.kind, answer.offset, answer.error)
-        self.is_usable = answer.kind != "info"
 
 
 class _Together:

@@ -1,0 +1,60 @@
+"""Sending processes of the history: their numbers, and the unique values that they count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from harness import payload
+from harness.clients.sender import Answer
+from harness.history.recorder import Recorder
+from harness.model import ProcessId, TopicPartition
+from harness.workload import Sent
+
+_PROCESS_SHIFT = 32
+
+
+class SendingProcess:
+    """A process of the history, with one operation at a time.
+
+    A value is the process's number in the upper 31 bits and a counter in the lower 32: unique in the run.
+
+    Attributes:
+        value: of its last operation.
+        is_usable: whether that is known to have ended.
+    """
+
+    def __init__(self, recorder: Recorder, process: ProcessId) -> None:
+        self.value = (process << _PROCESS_SHIFT) - 1
+        self.is_usable = True
+        self._recorder = recorder
+        self._process = process
+        self._op = -1
+
+    def begin(self, partition: TopicPartition, acks: int, size: int) -> bytes:
+        """Begin to send the next value; returns the record, of at least ``size`` bytes."""
+        self.value += 1
+        self._op = self._recorder.invoke_send(self._process, partition.topic, partition.partition, self.value, acks)
+        return payload.encode(self.value, partition.topic, partition.partition, size)
+
+    def end(self, answer: Answer) -> None:
+        """The operation ended."""
+        self._recorder.complete_send(self._op, answer.kind, answer.offset, answer.error)
+        self.is_usable = answer.kind != "info"
+
+
+def usable(
+    processes: Sequence[SendingProcess], number: int, recorder: Recorder, new_process: Callable[[], ProcessId]
+) -> list[SendingProcess]:
+    """``number`` processes that may begin an operation: those of ``processes`` that can, and new ones."""
+    kept = [process for process in processes if process.is_usable][:number]
+    return kept + [SendingProcess(recorder, new_process()) for _ in range(number - len(kept))]
+
+
+def end_batch(processes: Sequence[SendingProcess], partition: TopicPartition, answers: Sequence[Answer]) -> list[Sent]:
+    """Each process's record has been answered; returns what became of them."""
+    for process, answer in zip(processes, answers, strict=True):
+        process.end(answer)
+    return [
+        Sent(partition, process.value, answer.kind, answer.offset, answer.error)
+        for process, answer in zip(processes, answers, strict=True)
+    ]
