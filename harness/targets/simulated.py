@@ -28,7 +28,7 @@ from harness.targets.link_probe import probe_link
 from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import in_words, inspect
 from harness.targets.node_evidence import replica_log_rows, timeline_rows
-from harness.targets.node_status import partition_of, partition_view, replica_view
+from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     CreatableReplicaAssignment,
@@ -279,8 +279,8 @@ class SimulatedTarget:
         """See :class:`harness.target.Target`."""
         request = {"topic": partition.topic, "partition": partition.partition, "leader": leader, "unclean": unclean}
         answer = self._running(CONTROLLER).operate("elect", request)
-        if answer["error_code"]:
-            raise EnvironmentFault(f"the election of {partition} was refused: {answer['error_name']}.")
+        if answer["error_code"] not in ELECTED:
+            raise EnvironmentFault(f"the controller refuses to elect a leader of {partition}: {answer['error_name']}.")
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""

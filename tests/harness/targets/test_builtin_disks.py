@@ -171,14 +171,3 @@ def test_a_broker_that_halts_has_ended_itself_and_one_that_is_killed_or_stopped_
         assert not target.has_exited("0").holds
         target.kill("0")
         assert not target.has_exited("0").holds
-
-
-def test_an_election_puts_whom_one_asks_for_in_charge(tmp_path: Path) -> None:
-    with running(tmp_path, brokers=2) as target:
-        target.elect(LEDGER, NodeId(1), unclean=False)
-        assert eventually(lambda: target.view().partitions[LEDGER].leader == 1)
-        target.elect(LEDGER, None, unclean=False)
-        assert eventually(lambda: target.view().partitions[LEDGER].leader == 0)
-        target.elect(LEDGER, NodeId(0), unclean=False)  # who leads already
-        with pytest.raises(EnvironmentFault, match="the controller refuses to elect a leader of ledger-0: "):
-            target.elect(LEDGER, NodeId(7), unclean=False)

@@ -1,0 +1,146 @@
+"""The targets that the shared suite asks, and what it needs to ask them: :mod:`test_contract` is what all must do.
+
+A new target is one function, which starts a cluster and says how one record is sent to it, and one line in ``TARGETS``.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+import faults
+from harness import payload
+from harness.broker.settings import Settings
+from harness.clients.sender import Answer, Sender
+from harness.clock import PacedClock, SystemClock
+from harness.errors import EnvironmentFault
+from harness.fault import Fault
+from harness.model import NodeId, TopicPartition
+from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner.conditions import unsettled
+from harness.simulation.stack.client import Client
+from harness.simulation.stack.producing import Producer
+from harness.simulation.stack.sends import addresses
+from harness.simulation.stack.tasks import Task
+from harness.target import Receipt, Target, TopicSpec
+from harness.targets.builtin import BuiltinTarget
+from harness.targets.simulated import SimulatedTarget
+
+LEDGER = TopicPartition("ledger", 0)
+SETTINGS = Settings(min_insync_replicas=2, default_replication_factor=3)
+BROKERS = 3
+_SEND_TIMEOUT_S = 5.0
+
+
+@dataclass
+class Trial:
+    """A target on trial: three brokers that hold ``ledger-0``, preferably led by broker 0.
+
+    Attributes:
+        clock: on which one waits for it.
+        send_as: sends one record with the given acks, and waits for its answer.
+    """
+
+    target: Target
+    clock: PacedClock
+    send_as: Callable[[bytes, int], Answer]
+    sent: int = 0
+
+    def send(self, acks: int = -1) -> Answer:
+        """Send the next record."""
+        self.sent += 1
+        return self.send_as(payload.encode(self.sent, *LEDGER), acks)
+
+    def eventually(self, look: Callable[[], bool], within_s: float = 20.0) -> bool:
+        """Whether it comes to that in time."""
+        deadline_ns = self.clock.monotonic_ns() + round(within_s * 1e9)
+        while not (held := look()) and self.clock.monotonic_ns() < deadline_ns:
+            self.clock.sleep(0.02)
+        return held
+
+    def holds(self, probe: Callable[[Target], Receipt]) -> bool:
+        """Whether the probe comes to see it."""
+
+        def look() -> bool:
+            try:
+                return probe(self.target).holds
+            except EnvironmentFault:
+                return False
+
+        return self.eventually(look)
+
+    def settles(self) -> bool:
+        """Whether the cluster becomes whole again."""
+        return self.eventually(lambda: not unsettled(self.target, [LEDGER]))
+
+    def end_offset(self, node: str) -> int:
+        """Of the replica of ``node``."""
+        replica = self.target.replica(node, LEDGER)
+        assert replica is not None
+        return replica.log_end_offset
+
+    @contextmanager
+    def in_effect(self, **written: object) -> Iterator[Fault]:
+        """Inject a fault, and leave the cluster whole again."""
+        fault = faults.parse(written, "test").aimed(self.target.view(), seed=1)
+        fault.inject(self.target)
+        try:
+            yield fault
+        finally:
+            assert self.eventually(partial(_heals, fault, self.target))
+            assert self.settles()
+
+
+def _heals(fault: Fault, target: Target) -> bool:
+    fault.heal(target)
+    return fault.probe_healed(target).holds
+
+
+def _builtin(path: Path) -> Trial:
+    target = BuiltinTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS)
+
+    def send(data: bytes, acks: int) -> Answer:
+        sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
+        try:
+            return sender.send(LEDGER, data)
+        finally:
+            sender.close()
+
+    return Trial(target, SystemClock(), send)
+
+
+def _simulated(path: Path) -> Trial:
+    target = SimulatedTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS, seed=1)
+
+    def send(data: bytes, acks: int) -> Answer:
+        client = Client(target.cluster.network(), addresses(target.bootstrap()), "test")
+        sending = Task(Producer(client, acks, _SEND_TIMEOUT_S).send_batch(LEDGER, [data]))
+        assert target.clock.sleep_until(lambda: sending.is_done, 2 * _SEND_TIMEOUT_S)
+        client.close()
+        answers = sending.result()
+        assert answers is not None
+        return answers[0]
+
+    return Trial(target, target.clock, send)
+
+
+TARGETS: dict[str, Callable[[Path], Trial]] = {
+    "builtin": _builtin,
+    "simulated": _simulated,
+}
+
+
+@contextmanager
+def on_trial(name: str, path: Path) -> Iterator[Trial]:
+    """The target ``name``, started, with its topic; stopped in the end."""
+    trial = TARGETS[name](path)
+    try:
+        trial.target.start()
+        trial.target.create_topic(TopicSpec(LEDGER.topic, 1, BROKERS, (tuple(map(NodeId, range(BROKERS))),)))
+        yield trial
+    finally:
+        trial.target.stop()

@@ -1,0 +1,266 @@
+"""What every target must do: the same faults, probes and evidence; see :mod:`contract` for who is asked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import faults
+from harness.errors import EnvironmentFault
+from harness.model import Link, NodeId, TopicPartition
+from harness.target import LogDamage, TopicSpec
+from tests.harness.targets.contract import LEDGER, TARGETS, Trial, on_trial
+
+
+@pytest.fixture(scope="module", params=TARGETS)
+def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
+    """A running cluster; each test leaves it whole."""
+    with on_trial(request.param, tmp_path_factory.mktemp("cluster")) as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        {"fault": "kill", "node": 2},
+        {"fault": "kill", "node": "controller"},
+        {"fault": "stop", "node": 2},
+        {"fault": "stop", "node": "controller"},
+        {"fault": "power_loss", "node": 2},
+        {"fault": "power_loss", "node": "controller"},
+        {"fault": "wipe_disk", "node": 2},
+        {"fault": "wipe_disk", "node": 2, "clean": True},
+        {"fault": "pause", "node": 2},
+        {"fault": "pause", "node": "controller"},
+        {"fault": "partition", "links": [[2, 1]]},
+        {"fault": "partition", "isolate": 2},
+        {"fault": "partition", "links": [["clients", 2]]},
+        {"fault": "partition", "links": [[2, "clients"]]},
+        {"fault": "partition", "links": [["clients", 2], [2, "clients"]]},
+        {"fault": "disk_full", "node": 2, "free_bytes": 0},
+        {"fault": "clock", "node": 2, "offset_ms": -60000},
+        {"fault": "clock", "node": "controller", "offset_ms": 60000},
+    ],
+    ids=str,
+)
+def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
+    fault = faults.parse(written, "test").aimed(trial.target.view(), seed=1)
+    assert not fault.probe(trial.target).holds
+    with trial.in_effect(**written) as injected:
+        assert trial.holds(injected.probe)
+    assert not fault.probe(trial.target).holds
+
+
+def test_a_directed_cut_holds_one_direction_and_not_the_other(trial: Trial) -> None:
+    with trial.in_effect(fault="partition", links=[[2, 1]]):
+        assert trial.target.is_cut(Link("2", "1")).holds
+        reverse = trial.target.is_cut(Link("1", "2"))
+        assert not reverse.holds
+        assert "nothing is withheld" in reverse.seen
+
+
+def test_a_cut_survives_the_restart_of_either_end(trial: Trial) -> None:
+    with trial.in_effect(fault="partition", links=[[2, 1]]):
+        trial.target.kill("1")
+        trial.target.restart("1")
+        assert trial.holds(lambda target: target.is_cut(Link("2", "1")))
+
+
+def test_a_cut_made_while_its_end_was_paused_is_in_force_when_it_goes_on(trial: Trial) -> None:
+    with trial.in_effect(fault="pause", node=1) as paused:
+        trial.target.cut([Link("2", "1")])
+        paused.heal(trial.target)
+        assert trial.holds(lambda target: target.is_cut(Link("2", "1")))
+        trial.target.mend([Link("2", "1")])
+
+
+def test_a_paused_node_can_be_killed_and_is_dead_only_then(trial: Trial) -> None:
+    trial.target.pause("1")
+    with trial.in_effect(fault="kill", node=1) as killed:
+        receipt = killed.probe(trial.target)
+        assert receipt.holds
+        assert receipt.seen.endswith("is gone, by SIGKILL")
+    trial.target.pause("1")
+    assert not killed.probe(trial.target).holds
+    trial.target.resume("1")
+    assert trial.settles()
+
+
+def test_how_a_node_ended_is_one_of_four_ways(trial: Trial) -> None:
+    target, seen = trial.target, []
+    probes = (target.is_dead, target.is_shut_down, target.has_exited, target.has_lost_power, target.is_running)
+    for end in (target.kill, target.shut_down, target.lose_power):
+        end("1")
+        seen.append([probe("1").holds for probe in probes])
+        target.restart("1")
+        assert trial.settles()
+    target.limit_disk("1", 0)
+    trial.send()
+    assert trial.holds(lambda _: target.has_exited("1"))
+    seen.append([probe("1").holds for probe in probes])
+    target.limit_disk("1", None)
+    target.restart("1")
+    assert not target.has_exited("1").holds
+    assert trial.settles()
+    assert seen == [
+        [True, False, False, False, False],
+        [False, True, False, False, False],
+        [True, False, False, True, False],
+        [False, False, True, False, False],
+    ]
+
+
+def test_a_power_loss_takes_what_was_not_flushed_and_a_sync_saves_it(trial: Trial) -> None:
+    target, ends = trial.target, []
+    kept = [trial.send().offset for _ in range(2)][-1]
+    assert kept is not None
+    assert trial.eventually(lambda: trial.end_offset("1") == kept + 1)
+    target.sync_disk("1")
+    assert trial.send().offset == kept + 1
+    assert trial.eventually(lambda: trial.end_offset("1") == trial.end_offset("2") == kept + 2)
+    for node in ("1", "2"):
+        target.lose_power(node)
+        assert "dropped from the page cache: ledger-0" in target.has_lost_power(node).seen
+        target.cut([Link("0", node)])
+        target.restart(node)
+        ends.append(trial.end_offset(node))
+        target.mend([Link("0", node)])
+        assert trial.settles()
+    assert ends[0] == kept + 1
+    assert ends[1] < kept + 1
+
+
+def test_a_node_that_was_restarted_after_a_power_loss_and_killed_has_lost_no_power(trial: Trial) -> None:
+    with trial.in_effect(fault="power_loss", node=2) as loss:
+        assert loss.probe(trial.target).holds
+    with trial.in_effect(fault="kill", node=2):
+        assert trial.target.is_dead("2").holds
+        assert not trial.target.has_lost_power("2").holds
+
+
+def test_a_wiped_disk_is_empty_until_the_node_comes_back_and_replicates(trial: Trial) -> None:
+    offset = trial.send().offset
+    assert offset is not None
+    with pytest.raises(EnvironmentFault, match=r"node 2 is not at rest: .* is running"):
+        trial.target.wipe_disk("2")
+    with trial.in_effect(fault="kill", node=2):
+        assert not trial.target.is_disk_empty("2").holds
+        trial.target.wipe_disk("2")
+        assert trial.target.is_disk_empty("2").holds
+    assert not trial.target.is_disk_empty("2").holds
+    assert trial.end_offset("2") == offset + 1
+
+
+@pytest.mark.parametrize("how", ["flip", "cut"])
+def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: str) -> None:
+    before, offset = (trial.send().offset for _ in range(2))
+    assert before is not None
+    assert offset is not None
+    damage = LogDamage(LEDGER, offset, "flip" if how == "flip" else "cut")
+    assert trial.eventually(lambda: trial.end_offset("2") == offset + 1)
+    with trial.in_effect(fault="kill", node=2):
+        assert not trial.target.is_log_damaged("2", damage).holds
+        trial.target.damage_log("2", damage)
+        assert trial.target.is_log_damaged("2", damage).holds
+        assert not trial.target.is_log_damaged("2", LogDamage(LEDGER, before, damage.how)).holds
+
+
+def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(trial: Trial) -> None:
+    target = trial.target
+    target.elect(LEDGER, NodeId(0), unclean=False)
+    assert trial.eventually(lambda: target.view().partitions[LEDGER].leader == 0)
+    assert trial.send().kind == "ok"
+    target.limit_disk("0", 10)
+    assert target.is_disk_full("0").holds
+    assert not target.has_refused_write("0").holds
+    trial.send(acks=1)
+    assert trial.holds(lambda _: target.has_exited("0"))
+    receipt = target.has_refused_write("0")
+    assert receipt.holds
+    assert "append ledger-0" in receipt.seen
+    target.limit_disk("0", None)
+    target.restart("0")
+    assert not target.has_refused_write("0").holds
+    assert trial.settles()
+
+
+def test_a_clock_stays_wrong_across_a_restart_and_two_nodes_are_wrong_by_themselves(trial: Trial) -> None:
+    with trial.in_effect(fault="clock", node=2, offset_ms=3_600_000):
+        trial.target.kill("2")
+        trial.target.restart("2")
+        assert abs(trial.target.clock_offset_ms("2") - 3_600_000) < 1000
+        assert abs(trial.target.clock_offset_ms("1")) < 1000
+
+
+def test_an_operator_elects_whom_he_names_unless_the_controller_refuses(trial: Trial) -> None:
+    def leads(node: int) -> bool:
+        return trial.target.view().partitions[LEDGER].leader == node
+
+    trial.target.elect(LEDGER, NodeId(1), unclean=False)
+    assert trial.eventually(lambda: leads(1))
+    trial.target.elect(LEDGER, None, unclean=False)
+    assert trial.eventually(lambda: leads(0))
+    trial.target.elect(LEDGER, NodeId(0), unclean=False)  # who leads already
+    with pytest.raises(EnvironmentFault, match="refuses to elect a leader of ledger-0"):
+        trial.target.elect(LEDGER, NodeId(7), unclean=False)
+    with pytest.raises(EnvironmentFault, match="refuses to elect a leader of nothing-0"):
+        trial.target.elect(TopicPartition("nothing", 0), None, unclean=False)
+    assert trial.settles()
+
+
+def test_faults_of_a_node_that_does_not_exist_are_refused(trial: Trial) -> None:
+    acts: list[Callable[[], object]] = [
+        lambda: trial.target.kill("7"),
+        lambda: trial.target.pause("7"),
+        lambda: trial.target.cut([Link("0", "7")]),
+        lambda: trial.target.limit_disk("7", 0),
+        lambda: trial.target.offset_clock("7", 5),
+        lambda: trial.target.lose_power("7"),
+    ]
+    for act in acts:
+        with pytest.raises(EnvironmentFault, match="no node '7'"):
+            act()
+
+
+def test_a_running_node_is_not_started_twice(trial: Trial) -> None:
+    with pytest.raises(EnvironmentFault, match=r"node 0 .*is running"):
+        trial.target.restart("0")
+
+
+def test_the_view_and_the_replicas_agree_on_who_leads(trial: Trial) -> None:
+    view = trial.target.view()
+    assert view.live == (0, 1, 2)
+    leader = view.partitions[LEDGER].leader
+    seen = [trial.target.replica(node, LEDGER) for node in ("0", "1", "2")]
+    assert [replica.leader for replica in seen if replica] == [leader] * 3
+    assert trial.target.replica("0", TopicPartition("nothing", 0)) is None
+
+
+def test_a_topic_that_cannot_be_is_refused_in_words(trial: Trial) -> None:
+    with pytest.raises(EnvironmentFault, match="topic 'ledger' was not created"):
+        trial.target.create_topic(TopicSpec("ledger", 1, 3))
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_evidence_tells_of_every_node_and_every_record_dead_nodes_included(name: str, tmp_path: Path) -> None:
+    with on_trial(name, tmp_path / "cluster") as trial:
+        target = trial.target
+        assert trial.send().offset == 0
+        assert trial.eventually(lambda: all(trial.end_offset(node) == 1 for node in ("0", "1", "2")))
+        target.pause("0")
+        target.kill("1")
+        target.stop()
+        target.stop()
+        rows = target.timeline("r")
+        finals = {row["node"]: json.loads(row["detail"])["source"] for row in rows if row["kind"] == "final"}
+        assert finals == {0: "live", 1: "disk", 2: "live", 100: "live"}
+        assert {row["run"] for row in rows} == {"r"}
+        assert [(row["node"], row["offset"]) for row in target.replica_logs("r")] == [(0, 0), (1, 0), (2, 0)]
+        logs = tmp_path / "logs"
+        logs.mkdir()
+        target.copy_logs(logs)
+        assert "Registered with the controller" in (logs / "broker-0.log").read_text()
+        assert "Started controller epoch 1" in (logs / "controller.log").read_text()
