@@ -68,10 +68,13 @@ class Controller:
         unclean_leader_election_enable: bool = False,
     ) -> None:
         self._knobs = knobs
-        self._rules = Rules(knobs.elections == "elr", min_insync_replicas, unclean_leader_election_enable)
+        self._rules = Rules(
+            knobs.elections == "elr", min_insync_replicas, unclean_leader_election_enable, knobs.shrink_raises_epoch
+        )
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
+        self._unheard: set[NodeId] = set()
         self._offline = OfflineReplicas()
 
     # ------------------------------------------------------------------------------------------- what it looks like
@@ -148,6 +151,7 @@ class Controller:
     def _start(self, now_ns: int) -> list[ControllerEffect]:
         self._state.controller_epoch += 1
         self._heard_ns = dict.fromkeys(self.live_brokers, now_ns)
+        self._unheard = set(self.live_brokers)
         # What an earlier controller persisted it may not have lived to record.
         recovered = [IsrChanged(one, one.isr, self.controller_epoch, "recovered") for one in self.partitions]
         return [self._persist(), *recovered, *self._send(self.partitions)]
@@ -159,12 +163,28 @@ class Controller:
         if known is None or not known.live:
             return self._admit(request, known, [])
         if known.incarnation_id == request.incarnation_id:
-            self._heard_ns[request.broker] = request.now_ns
+            self._hear(request.broker, request.now_ns)
             return [AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)]
-        if self._knobs.broker_bounce == "refused":
+        if not self._may_bounce(request, known):
             return [AnswerRegistration(request.token, ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)]
+        return self._bounce(request, known)
+
+    def _may_bounce(self, request: RegistrationRequested, known: BrokerRecord) -> bool:
+        """Whether a new process of a broker gets in although its session has not ended.
+
+        A clean shutdown closes the session, which the controller may miss; and what happened while there was no
+        controller it cannot have seen.
+        """
+        if self._knobs.broker_bounce != "unnoticed":
+            return self._knobs.broker_bounce == "noticed"
+        return request.previous_broker_epoch == known.epoch or request.broker in self._unheard
+
+    def _bounce(self, request: RegistrationRequested, known: BrokerRecord) -> list[ControllerEffect]:
+        """A new process although the session of the old one has not ended."""
         if self._knobs.broker_bounce == "unnoticed":
             return self._take_over(request, known)
+        if request.broker in self._unheard:
+            return self._admit(request, known, [])
         known.live = False
         _, records = self._settle(f"broker {request.broker} bounced")
         return self._admit(request, known, records)
@@ -172,7 +192,7 @@ class Controller:
     def _take_over(self, request: RegistrationRequested, known: BrokerRecord) -> list[ControllerEffect]:
         """A new process goes on with the session of an old one: nobody but the timeline is told."""
         known.incarnation_id, known.host, known.port = request.incarnation_id, request.host, request.port
-        self._heard_ns[known.broker] = request.now_ns
+        self._hear(known.broker, request.now_ns)
         self._offline.restarted(known.broker)
         answer = AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)
         return self._welcome(known.broker, "bounced", answer)
@@ -191,7 +211,7 @@ class Controller:
         self._state.register(
             BrokerRecord(request.broker, request.incarnation_id, epoch, request.host, request.port, live=True)
         )
-        self._heard_ns[request.broker] = request.now_ns
+        self._hear(request.broker, request.now_ns)
         answer = AnswerRegistration(request.token, ErrorCode.NONE, epoch)
         return self._welcome(request.broker, "registered", answer, records)
 
@@ -199,12 +219,16 @@ class Controller:
         same_process = known.incarnation_id == request.incarnation_id
         return self._rules.eligible_replicas and not same_process and request.previous_broker_epoch != known.epoch
 
+    def _hear(self, broker: NodeId, now_ns: int) -> None:
+        self._heard_ns[broker] = now_ns
+        self._unheard.discard(broker)
+
     def _heartbeat(self, heartbeat: HeartbeatReceived) -> list[ControllerEffect]:
         error = self._broker_error(heartbeat.broker, heartbeat.broker_epoch)
         answer = AnswerHeartbeat(heartbeat.token, error)
         if error is not ErrorCode.NONE:
             return [answer]
-        self._heard_ns[heartbeat.broker] = heartbeat.now_ns
+        self._hear(heartbeat.broker, heartbeat.now_ns)
         lost_log_dirs = self._offline.heard(heartbeat.broker, heartbeat.offline_log_dirs)
         if self._state.brokers[heartbeat.broker].live:
             return [answer, *self._ask_for_replicas(heartbeat.broker)] if lost_log_dirs else [answer]
@@ -247,13 +271,21 @@ class Controller:
         expired = sorted(node for node, heard_ns in self._heard_ns.items() if now_ns - heard_ns > self._timeout_ns)
         if not expired:
             return []
-        sessions = []
-        for node in expired:
+        sessions = [
+            SessionChanged(node, "expired", self._state.brokers[node].epoch, self.controller_epoch) for node in expired
+        ]
+        cause = f"session of {', '.join(f'broker {node}' for node in expired)} expired"
+        changed, records = self._settle(cause, steps=self._end_sessions(expired))
+        return [self._persist(), *sessions, *records, *self._send(changed)]
+
+    def _end_sessions(self, expired: list[NodeId]) -> list[tuple[NodeId, ...]]:
+        """Who is alive after each step: ZooKeeper's controllers take all at once, KRaft's one, the stalest first."""
+        steps = []
+        for node in sorted(expired, key=lambda node: (self._heard_ns[node], node)):
             self._state.brokers[node].live = False
             del self._heard_ns[node]
-            sessions.append(SessionChanged(node, "expired", self._state.brokers[node].epoch, self.controller_epoch))
-        changed, records = self._settle(f"session of {', '.join(f'broker {node}' for node in expired)} expired")
-        return [self._persist(), *sessions, *records, *self._send(changed)]
+            steps.append(self.live_brokers)
+        return steps if self._knobs.broker_bounce == "refused" else steps[-1:]
 
     def _broker_error(self, broker: NodeId, broker_epoch: int) -> ErrorCode:
         known = self._state.brokers.get(broker)
@@ -264,14 +296,19 @@ class Controller:
     # --------------------------------------------------------------------------------------------------- elections
 
     def _settle(
-        self, cause: str, *, distrusted: NodeId | None = None
+        self, cause: str, *, distrusted: NodeId | None = None, steps: Iterable[tuple[NodeId, ...]] = ()
     ) -> tuple[list[PartitionState], list[ControllerEffect]]:
-        """Elect and shrink wherever the set of live brokers demands it; the changed states and their records."""
-        live = self.live_brokers
+        """Elect and shrink wherever the set of live brokers demands it; the changed states and their records.
+
+        ``steps``: who was alive, if it has become what it is step by step.
+        """
+        lives = tuple(steps) or (self.live_brokers,)
         changed: list[PartitionState] = []
         records: list[ControllerEffect] = []
         for before in self.partitions:
-            after = settle(before, self._offline.live(before.topic_partition, live), self._rules, distrusted)
+            name, after = before.topic_partition, before
+            for live in lives:
+                after = settle(after, self._offline.live(name, live), self._rules, distrusted)
             if after is not before:
                 self._state.partitions[after.topic_partition] = after
                 changed.append(after)

@@ -22,11 +22,13 @@ class Rules:
         eligible_replicas: whether replicas that left the ISR may stay eligible (the knob ``elections=elr``).
         min_insync_replicas: ``min.insync.replicas``; above the replication factor it means that.
         unclean: ``unclean.leader.election.enable``: when nobody eligible is alive, anybody may lead.
+        shrink_raises_epoch: the knob of that name.
     """
 
     eligible_replicas: bool
     min_insync_replicas: int
     unclean: bool
+    shrink_raises_epoch: bool = False
 
 
 def settle(
@@ -34,10 +36,10 @@ def settle(
 ) -> PartitionState:
     """``partition`` as it has to be when exactly the brokers ``live`` are alive; unchanged when it is so already.
 
-    The dead leave the ISR. Without eligible replicas it keeps its last members when nobody would be left, and only
-    one of those may lead later; with them it may be empty. A leader that is alive and in the ISR stays; otherwise
-    the first live ISR member in replica order leads, then an eligible replica, then the last known leader if nobody
-    is eligible, then by an unclean election anybody alive, or nobody.
+    A leader that is alive and in the ISR stays; otherwise the first live ISR member in replica order leads, then an
+    eligible replica, then the last known leader if nobody is eligible, then by an unclean election anybody alive, or
+    nobody. The dead leave the ISR one by one, the lowest id first. Without eligible replicas the last one stays when
+    nobody would be left, and only that one may lead later; with them the ISR may be empty.
 
     Args:
         partition: the state before.
@@ -46,12 +48,15 @@ def settle(
         distrusted: a broker that came back from an unclean shutdown: it is neither in sync nor eligible any more.
     """
     isr = tuple(node for node in partition.isr if node in live and node != distrusted)
-    kept = isr if isr or rules.eligible_replicas else partition.isr
+    kept = isr if isr or rules.eligible_replicas else tuple(sorted(partition.isr)[-1:])
     leader = partition.leader
     if leader not in isr and not (leader in live and not partition.isr):
         leader = _first(partition.replicas, isr)
     after = _with_isr(partition, kept, rules, distrusted)
-    return _led_by(after, leader, partition) if leader != NO_LEADER else _elect(after, partition, live, rules)
+    if leader == NO_LEADER:
+        return _elect(after, partition, live, rules)
+    removed = len(partition.isr) - len(isr) if rules.shrink_raises_epoch and leader == partition.leader else 0
+    return _led_by(after, leader, partition, removed)
 
 
 def with_isr(partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules) -> PartitionState:
@@ -100,7 +105,8 @@ def _elect(after: PartitionState, before: PartitionState, live: Collection[NodeI
         return _uncleanly(before, anybody)
     if rules.eligible_replicas:
         after = after._replace(last_known_leader=last_known)
-    return _led_by(after, NO_LEADER, before)
+    deposed = before.leader != NO_LEADER
+    return _led_by(after, NO_LEADER, before, len(before.isr) if rules.shrink_raises_epoch and deposed else 0)
 
 
 def _uncleanly(before: PartitionState, leader: NodeId) -> PartitionState:
@@ -108,11 +114,11 @@ def _uncleanly(before: PartitionState, leader: NodeId) -> PartitionState:
     return _led_by(before._replace(isr=(leader,), elr=(), last_known_elr=()), leader, before)
 
 
-def _led_by(after: PartitionState, leader: NodeId, before: PartitionState) -> PartitionState:
-    changed = leader != before.leader
+def _led_by(after: PartitionState, leader: NodeId, before: PartitionState, removed: int = 0) -> PartitionState:
+    """``removed``: how many changes of the ISR have each raised the epoch; 0: only another leader does."""
+    epoch = before.leader_epoch + (removed or leader != before.leader)
     known = after.last_known_leader if leader == NO_LEADER else NO_LEADER
-    led = after._replace(leader=leader, leader_epoch=before.leader_epoch + changed, last_known_leader=known)
-    return _versioned(led, before)
+    return _versioned(after._replace(leader=leader, leader_epoch=epoch, last_known_leader=known), before)
 
 
 def _versioned(after: PartitionState, before: PartitionState) -> PartitionState:

@@ -76,8 +76,14 @@ class Knobs:
         elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
         broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
-            ``unnoticed``: it takes the session over and stays in every ISR (Kafka <= 2.1); ``noticed``: it has
-            left every ISR and come back (KIP-380, Kafka 2.2); ``refused`` until the session ends (KRaft).
+            ``unnoticed``: after a clean shutdown it goes on with the session and stays in every ISR, for the
+            controller does not see that it was away; after any other end it is refused until the session ends, as
+            ZooKeeper keeps the node of the old one (Kafka <= 2.1). ``noticed``: it has left every ISR and come back
+            (KIP-380, Kafka 2.2). ``refused`` until the session ends, always (KRaft). Who bounced while there was no
+            controller is not noticed up to Kafka 2.8.
+        shrink_raises_epoch: whether the controller raises the leader epoch also when it takes a dead broker out of an
+            ISR and the leader stays, so that what that broker had under way is fenced (ZooKeeper's controllers; KRaft's
+            until KAFKA-15021, Kafka 3.6). What a leader proposes never raises it.
         diverging_fetch_is_progress: the bug KAFKA-13141: a fetch that is answered with where the logs diverge still
             counts as "I have everything before this offset".
         stale_truncation_applied: the bug KAFKA-13207: an answer that says where the logs diverge is obeyed although
@@ -121,6 +127,7 @@ class Knobs:
     out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
     elections: Literal["isr", "elr"] = "elr"
     broker_bounce: Literal["unnoticed", "noticed", "refused"] = "refused"
+    shrink_raises_epoch: bool = False
     diverging_fetch_is_progress: bool = False
     stale_truncation_applied: bool = False
     hw_from_diverging: bool = False
@@ -144,6 +151,7 @@ def _generations() -> dict[str, Knobs]:
         broker_epoch_check=False,
         fenced_replicas_join=True,
         broker_bounce="noticed",
+        shrink_raises_epoch=True,
         segment_names="not_flushed",
     )
     kip320 = replace(

@@ -165,12 +165,16 @@ class WorldTeller:
         for node in nodes:
             self.world.kill(NodeId(int(node)))
 
-    def _do_stop(self, node: str) -> None:
-        self.world.stop(NodeId(int(node)))
+    def _do_stop(self, node: str, *, seen: str = "true") -> None:
+        self.world.stop(NodeId(int(node)), seen=seen == "true")
 
     def _do_lose_power(self, node: str, *, batches: str) -> None:
         """A kill, after which the last batches are missing."""
         self.world.kill(NodeId(int(node)))
+        self._do_lose(node, batches=batches)
+
+    def _do_lose(self, node: str, *, batches: str) -> None:
+        """The disk of a dead broker loses its last batches."""
         self.world.brokers[NodeId(int(node))].lose(int(batches))
 
     def _do_wipe(self, node: str) -> None:

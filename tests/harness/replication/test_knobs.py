@@ -34,6 +34,7 @@ PROTOCOL = {
         "broker_epoch_check": True,
         "fenced_replicas_join": False,
         "broker_bounce": "refused",
+        "shrink_raises_epoch": False,
     },
     "4.1": {"elections": "elr"},
 }

@@ -141,7 +141,10 @@ class World:
         broker.broker_epoch = -1
 
     def bounce(self, node: NodeId) -> None:
-        """Kill and start so fast that the controller does not notice: it sends the state once more."""
+        """Away and back without the controller noticing: it sends the state once more.
+
+        It was fast and clean, or there was no controller meanwhile. What is to be on disk is checkpointed before.
+        """
         epoch = self.brokers[node].broker_epoch
         self.kill(node)
         self.boot(node)
@@ -152,13 +155,14 @@ class World:
         self.brokers[node].replica = None
         self.brokers[node].clean_epoch = -1
 
-    def stop(self, node: NodeId) -> None:
-        """A clean shutdown: the controller hears of it, and everything is on disk."""
+    def stop(self, node: NodeId, *, seen: bool = True) -> None:
+        """A clean shutdown: everything is on disk, and if it was ``seen`` the controller hears of it."""
         self.checkpoint(node)
         epoch = self.brokers[node].broker_epoch
         self.kill(node)
         self.brokers[node].clean_epoch = epoch
-        self.expire(node)
+        if seen:
+            self.expire(node)
 
     def checkpoint(self, node: NodeId) -> None:
         self.brokers[node].checkpointed_watermark = self.replica(node).high_watermark
