@@ -10,6 +10,7 @@ from faults.clock import Clock
 from faults.corrupt_log import CorruptLog
 from faults.disk_full import DiskFull
 from faults.kill import Kill
+from faults.log_dir_failure import LogDirFailure
 from faults.partition import Partition
 from faults.pause import Pause
 from faults.power_loss import PowerLoss
@@ -19,10 +20,13 @@ from harness.errors import UsageError
 from harness.fault import Fault
 from harness.refusal import closest, validated
 
-AnyFault = Kill | Stop | Pause | Partition | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog
+AnyFault = Kill | Stop | Pause | Partition | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure
 
 KINDS: Mapping[str, type[AnyFault]] = MappingProxyType(
-    {fault.kind: fault for fault in (Kill, Stop, Pause, Partition, DiskFull, Clock, PowerLoss, WipeDisk, CorruptLog)}
+    {
+        fault.kind: fault
+        for fault in (Kill, Stop, Pause, Partition, DiskFull, Clock, PowerLoss, WipeDisk, CorruptLog, LogDirFailure)
+    }
 )
 """The class of each kind of fault."""
 

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
+from faults.back import bring_back, is_back
 from faults.node_fault import NodeFault
 from harness.target import Capability, Receipt, Target
 
@@ -13,11 +14,12 @@ from harness.target import Capability, Receipt, Target
 class DiskFull(NodeFault):
     """The node's storage takes ``free_bytes`` more and then refuses every write.
 
-    A broker whose log cannot be written halts, as Kafka does with its last log directory; healing therefore
-    lifts the limit *and* starts the broker again.
+    A broker whose log cannot be written takes the log directory offline, or halts, as Kafka does with its last one;
+    healing therefore lifts the limit *and* has the broker start again.
 
     Attributes:
         free_bytes: less than the 64 KiB that a probe tries to write, so that the limit can be proven at once.
+        log_dir: the one of the broker's log directories that is full, from 0; None: all of them together.
         must_refuse: whether only the refusal of a write of the broker's own is a proof. For a broker under load.
     """
 
@@ -25,31 +27,31 @@ class DiskFull(NodeFault):
     needs: ClassVar[Capability] = Capability.DISK_FULL
 
     free_bytes: int = Field(default=4096, ge=0, lt=65_536)
+    log_dir: int | None = Field(default=None, ge=0)
     must_refuse: bool = False
 
     def inject(self, target: Target) -> None:
         """Limit the storage."""
-        target.limit_disk(self.name, self.free_bytes)
+        target.limit_disk(self.name, self.free_bytes, self.log_dir)
 
     def probe(self, target: Target) -> Receipt:
         """Holds when a write of the broker's own was refused, or, unless it must have been, a probe's is."""
-        refused = target.has_refused_write(self.name)
+        refused = target.has_refused_write(self.name, self.log_dir)
         if refused.holds or self.must_refuse:
             return refused
-        full = target.is_disk_full(self.name)
+        full = target.is_disk_full(self.name, self.log_dir)
         return Receipt(full.holds, f"{full.seen}; {refused.seen}")
 
     def heal(self, target: Target) -> None:
-        """Lift the limit, and start the broker again if it halted."""
-        target.limit_disk(self.name, None)
-        if not target.is_running(self.name).holds:
-            target.restart(self.name)
+        """Lift the limit, and start the broker again if it has halted or given up a directory."""
+        target.limit_disk(self.name, None, self.log_dir)
+        bring_back(target, self.name)
 
     def probe_healed(self, target: Target) -> Receipt:
-        """Holds when the broker runs, is not about to halt, and its storage takes writes."""
-        running = target.is_running(self.name)
-        refused = target.has_refused_write(self.name)
+        """Holds when the broker runs with all its directories, is not about to halt, and its storage takes writes."""
+        running = is_back(target, self.name)
+        refused = target.has_refused_write(self.name, self.log_dir)
         if not running.holds or refused.holds:
             return Receipt(False, f"{running.seen}; {refused.seen}")
-        full = target.is_disk_full(self.name)
+        full = target.is_disk_full(self.name, self.log_dir)
         return Receipt(not full.holds, full.seen)

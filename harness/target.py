@@ -34,6 +34,7 @@ class Capability(StrEnum):
     POWER_LOSS = "power_loss"
     WIPE_DISK = "wipe_disk"
     CORRUPT_LOG = "corrupt_log"
+    LOG_DIR_FAILURE = "log_dir_failure"
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,16 +200,41 @@ class Target(Protocol):
         """Send a request over the link and see whether it gets through."""
         ...
 
-    def limit_disk(self, node: str, free_bytes: int | None) -> None:
-        """Let the node's storage take ``free_bytes`` more and then answer ENOSPC; None lifts the limit."""
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
+        """Let the node's storage take ``free_bytes`` more and then answer ENOSPC; None lifts the limit.
+
+        With ``log_dir`` only that one of the broker's log directories, as if it had a volume of its own.
+        """
         ...
 
-    def is_disk_full(self, node: str) -> Receipt:
-        """Whether writes of the node's storage are refused with ENOSPC now."""
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """Whether writes of the node's storage are refused with ENOSPC now; with ``log_dir`` there and nowhere else."""
         ...
 
-    def has_refused_write(self, node: str) -> Receipt:
-        """Whether storage has refused, with ENOSPC, a write of the node's own since the node was last started."""
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """Whether storage has refused, with ENOSPC, a write of the node's own since the node was last started.
+
+        With ``log_dir`` one to that log directory.
+        """
+        ...
+
+    def fail_log_dir(self, node: str, log_dir: int) -> None:
+        """Let one of the broker's log directories be none any more: whatever names a file in it is refused.
+
+        What the broker has open already stays open. What is in the directory is kept for :meth:`mend_log_dir`.
+        """
+        ...
+
+    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
+        """Put a log directory that has failed back, or with ``empty`` a new one; harmless when it has not failed."""
+        ...
+
+    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
+        """Whether no file can be created in the log directory."""
+        ...
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """The log directories that the broker itself has given up; none when it does not answer."""
         ...
 
     def offset_clock(self, node: str, offset_ms: int) -> None:

@@ -15,6 +15,8 @@ from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
+from harness.broker.budget import top
+
 _SUFFIX = ".ledger"
 
 
@@ -126,16 +128,25 @@ class _Kept:
         yield from (("kept", name, text) for name, text in self.texts.items())
 
     def forget_what_is_gone(self, root: Path) -> None:
-        """The directory may have been wiped, and its files cut, while nobody kept the ledger."""
+        """The directory may have been wiped, and its files cut, while nobody kept the ledger.
+
+        What lies below a directory that has failed is not gone: it may come back.
+        """
         for name in [*self.names, *self.sizes, *self.texts]:
-            if not (root / name).exists():
+            if not (root / name).exists() and not _has_failed(root, name):
                 self.take(("gone", name))
         for name, size in self.sizes.items():
-            self.sizes[name] = min(size, (root / name).stat().st_size)
+            if not _has_failed(root, name):
+                self.sizes[name] = min(size, (root / name).stat().st_size)
 
     def survives(self, name: str) -> bool:
         parents = [str(parent) for parent in PurePosixPath(name).parents][:-1]
         return all(part in self.names for part in (name, *parents))
+
+
+def _has_failed(root: Path, name: str) -> bool:
+    """Whether there is a file where ``name`` needs a directory."""
+    return "/" in name and (root / top(name)).is_file()
 
 
 def ledger_path(root: Path) -> Path:

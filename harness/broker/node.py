@@ -76,6 +76,7 @@ class NodeProcess:
         self.name = node_name(config.node_id)
         self.clock = SystemClock(config.faults.wall_offset_ms)
         self.disk = Disk(Path(config.data_dir), config.faults.free_bytes)
+        self.disk.free_within.update(config.faults.free_within)
         self._rows = os.open(config.timeline, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self.timeline = Timeline(config.node_id, config.incarnation, self.clock, self._write_row)
         self._build = build
@@ -154,9 +155,10 @@ class NodeProcess:
         answer({})
 
     def _limit_disk(self, request: dict[str, Any], answer: Answer) -> None:
-        free_bytes = request["free_bytes"]
-        self.disk.free_bytes = None if free_bytes is None else int(free_bytes)
-        self.say(f"Fault: storage takes {'any number of' if free_bytes is None else free_bytes} more bytes.")
+        free_bytes, directory = request["free_bytes"], str(request.get("directory", ""))
+        self.disk.limit(directory, None if free_bytes is None else int(free_bytes))
+        where = f"log directory {directory}" if directory else "storage"
+        self.say(f"Fault: {where} takes {'any number of' if free_bytes is None else free_bytes} more bytes.")
         answer({})
 
     def _offset_clock(self, request: dict[str, Any], answer: Answer) -> None:
@@ -172,8 +174,8 @@ class NodeProcess:
         host, port = request["address"]
         answer({"connected": self.network.nudge((str(host), int(port)))})
 
-    def _probe_disk(self, _: dict[str, Any], answer: Answer) -> None:
-        refusal, written = self.disk.probe(_PROBE_BYTES)
+    def _probe_disk(self, request: dict[str, Any], answer: Answer) -> None:
+        refusal, written = self.disk.probe(_PROBE_BYTES, str(request.get("directory", "")))
         answer({"errno": refusal, "written": written})
 
     def _sync(self, _: dict[str, Any], answer: Answer) -> None:

@@ -22,6 +22,7 @@ import psutil
 
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
+from harness.targets import log_dirs
 
 _SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
@@ -180,6 +181,7 @@ def _heal(path: Path) -> str | None:
         return None
     what = _what(entries)
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
+    mended = log_dirs.mend_all(Path(entries.run_directory))
     if entries.is_temporary:
         shutil.rmtree(entries.run_directory, ignore_errors=True)
     else:
@@ -187,9 +189,10 @@ def _heal(path: Path) -> str | None:
     path.unlink(missing_ok=True)
     faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
+    put_back = f"; put back {', '.join(mended)}" if mended else ""
     return (
         f"{what} was abandoned by process {entries.owner.pid}: "
-        f"killed its nodes ({nodes}); faults that were in force: {faults}."
+        f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
     )
 
 

@@ -25,7 +25,7 @@ HEAL_TIMEOUT_S = 20.0
 _POLL_S = 0.05
 _HEALED_FIRST = (
     Capability.PAUSE, Capability.KILL, Capability.STOP, Capability.POWER_LOSS, Capability.WIPE_DISK,
-    Capability.CORRUPT_LOG, Capability.DISK_FULL,
+    Capability.CORRUPT_LOG, Capability.DISK_FULL, Capability.LOG_DIR_FAILURE,
 )  # fmt: skip
 """Where the process does not run, no other fault can be looked at, let alone be proven healed."""
 

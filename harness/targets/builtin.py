@@ -16,19 +16,17 @@ from typing import Any
 import psutil
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from harness.broker.ledger import Cut
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
-from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
+from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
-from harness.targets.control_client import NoAnswer, ask
+from harness.targets.builtin_disks import BuiltinDisks
+from harness.targets.control_client import NoAnswer
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link
-from harness.targets.node_disk import damage as harm_log
-from harness.targets.node_disk import drop_page_cache, in_words, inspect, is_empty, unflushed, wipe
-from harness.targets.node_evidence import replica_log_rows, storage_refusal, timeline_rows
+from harness.targets.node_evidence import replica_log_rows, timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 
@@ -37,15 +35,13 @@ READY_TIMEOUT_S = 15.0
 
 _TOPIC_TIMEOUT_S = 15.0
 _STOP_TIMEOUT_S = 5.0
-_LOOK_TIMEOUT_S = 1.0
 _PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
-_ENOSPC = 28
 _EXIT_HALTED = 1
 """The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
 
 
-class BuiltinTarget:
+class BuiltinTarget(BuiltinDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -67,17 +63,15 @@ class BuiltinTarget:
         settings: Settings,
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
+        ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
+        nodes = [NodeProcess(node, directory / _folder(node), spawned) for node in ids]
+        super().__init__(nodes, settings.log_dirs_count)
         self._directory = directory
         self._knobs = knobs
         self._settings = settings
         self._cut: set[Link] = set()
-        self._free_bytes: dict[str, int] = {}
         self._offsets_ms: dict[str, int] = {}
-        self._dropped: dict[str, tuple[int, list[Cut]]] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
-        self._addresses: Addresses | None = None
-        ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
-        self._nodes = {node_name(node): NodeProcess(node, directory / _folder(node), spawned) for node in ids}
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -124,20 +118,6 @@ class BuiltinTarget:
         return ",".join(f"{host}:{port}" for host, port in map(self.addresses.listener, map(node_id, self.brokers())))
 
     # ------------------------------------------------------------------------------------------------ looking
-
-    @property
-    def addresses(self) -> Addresses:
-        """The addresses of the running cluster."""
-        assert self._addresses is not None, "the target has not been started"
-        return self._addresses
-
-    def nodes(self) -> Sequence[str]:
-        """See :class:`harness.target.Target`."""
-        return [*self.brokers(), node_name(CONTROLLER_ID)]
-
-    def brokers(self) -> list[str]:
-        """The names of the brokers, in order."""
-        return [name for name in self._nodes if name != node_name(CONTROLLER_ID)]
 
     def pids(self) -> Mapping[str, int]:
         """The process id of each node that is running."""
@@ -194,14 +174,6 @@ class BuiltinTarget:
             return Receipt(False, f"node {node}: process {process.pid} exists but does not answer")
         return Receipt(True, f"node {node}: process {process.pid} answers")
 
-    def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if process.exists:
-            return Receipt(False, f"node {node}: process {process.pid} exists, in state {process.state()}")
-        killed = process.exit_status == -signal.SIGKILL
-        return Receipt(killed, f"node {node}: process {process.pid} is gone, {process.last_words()}")
-
     def pause(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         self._node(node).pause()
@@ -239,51 +211,6 @@ class BuiltinTarget:
         halted = not process.exists and process.exit_status == _EXIT_HALTED
         how = process.last_words() if not process.exists else "it exists"
         return Receipt(halted, f"node {node}: process {process.pid}: {how}")
-
-    # ------------------------------------------------------------------------------------------------ disks
-
-    def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        process.kill()
-        self._dropped[node] = (process.incarnation, drop_page_cache(process.data_dir))
-
-    def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        dead = self.is_dead(node)
-        incarnation, cuts = self._dropped.get(node, (None, []))
-        if not dead.holds or incarnation != process.incarnation:
-            return Receipt(False, dead.seen)
-        left = unflushed(process.data_dir)
-        return Receipt(not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(cuts)}")
-
-    def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._ask(node, op="sync")
-
-    def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        wipe(self._resting(node).data_dir)
-
-    def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        empty = is_empty(self._node(node).data_dir)
-        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
-
-    def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
-        harm_log(self._resting(node).data_dir, damage)
-
-    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return inspect(self._node(node).data_dir, damage)
-
-    def _resting(self, node: str) -> NodeProcess:
-        process = self._node(node)
-        if process.exists:
-            raise EnvironmentFault(f"node {node} is not at rest: process {process.pid} is running.")
-        return process
 
     # ------------------------------------------------------------------------------------------------ administration
 
@@ -345,31 +272,7 @@ class BuiltinTarget:
                     self._node(end)
             yield link
 
-    # ------------------------------------------------------------------------------------------------ disk, clock
-
-    def limit_disk(self, node: str, free_bytes: int | None) -> None:
-        """See :class:`harness.target.Target`."""
-        self._node(node)
-        self._free_bytes.pop(node, None)
-        if free_bytes is not None:
-            self._free_bytes[node] = free_bytes
-        if self._can_obey(node):
-            self._ask(node, op="limit_disk", free_bytes=free_bytes)
-
-    def is_disk_full(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
-        probe = self._ask(node, op="probe_disk")
-        return Receipt(probe["errno"] == _ENOSPC, f"node {node}: a scratch write of 64 KiB got errno {probe['errno']}")
-
-    def has_refused_write(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`. The node says so in its timeline, and halts."""
-        process = self._node(node)
-        refusal = storage_refusal(process.timeline, process.incarnation)
-        if refusal is None or refusal["errno"] != _ENOSPC:
-            return Receipt(False, f"node {node}: no write of its own was refused")
-        what = f"{refusal['operation']} {refusal['partition'] or ''}".rstrip()
-        torn = f"{refusal['torn_bytes']} torn bytes were cut off again"
-        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {_ENOSPC}; {torn}")
+    # ------------------------------------------------------------------------------------------------ clock
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
         """See :class:`harness.target.Target`."""
@@ -410,24 +313,6 @@ class BuiltinTarget:
 
     # ------------------------------------------------------------------------------------------------ internals
 
-    def _node(self, name: str) -> NodeProcess:
-        if name not in self._nodes:
-            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
-        return self._nodes[name]
-
-    def _ask(self, asked: str, /, **request: Any) -> dict[str, Any]:
-        return ask(asked, self.addresses.control(self._node(asked).node), **request)
-
-    def _look(self, node: str) -> dict[str, Any]:
-        """The node's status; raises :class:`NoAnswer` at once when its process is dead or stopped."""
-        if not self._can_obey(node):
-            raise NoAnswer(f"node {node} does not answer: its process is {self._node(node).state()}.")
-        return ask(node, self.addresses.control(self._node(node).node), _LOOK_TIMEOUT_S, op="status")
-
-    def _can_obey(self, node: str) -> bool:
-        process = self._node(node)
-        return process.exists and not process.is_stopped
-
     def _apply_faults(self, node: str) -> None:
         """Tell a node what is in force; one that is dead or stopped is told at its restart or resumption."""
         if not self._can_obey(node):
@@ -437,7 +322,9 @@ class BuiltinTarget:
 
     def _faults(self, node: str) -> NodeFaults:
         cut = tuple(sorted(link for link in self._cut if node in link))
-        return NodeFaults(cut, self._free_bytes.get(node), self._offsets_ms.get(node, 0))
+        return NodeFaults(
+            cut, self._limits[node].get(""), self._offsets_ms.get(node, 0), free_within=self._within(node)
+        )
 
     def _config(self, node: NodeProcess) -> NodeConfig:
         addresses = self.addresses

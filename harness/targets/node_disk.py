@@ -13,6 +13,7 @@ from harness.broker.ledger import Cut, ledger_path, lose_power
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import LogDamage, Receipt
+from harness.targets.log_dirs import found_in
 from harness.wire import batches
 from harness.wire.batches import BatchHeader
 
@@ -116,8 +117,9 @@ def batch_at(data_dir: Path, partition: TopicPartition, offset: Offset) -> Batch
 
 def batches_of(data_dir: Path, partition: TopicPartition) -> Iterator[Batch]:
     """Every batch of a replica's log, in order; a segment that ends in the middle of one ends with that piece."""
-    for path in sorted((data_dir / str(partition)).glob("*.log")):
-        yield from _in_segment(path)
+    for log_dir in found_in(data_dir):
+        for path in sorted((log_dir / str(partition)).glob("*.log")):
+            yield from _in_segment(path)
 
 
 def _in_segment(path: Path) -> Iterator[Batch]:

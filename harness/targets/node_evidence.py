@@ -23,6 +23,7 @@ from harness.broker.checkpoints import (
 )
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 from harness.replication.messages import EpochEntry
+from harness.targets.log_dirs import found_in
 from harness.wire import batches
 from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader
 
@@ -58,16 +59,13 @@ def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mappi
     return rows
 
 
-def storage_refusal(timeline: Path, incarnation: int) -> dict[str, Any] | None:
-    """What the node wrote, in that incarnation, about how its storage failed; None when it did not.
+def storage_refusals(timeline: Path, incarnation: int) -> list[dict[str, Any]]:
+    """What the node wrote, in that incarnation, about how its storage failed: an entry for each log directory.
 
     See :class:`harness.broker.timeline.StorageRefusal`.
     """
-    for row in map(_parsed, _lines(timeline)):
-        if row and row["kind"] == "storage_failed" and row["incarnation"] == incarnation:
-            refusal: dict[str, Any] = json.loads(row["detail"])
-            return refusal
-    return None
+    rows = [row for row in map(_parsed, _lines(timeline)) if row is not None and row["kind"] == "storage_failed"]
+    return [json.loads(row["detail"]) for row in rows if row["incarnation"] == incarnation]
 
 
 def _lines(timeline: Path) -> list[str]:
@@ -97,9 +95,9 @@ def _final_rows_live(data_dir: Path, status: Mapping[str, Any]) -> Iterator[Row]
 
 
 def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
-    high_watermarks = _offsets(data_dir, HIGH_WATERMARKS)
-    log_starts = _offsets(data_dir, LOG_STARTS)
     for partition, directory in _replicas(data_dir):
+        high_watermarks = _offsets(directory.parent, HIGH_WATERMARKS)
+        log_starts = _offsets(directory.parent, LOG_STARTS)
         headers = [header for _, header in _batches_below(directory) if header is not None]
         first = headers[0].base_offset if headers else 0
         start = max(first, log_starts.get(partition, 0))
@@ -116,9 +114,9 @@ def _final_rows_on_disk(data_dir: Path) -> Iterator[Row]:
         }
 
 
-def _offsets(data_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
+def _offsets(log_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
     try:
-        return parse_offsets((data_dir / checkpoint).read_text())
+        return parse_offsets((log_dir / checkpoint).read_text())
     except (OSError, GarbledCheckpoint):
         return {}
 
@@ -148,8 +146,8 @@ def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
 
     Those below a log start that was raised (by retention, by request) are still there, but not part of the log.
     """
-    log_starts = _offsets(data_dir, LOG_STARTS)
     for partition, directory in _replicas(data_dir):
+        log_starts = _offsets(directory.parent, LOG_STARTS)
         start = log_starts.get(partition, 0)
         place = {"node": node, "topic": partition.topic, "partition": partition.partition}
         end_offset = 0
@@ -160,7 +158,9 @@ def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
 
 
 def _replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
-    for directory in sorted(path for path in data_dir.glob("*-*") if path.is_dir()):
+    """Every replica and where it lies, whichever of the broker's log directories that is in."""
+    found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
+    for directory in sorted(found, key=lambda path: (path.name, path)):
         topic, _, number = directory.name.rpartition("-")
         if number.isdecimal():
             yield TopicPartition(topic, int(number)), directory

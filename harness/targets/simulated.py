@@ -10,7 +10,6 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, cast
 
 from harness.broker.ping import Ping
@@ -23,12 +22,12 @@ from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import Weather, World
-from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
+from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link
-from harness.targets.node_disk import damage as harm_log
-from harness.targets.node_disk import in_words, inspect
 from harness.targets.node_evidence import replica_log_rows, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
+from harness.targets.simulated_disks import SimulatedDisks
+from harness.targets.simulated_nodes import state_of
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     CreatableReplicaAssignment,
@@ -40,12 +39,10 @@ from harness.wire.messages import (
 
 _READY_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
-_PROBE_BYTES = 65_536
 _CREATE_TOPICS_VERSION = 5
-_ENOSPC = 28
 
 
-class SimulatedTarget:
+class SimulatedTarget(SimulatedDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -74,11 +71,11 @@ class SimulatedTarget:
         seed: int = 0,
         weather: Weather | None = None,
     ) -> None:
-        self.clock = World(seed, weather or Weather())
-        self.cluster = SimulatedCluster(self.clock, brokers, knobs, settings)
+        clock = World(seed, weather or Weather())
+        super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
+        self.clock = clock
         self._directory = directory
         self._cut: set[Link] = set()
-        self._free_bytes: dict[str, int] = {}
         self._last_seen: dict[str, dict[str, Any]] = {}
         self._is_laid_out = False
 
@@ -117,10 +114,6 @@ class SimulatedTarget:
 
     # ------------------------------------------------------------------------------------------------ looking
 
-    def nodes(self) -> Sequence[str]:
-        """See :class:`harness.target.Target`."""
-        return [*self._brokers(), CONTROLLER]
-
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
         controller = self._node(CONTROLLER)
@@ -148,7 +141,7 @@ class SimulatedTarget:
         simulated = self._node(node)
         if simulated.lives:
             raise EnvironmentFault(f"node {node} cannot be restarted: it is running.")
-        simulated.disk.free_bytes = self._free_bytes.get(node)
+        self._limit_again(node)
         simulated.start()
         self.clock.sleep(0)
 
@@ -161,12 +154,7 @@ class SimulatedTarget:
     def is_running(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         simulated = self._node(node)
-        return Receipt(simulated.runs, f"node {node} {_state(simulated)}")
-
-    def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        ending = self._node(node).ending
-        return Receipt(ending is not None and ending.exit_code is None, f"node {node} {_state(self._node(node))}")
+        return Receipt(simulated.runs, f"node {node} {state_of(simulated)}")
 
     def pause(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -179,7 +167,7 @@ class SimulatedTarget:
     def is_paused(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         simulated = self._node(node)
-        return Receipt(simulated.lives and not simulated.runs, f"node {node} {_state(simulated)}")
+        return Receipt(simulated.lives and not simulated.runs, f"node {node} {state_of(simulated)}")
 
     def shut_down(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -188,80 +176,12 @@ class SimulatedTarget:
     def is_shut_down(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         ending = self._node(node).ending
-        return Receipt(ending is not None and ending.exit_code == 0, f"node {node} {_state(self._node(node))}")
+        return Receipt(ending is not None and ending.exit_code == 0, f"node {node} {state_of(self._node(node))}")
 
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         ending = self._node(node).ending
-        return Receipt(ending is not None and bool(ending.exit_code), f"node {node} {_state(self._node(node))}")
-
-    # ------------------------------------------------------------------------------------------------ disks
-
-    def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._node(node).lose_power()
-
-    def has_lost_power(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        simulated, dead = self._node(node), self.is_dead(node)
-        if not dead.holds or simulated.dropped is None:
-            return Receipt(False, dead.seen)
-        left = simulated.disk.unflushed()
-        return Receipt(
-            not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(simulated.dropped)}"
-        )
-
-    def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._running(node).disk.sync()
-
-    def wipe_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._resting(node).disk.wipe()
-
-    def is_disk_empty(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        empty = self._node(node).disk.is_empty()
-        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
-
-    def damage_log(self, node: str, damage: LogDamage) -> None:
-        """See :class:`harness.target.Target`."""
-        disk = self._resting(node).disk
-        with TemporaryDirectory() as scratch:
-            disk.copy_to(Path(scratch))
-            harm_log(Path(scratch), damage)
-            for path in disk.paths():
-                harmed = Path(scratch, path).read_bytes()
-                if harmed != disk.read_bytes(path):
-                    disk.write_bytes(path, harmed)
-
-    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        with TemporaryDirectory() as scratch:
-            self._node(node).disk.copy_to(Path(scratch))
-            return inspect(Path(scratch), damage)
-
-    def limit_disk(self, node: str, free_bytes: int | None) -> None:
-        """See :class:`harness.target.Target`."""
-        disk = self._node(node).disk
-        self._free_bytes.pop(node, None)
-        if free_bytes is not None:
-            self._free_bytes[node] = free_bytes
-        disk.free_bytes = free_bytes
-
-    def is_disk_full(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
-        refusal, _ = self._running(node).disk.probe(_PROBE_BYTES)
-        return Receipt(refusal == _ENOSPC, f"node {node}: a scratch write of 64 KiB got errno {refusal}")
-
-    def has_refused_write(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`. The node says so in its timeline."""
-        refusals = [json.loads(row["detail"]) for row in self._node(node).timeline_rows("storage_failed")]
-        if not refusals or refusals[0]["errno"] != _ENOSPC:
-            return Receipt(False, f"node {node}: no write of its own was refused")
-        what = f"{refusals[0]['operation']} {refusals[0]['partition'] or ''}".rstrip()
-        torn = f"{refusals[0]['torn_bytes']} torn bytes were cut off again"
-        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {_ENOSPC}; {torn}")
+        return Receipt(ending is not None and bool(ending.exit_code), f"node {node} {state_of(self._node(node))}")
 
     # ------------------------------------------------------------------------------------------------ clocks
 
@@ -375,35 +295,6 @@ class SimulatedTarget:
 
     # ------------------------------------------------------------------------------------------------ internals
 
-    def _node(self, name: str) -> SimulatedNode:
-        if name not in self.cluster.nodes:
-            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
-        return self.cluster.nodes[name]
-
-    def _living(self, name: str) -> SimulatedNode:
-        node = self._node(name)
-        if not node.lives:
-            raise EnvironmentFault(f"node {name} cannot be signalled: it {_state(node)}.")
-        return node
-
-    def _running(self, name: str) -> SimulatedNode:
-        node = self._node(name)
-        if not node.runs:
-            raise EnvironmentFault(f"node {name} does not answer: it {_state(node)}.")
-        return node
-
-    def _resting(self, name: str) -> SimulatedNode:
-        node = self._node(name)
-        if node.lives:
-            raise EnvironmentFault(f"node {name} is not at rest: it {_state(node)}.")
-        return node
-
-    def _brokers(self) -> list[str]:
-        return [node.name for node in self.cluster.brokers()]
-
-    def _some_broker(self) -> str:
-        return next((node.name for node in self.cluster.brokers() if node.runs), self._brokers()[0])
-
     def _all_registered(self) -> bool:
         return all(node.runs and node.status()["registered"] for node in self.cluster.brokers())
 
@@ -442,17 +333,6 @@ def _creatable(topic: TopicSpec) -> CreatableTopic:
         CreatableReplicaAssignment(number, list(map(int, replicas))) for number, replicas in enumerate(topic.assignment)
     ]
     return CreatableTopic(topic.name, -1, -1, assignments, configs)
-
-
-def _state(node: SimulatedNode) -> str:
-    """How ``node`` is, as the end of a sentence about it."""
-    if node.lives:
-        return "is running and answers" if node.runs else "is stopped by SIGSTOP"
-    if node.ending is None:
-        return "was never started"
-    if node.ending.exit_code is None:
-        return "is gone, by SIGKILL"
-    return f"is gone, exit status {node.ending.exit_code}: {' | '.join(node.said[-3:])}"
 
 
 def _folder(node: SimulatedNode) -> str:

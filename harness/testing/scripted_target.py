@@ -39,6 +39,7 @@ class ScriptedTarget:
         refused: names of methods that raise ``EnvironmentFault``.
         written_to: brokers whose full disk refuses a write of their own at once.
         exited: nodes that have ended themselves.
+        offline: the log directories that brokers have given up, until they start again.
         commits: what :meth:`committed` returns, by group.
         calls: every call that changes something, as ``(name, argument ...)``.
     """
@@ -50,6 +51,7 @@ class ScriptedTarget:
     refused: set[str] = field(default_factory=set)
     written_to: set[str] = field(default_factory=set)
     exited: set[str] = field(default_factory=set)
+    offline: dict[str, set[int]] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
@@ -65,6 +67,7 @@ class ScriptedTarget:
         self._paused: set[str] = set()
         self._cut: set[Link] = set()
         self._full: set[str] = set()
+        self._failed: set[tuple[str, int]] = set()
         self._offsets_ms: dict[str, int] = {}
 
     def start(self) -> None:
@@ -105,6 +108,7 @@ class ScriptedTarget:
         if self._obeys("restart", node):
             for down in (self._dead, self._stopped, self._powerless, self._wiped, self.exited):
                 down.discard(node)
+            self.offline.pop(node, None)
 
     def start_and_die(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -149,19 +153,38 @@ class ScriptedTarget:
         """See :class:`harness.target.Target`."""
         return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
 
-    def limit_disk(self, node: str, free_bytes: int | None) -> None:
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
         """See :class:`harness.target.Target`."""
-        if self._obeys("limit_disk", node, free_bytes):
+        if self._obeys("limit_disk", node, free_bytes, *([] if log_dir is None else [log_dir])):
             (self._full.discard if free_bytes is None else self._full.add)(node)
 
-    def is_disk_full(self, node: str) -> Receipt:
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`."""
         return Receipt(node in self._full, f"the disk of node {node} is {'full' if node in self._full else 'sound'}")
 
-    def has_refused_write(self, node: str) -> Receipt:
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`."""
         refused = node in self._full & self.written_to
         return Receipt(refused, f"node {node} has refused {'a' if refused else 'no'} write of its own")
+
+    def fail_log_dir(self, node: str, log_dir: int) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("fail_log_dir", node, log_dir):
+            self._failed.add((node, log_dir))
+
+    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("mend_log_dir", node, log_dir, empty):
+            self._failed.discard((node, log_dir))
+
+    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        failed = (node, log_dir) in self._failed
+        return Receipt(failed, f"log directory {log_dir} of node {node} {'has failed' if failed else 'is sound'}")
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.target.Target`."""
+        return sorted(self.offline.get(node, set()))
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
         """See :class:`harness.target.Target`."""

@@ -41,6 +41,8 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         {"fault": "partition", "links": [[2, "clients"]]},
         {"fault": "partition", "links": [["clients", 2], [2, "clients"]]},
         {"fault": "disk_full", "node": 2, "free_bytes": 0},
+        {"fault": "disk_full", "node": 2, "free_bytes": 0, "log_dir": 0},
+        {"fault": "log_dir_failure", "node": 2, "log_dir": 0},
         {"fault": "clock", "node": 2, "offset_ms": -60000},
         {"fault": "clock", "node": "controller", "offset_ms": 60000},
     ],

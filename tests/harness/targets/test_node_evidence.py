@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from harness import payload
 from harness.history.schema import REPLICA_LOGS, TIMELINE
 from harness.model import NodeId
-from harness.targets.node_evidence import replica_log_rows, storage_refusal, timeline_rows
+from harness.targets.node_evidence import replica_log_rows, storage_refusals, timeline_rows
 from harness.wire import batches
 
 NODE = NodeId(1)
@@ -132,5 +132,5 @@ def test_a_garbled_checkpoint_is_an_unknown_and_not_a_zero(tmp_path: Path) -> No
 def test_storage_failure_is_that_of_the_incarnation_asked_for(tmp_path: Path) -> None:
     timeline = tmp_path / "timeline.jsonl"
     timeline.write_text(line(kind="storage_failed", incarnation=1, detail='{"errno": 28}'))
-    assert storage_refusal(timeline, 1) == {"errno": 28}
-    assert storage_refusal(timeline, 2) is None
+    assert storage_refusals(timeline, 1) == [{"errno": 28}]
+    assert storage_refusals(timeline, 2) == []

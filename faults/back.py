@@ -1,0 +1,21 @@
+"""What faults of disks have in common: a broker that has halted, or given a log directory up, has to start again."""
+
+from __future__ import annotations
+
+from harness.target import Receipt, Target
+
+
+def bring_back(target: Target, node: str) -> None:
+    """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first."""
+    if target.offline_log_dirs(node):
+        target.shut_down(node)
+    if not target.is_running(node).holds:
+        target.restart(node)
+
+
+def is_back(target: Target, node: str) -> Receipt:
+    """Whether the broker runs with all its log directories."""
+    running, offline = target.is_running(node), target.offline_log_dirs(node)
+    if running.holds and offline:
+        return Receipt(False, f"{running.seen}; its log directories {list(offline)} are offline")
+    return running

@@ -1,0 +1,52 @@
+"""log_dir_failure: one of a broker's disks fails, and with it the log directory that is on it (KIP-112)."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from faults.back import bring_back, is_back
+from faults.node_fault import NodeFault
+from harness.target import Capability, Receipt, Target
+
+
+class LogDirFailure(NodeFault):
+    """The log directory is none any more: what names a file in it is refused, what is open already stays open.
+
+    The broker notices with its next checkpoint, epoch or segment there, and takes the directory offline, or halts.
+    Healing therefore puts the directory back *and* has the broker start again.
+
+    Attributes:
+        log_dir: which of the broker's directories (``log.dirs.count``), from 0.
+        replaced: whether what it is healed with is a new, empty disk.
+    """
+
+    kind: ClassVar[str] = "log_dir_failure"
+    needs: ClassVar[Capability] = Capability.LOG_DIR_FAILURE
+
+    log_dir: int = Field(ge=0)
+    replaced: bool = False
+
+    def inject(self, target: Target) -> None:
+        """Let the directory fail."""
+        target.fail_log_dir(self.name, self.log_dir)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when no file can be created in the directory; says what the broker makes of it."""
+        failed = target.is_log_dir_failed(self.name, self.log_dir)
+        noticed = self.log_dir in target.offline_log_dirs(self.name)
+        running = target.is_running(self.name)
+        broker = "the broker has taken it offline" if noticed else "the broker has not noticed yet"
+        return Receipt(failed.holds, f"{failed.seen}; {broker if running.holds else running.seen}")
+
+    def heal(self, target: Target) -> None:
+        """Put the directory back, or a new one, and have the broker start on it."""
+        target.mend_log_dir(self.name, self.log_dir, empty=self.replaced)
+        bring_back(target, self.name)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when the broker runs with all its directories, and files can be created in this one."""
+        back = is_back(target, self.name)
+        failed = target.is_log_dir_failed(self.name, self.log_dir)
+        return Receipt(back.holds and not failed.holds, f"{back.seen}; {failed.seen}")

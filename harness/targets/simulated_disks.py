@@ -1,0 +1,128 @@
+"""The disks of the simulated cluster: filled, failed, swapped, damaged, and what reached them."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from harness.broker.log_directories import log_dir_names
+from harness.simulation.stack.cluster import SimulatedCluster
+from harness.target import LogDamage, Receipt
+from harness.targets import log_dirs
+from harness.targets.node_disk import damage as harm_log
+from harness.targets.node_disk import in_words, inspect
+from harness.targets.simulated_nodes import SimulatedNodes
+
+_PROBE_BYTES = 65_536
+
+
+class SimulatedDisks(SimulatedNodes):
+    """What :class:`harness.target.Target` says about disks.
+
+    Args:
+        cluster: the nodes.
+        log_dirs_count: how many log directories each broker has.
+    """
+
+    def __init__(self, cluster: SimulatedCluster, log_dirs_count: int) -> None:
+        super().__init__(cluster)
+        self._log_dirs = log_dir_names(log_dirs_count)
+        self._limits: dict[str, dict[str, int | None]] = defaultdict(dict)
+
+    # ------------------------------------------------------------------------------------------------ power, wear
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).lose_power()
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        simulated, dead = self._node(node), self.is_dead(node)
+        if not dead.holds or simulated.dropped is None:
+            return Receipt(False, dead.seen)
+        left = simulated.disk.unflushed()
+        return Receipt(
+            not left, f"{dead.seen}; {f'still there: {left[0].path}' if left else in_words(simulated.dropped)}"
+        )
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._running(node).disk.sync()
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._resting(node).disk.wipe()
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        empty = self._node(node).disk.is_empty()
+        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        disk = self._resting(node).disk
+        with TemporaryDirectory() as scratch:
+            disk.copy_to(Path(scratch))
+            harm_log(Path(scratch), damage)
+            for path in disk.paths():
+                harmed = Path(scratch, path).read_bytes()
+                if harmed != disk.read_bytes(path):
+                    disk.write_bytes(path, harmed)
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        with TemporaryDirectory() as scratch:
+            self._node(node).disk.copy_to(Path(scratch))
+            return inspect(Path(scratch), damage)
+
+    # ------------------------------------------------------------------------------------------------ space
+
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
+        """See :class:`harness.target.Target`."""
+        directory = log_dirs.named(self._log_dirs, log_dir)
+        self._node(node).disk.limit(directory, free_bytes)
+        self._limits[node][directory] = free_bytes
+
+    def _limit_again(self, node: str) -> None:
+        """Let a node that starts again have all of its budgets, as a process that reads its configuration."""
+        for directory, free_bytes in self._limits[node].items():
+            self._node(node).disk.limit(directory, free_bytes)
+
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
+        directories = [""] if log_dir is None else self._log_dirs
+        full = log_dirs.named(self._log_dirs, log_dir)
+        disk = self._running(node).disk
+        return log_dirs.fullness(node, full, {name: disk.probe(_PROBE_BYTES, name)[0] for name in directories})
+
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`. The node says so in its timeline."""
+        refusals = [json.loads(row["detail"]) for row in self._node(node).timeline_rows("storage_failed")]
+        return log_dirs.refused_write(node, refusals, log_dir)
+
+    # ------------------------------------------------------------------------------------------------ log directories
+
+    def fail_log_dir(self, node: str, log_dir: int) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).disk.failed.add(log_dirs.named(self._log_dirs, log_dir))
+
+    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        disk, directory = self._node(node).disk, log_dirs.named(self._log_dirs, log_dir)
+        if directory in disk.failed:
+            disk.failed.discard(directory)
+            if empty:
+                disk.empty(directory)
+
+    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`. Tried by creating a file in it."""
+        refusal, _ = self._node(node).disk.probe(0, log_dirs.named(self._log_dirs, log_dir))
+        return Receipt(refusal is not None, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.target.Target`."""
+        simulated = self._node(node)
+        return log_dirs.offline(simulated.status()) if simulated.runs else []

@@ -1,0 +1,71 @@
+"""The nodes of the simulated cluster, as every part of the simulated target needs them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER
+from harness.simulation.stack.cluster import SimulatedCluster
+from harness.simulation.stack.node import SimulatedNode
+from harness.target import Receipt
+
+
+class SimulatedNodes:
+    """What every part of the simulated target stands on.
+
+    Attributes:
+        cluster: the nodes.
+    """
+
+    def __init__(self, cluster: SimulatedCluster) -> None:
+        self.cluster = cluster
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return [*self._brokers(), CONTROLLER]
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        ending = self._node(node).ending
+        return Receipt(ending is not None and ending.exit_code is None, f"node {node} {state_of(self._node(node))}")
+
+    def _node(self, name: str) -> SimulatedNode:
+        if name not in self.cluster.nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
+        return self.cluster.nodes[name]
+
+    def _living(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if not node.lives:
+            raise EnvironmentFault(f"node {name} cannot be signalled: it {state_of(node)}.")
+        return node
+
+    def _running(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if not node.runs:
+            raise EnvironmentFault(f"node {name} does not answer: it {state_of(node)}.")
+        return node
+
+    def _resting(self, name: str) -> SimulatedNode:
+        node = self._node(name)
+        if node.lives:
+            raise EnvironmentFault(f"node {name} is not at rest: it {state_of(node)}.")
+        return node
+
+    def _brokers(self) -> list[str]:
+        return [node.name for node in self.cluster.brokers()]
+
+    def _some_broker(self) -> str:
+        return next((node.name for node in self.cluster.brokers() if node.runs), self._brokers()[0])
+
+
+def state_of(node: SimulatedNode) -> str:
+    """How ``node`` is, as the end of a sentence about it."""
+    if node.lives:
+        return "is running and answers" if node.runs else "is stopped by SIGSTOP"
+    if node.ending is None:
+        return "was never started"
+    if node.ending.exit_code is None:
+        return "is gone, by SIGKILL"
+    return f"is gone, exit status {node.ending.exit_code}: {' | '.join(node.said[-3:])}"

@@ -1,0 +1,150 @@
+"""Log directories that fill up or fail, on real processes and real files."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+import faults
+from harness import payload
+from harness.broker.settings import Settings
+from harness.clients.sender import Sender
+from harness.errors import EnvironmentFault
+from harness.model import NodeId, TopicPartition
+from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner.conditions import unsettled
+from harness.target import TopicSpec
+from harness.targets import log_dirs
+from harness.targets.builtin import BuiltinTarget
+
+HERE, THERE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
+BOTH = [HERE, THERE]
+
+
+def eventually(look: Callable[[], bool], within_s: float = 15.0) -> bool:
+    deadline = time.monotonic() + within_s
+    while not (held := look()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    return held
+
+
+@contextmanager
+def running(path: Path) -> Iterator[BuiltinTarget]:
+    """Two brokers with two log directories each; partition 1 lies in directory 1, and broker 0 leads."""
+    settings = {"log.dirs.count": 2, "replica.high.watermark.checkpoint.interval.ms": 200}
+    target = BuiltinTarget(path / "cluster", 2, generation(CURRENT_GENERATION), Settings.parse(dict(settings)))
+    try:
+        target.start()
+        target.create_topic(TopicSpec("ledger", 2, 2, ((NodeId(0), NodeId(1)),) * 2))
+        yield target
+    finally:
+        target.stop()
+
+
+def send(target: BuiltinTarget, partition: TopicPartition, value: int, size: int = 100) -> str:
+    sender = Sender(target.bootstrap(), "test", -1, 3, logging.getLogger("seawall.tests"))
+    try:
+        return sender.send(partition, payload.encode(value, *partition, size)).kind
+    finally:
+        sender.close()
+
+
+def leader(target: BuiltinTarget, partition: TopicPartition) -> int:
+    return target.view().partitions[partition].leader
+
+
+def test_a_failed_directory_moves_its_leaders_away_and_is_back_after_healing(tmp_path: Path) -> None:
+    with running(tmp_path) as target:
+        assert send(target, THERE, 0) == "ok"
+        failure = faults.parse({"fault": "log_dir_failure", "node": 0, "log_dir": 1}, "test").aimed(target.view(), 1)
+        assert not failure.probe(target).holds
+        failure.inject(target)
+        failure.inject(target)
+        assert eventually(lambda: leader(target, THERE) == 1)
+        receipt = failure.probe(target)
+        assert receipt.holds
+        assert receipt.seen == (
+            f"node 0: a new file in log directory 1 got errno {errno.ENOTDIR}; the broker has taken it offline"
+        )
+        assert leader(target, HERE) == 0
+        assert target.is_running("0").holds
+        assert [send(target, HERE, 1), send(target, THERE, 2)] == ["ok", "ok"]
+        assert not failure.probe_healed(target).holds
+        failure.heal(target)
+        failure.heal(target)
+        assert failure.probe_healed(target).holds
+        assert eventually(lambda: not unsettled(target, BOTH))
+    rows = [(row["node"], row["partition"], row["value"]) for row in target.replica_logs("r")]
+    assert rows == [(0, 0, 1), (0, 1, 0), (0, 1, 2), (1, 0, 1), (1, 1, 0), (1, 1, 2)]
+
+
+def test_a_full_directory_is_full_alone_and_only_its_replicas_go_offline(tmp_path: Path) -> None:
+    with running(tmp_path) as target:
+        written = {"fault": "disk_full", "node": 0, "log_dir": 1, "free_bytes": 1000}
+        full = faults.parse(written, "test").aimed(target.view(), 1)
+        full.inject(target)
+        receipt = full.probe(target)
+        assert receipt.holds
+        assert "a scratch write of 64 KiB in log-1 got errno 28, in log-0 errno None" in receipt.seen
+        assert not target.is_disk_full("0", 0).holds
+        assert send(target, THERE, 0, 5000) != "ok"
+        assert eventually(lambda: leader(target, THERE) == 1)
+        assert "(append ledger-1) in log directory 1 was refused with errno 28" in full.probe(target).seen
+        assert not target.has_refused_write("0", 0).holds
+        assert leader(target, HERE) == 0
+        full.heal(target)
+        assert full.probe_healed(target).holds
+        assert eventually(lambda: not unsettled(target, BOTH))
+
+
+def test_a_limit_of_one_directory_survives_a_restart(tmp_path: Path) -> None:
+    with running(tmp_path) as target:
+        target.limit_disk("0", 1000, 1)
+        target.kill("0")
+        target.restart("0")
+        assert eventually(lambda: target.is_disk_full("0", 1).holds)
+
+
+def test_a_disk_that_is_replaced_comes_back_empty(tmp_path: Path) -> None:
+    with running(tmp_path) as target:
+        written = {"fault": "log_dir_failure", "node": 0, "log_dir": 1, "replaced": True}
+        failure = faults.parse(written, "test").aimed(target.view(), 1)
+        failure.inject(target)
+        assert eventually(lambda: leader(target, THERE) == 1)
+        failure.heal(target)
+        assert failure.probe_healed(target).holds
+        assert eventually(lambda: not unsettled(target, BOTH))
+
+
+def test_there_is_no_directory_beyond_the_last(tmp_path: Path) -> None:
+    with running(tmp_path) as target:
+        acts: list[Callable[[], None]] = [lambda: target.fail_log_dir("0", 2), lambda: target.limit_disk("0", 0, 2)]
+        for act in acts:
+            with pytest.raises(EnvironmentFault, match="there is no log directory 2: each broker has 2"):
+                act()
+
+
+def test_what_a_dead_harness_has_put_aside_is_put_back(tmp_path: Path) -> None:
+    for place in ("one/data/log-1", "two/data"):
+        (tmp_path / place).mkdir(parents=True)
+        (tmp_path / place / "kept").write_text(place)
+        log_dirs.fail(tmp_path / place)
+        assert log_dirs.refusal_of(tmp_path / place) == errno.ENOTDIR
+    (tmp_path / "two" / "data").unlink()  # it may have died between the two halves of the fault
+    mended = [str(tmp_path / place) for place in ("one/data/log-1", "two/data")]
+    assert log_dirs.mend_all(tmp_path) == mended
+    assert log_dirs.mend_all(tmp_path) == []
+    for place in ("one/data/log-1", "two/data"):
+        assert (tmp_path / place / "kept").read_text() == place
+
+
+def test_the_log_of_a_topic_called_log_is_no_log_directory(tmp_path: Path) -> None:
+    (tmp_path / "log-0").mkdir()
+    (tmp_path / "log-0" / "00000000000000000000.log").touch()
+    assert log_dirs.found_in(tmp_path) == [tmp_path]
