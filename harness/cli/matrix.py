@@ -41,12 +41,18 @@ def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
     return cell(plan, observe(Gathered.recorded(directory))), directory
 
 
-def show_cell(cell: Cell) -> None:
-    """Print one cell: words, and the logs on the disks."""
+def show_cell(cell: Cell, settings: Sequence[str] = ()) -> None:
+    """Print one cell: words, and the logs on the disks; ``settings``, which it was played with, are not predicted."""
     from harness.runner.matrix import letters
 
     console = stdout()
     colour = "green" if cell.agrees else "bold red"
+    if settings:
+        console.print(
+            f"Played with {escape(', '.join(settings))}; the prediction is that of {cell.generation} as it is.",
+            highlight=False,
+            soft_wrap=True,
+        )
     console.print(
         f"{escape(cell.catalogue)} on {cell.generation}: predicted {', '.join(cell.predicted)} "
         f"({letters(cell.predicted)}), observed [{colour}]{', '.join(cell.observed) or 'nothing that counts'}[/].",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -70,24 +70,28 @@ def run(
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where run directories go; simulated runs leave none without it.")
     ] = None,
+    set_: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Override; may be given several times.")
+    ] = None,
 ) -> int:
     """Run a scenario, or every variant of a catalogue entry, and hold what came of it against the prediction.
 
     Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction. Ends with 3 when
-    nothing does, but a run proves nothing.
+    nothing does, but a run proves nothing. With --set, too, the prediction is that of the generation as it is.
     """
     from harness.cli.matrix import exit_code, played, show_cell
 
     say = progress()
+    settings = set_ or []
     cells = []
-    for plan in list(_plans(name, target, generation, seed)):
+    for plan in list(_plans(name, target, generation, seed, settings)):
         say(f"{plan.scenario.id} on generation {plan.generation}, target {target}, seed {seed}")
         cell, directory = played(plan, _out(target, out), say)
-        show_cell(cell)
+        show_cell(cell, settings)
         if directory is not None:
             stdout().print(f"report: {directory / 'report.html'}", highlight=False, soft_wrap=True)
         cells.append(cell)
-    _lead_to_the_first_difference(context, cells, target, seed)
+    _lead_to_the_first_difference(context, cells, target, seed, settings)
     return exit_code(cells)
 
 
@@ -135,7 +139,8 @@ def matrix(
     return exit_code(cells)
 
 
-def _plans(name: str, target: str, generation: str | None, seed: int) -> Iterator[Plan]:
+def _plans(name: str, target: str, generation: str | None, seed: int, settings: Sequence[str]) -> Iterator[Plan]:
+    from harness.cli.run import overrides
     from harness.runner import plan
     from harness.runner.expectation import expectations
 
@@ -147,7 +152,7 @@ def _plans(name: str, target: str, generation: str | None, seed: int) -> Iterato
                 f"scenario {scenario.id!r} says nothing of generation {wanted!r}.",
                 f"It is about {', '.join(known)}.",
             )
-        yield plan(scenario, target, wanted, seed)
+        yield plan(scenario, target, wanted, seed, overrides=overrides(settings))
 
 
 def _named(name: str) -> list[Scenario]:
@@ -192,9 +197,12 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
-def _lead_to_the_first_difference(context: typer.Context, cells: list[Cell], target: str, seed: int) -> None:
+def _lead_to_the_first_difference(
+    context: typer.Context, cells: list[Cell], target: str, seed: int, settings: Sequence[str] = ()
+) -> None:
     for cell in sorted(cells, key=lambda one: one.proves_nothing):
         if not cell.agrees:
             where = ("--generation", cell.generation, "--target", target, "--seed", str(seed))
-            context.obj.replace("scenario", "run", cell.origin, *where)
+            pinned = [word for setting in settings for word in ("--set", setting)]
+            context.obj.replace("scenario", "run", cell.origin, *where, *pinned)
             return

@@ -63,16 +63,16 @@ class Cell:
 
 
 def cell(plan: Plan, observed: Observed) -> Cell:
-    """``observed`` held against what the plan expects."""
-    assert plan.expectation is not None, f"{plan.scenario.id} expects nothing of generation {plan.generation}"
+    """``observed`` held against what is expected of the plan's generation, whatever was overridden in it."""
+    expected = expectations(plan.scenario)[plan.generation]
     return Cell(
         scenario=plan.scenario.id,
         origin=plan.scenario.origin,
         catalogue=plan.scenario.catalogue or plan.scenario.id,
         generation=plan.generation,
-        predicted=plan.expectation.outcome,
+        predicted=expected.outcome,
         observed=() if observed.invalid else observed.words,
-        differences=tuple(differences(plan.expectation, observed)),
+        differences=tuple(differences(expected, observed)),
         logs=tuple(
             (str(name), int(node), shortened(log)) for name, logs in observed.logs.items() for node, log in logs.items()
         ),

@@ -44,6 +44,19 @@ def test_a_scenario_that_goes_as_predicted_passes_and_shows_the_logs(seawall: Se
     assert "ledger-0 on broker 1: m0@0 m1@0" in said.out
 
 
+def test_what_is_set_is_held_against_the_prediction_of_the_generation_as_it_is(seawall: Seawall) -> None:
+    said = simulated(seawall, "run", "A02", "--generation", "4.1", "--set", "replication.truncation=hw")
+    assert said.code == 1
+    assert "Played with replication.truncation=hw; the prediction is that of 4.1 as it is." in said.out
+    assert "A02 on 4.1: predicted safe (S), observed lost, diverged." in said.out
+    assert said.err.splitlines()[-1].endswith("--seed 0 --set replication.truncation=hw")
+
+
+def test_what_is_set_and_makes_no_difference_passes(seawall: Seawall, shelf: Path) -> None:
+    said = simulated(seawall, "run", "quiet", "--set", "settings.replica.lag.time.max.ms=20000")
+    assert (said.code, "Played with settings." in said.out) == (0, True)
+
+
 @pytest.mark.parametrize("name", ["quiet", "A99", "A99/quiet"])
 def test_a_scenario_goes_by_its_name_and_by_its_entry(seawall: Seawall, shelf: Path, name: str) -> None:
     assert "A99/quiet on 0.10: " in simulated(seawall, "run", name).out
