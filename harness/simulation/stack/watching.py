@@ -81,14 +81,19 @@ class WatchedNode:
         self.simulated = simulated
         self.world = world
         self._lost_power = False
+        self._flushed: Offset = 0
 
     @property
     def replica(self) -> Replica | None:
         """None while it is dead."""
+        partition = self._partition
+        return None if partition is None else partition.replica
+
+    @property
+    def _partition(self) -> Partition | None:
         if not self.simulated.lives:
             return None
-        partition = cast("Broker", self.simulated.program).partitions.get(PARTITION)
-        return None if partition is None else partition.replica
+        return cast("Broker", self.simulated.program).partitions.get(PARTITION)
 
     @property
     def broker_epoch(self) -> int:
@@ -106,7 +111,10 @@ class WatchedNode:
         return self.simulated.incarnation + 1
 
     def lose_power(self) -> None:
-        """What it has not flushed is gone."""
+        """What it has not flushed is gone; what it has may be gone too where generations do not flush all of it."""
+        partition, knobs = self._partition, self.world.knobs
+        safe = knobs.segment_names == knobs.recovered_tail == "flushed"
+        self._flushed = partition.log.recovery_point if safe and partition is not None else 0
         self.simulated.lose_power()
         self.dirty = self.lossy = self._lost_power = True
 
@@ -116,22 +124,23 @@ class WatchedNode:
         self.simulated.disk.free_bytes = 0 if is_full else None
 
     def opened(self, log: SegmentLog) -> None:
-        """It has opened its log: after a crash nothing may be missing, after a power loss only what came last."""
+        """It has opened its log: after a crash nothing may be missing, after a power loss only what was not flushed."""
         found, written = contents(log), self.disk.batches
         assert found == [_plain(batch) for batch in written[: len(found)]], f"{self.name} reads what was never written"
         lost = written[len(found) :]
         assert self._lost_power or not lost, f"{self.name} does not find {lost} again"
-        self._lost_power = False
+        assert log.log_end_offset >= self._flushed, f"{self.name} had flushed {self._flushed} records: {lost} is gone"
+        self._lost_power, self._flushed = False, 0
         if lost:
             self.disk.truncate(lost[0].span.base_offset)
             self.world.witness.power_lost(self, lost)
 
     def check_disk(self) -> None:
         """What lies on the disk is what was asked for."""
-        program = self.simulated.program
-        if self.simulated.lives and isinstance(program, Broker) and PARTITION in program.partitions:
-            log = program.partitions[PARTITION].log
-            assert contents(log) == list(map(_plain, self.disk.batches)), f"the log of {self.name} is another"
+        partition = self._partition
+        if partition is not None:
+            found = contents(partition.log)
+            assert found == list(map(_plain, self.disk.batches)), f"the log of {self.name} is another: {found}"
 
 
 class WatchedController:
