@@ -202,8 +202,8 @@ class WorldTeller:
     def _do_bounce(self, node: str) -> None:
         self.world.bounce(NodeId(int(node)))
 
-    def _do_expire(self, node: str) -> None:
-        self.world.expire(NodeId(int(node)))
+    def _do_expire(self, *nodes: str) -> None:
+        self.world.expire(*[NodeId(int(node)) for node in nodes])
 
     def _do_heartbeat(self, node: str) -> None:
         self.world.heartbeat(NodeId(int(node)))

@@ -169,11 +169,11 @@ class World:
 
     # -------------------------------------------------------------------------------------------------- controller
 
-    def expire(self, node: NodeId) -> None:
-        """The controller hears nothing of ``node`` for longer than a session, but of all others."""
+    def expire(self, *nodes: NodeId) -> None:
+        """The controller hears nothing of ``nodes`` for longer than a session, but of all others."""
         self._controller_ns += (SESSION_MS + 1) * 1_000_000
         for other in self.controller.live_brokers:
-            if other != node:
+            if other not in nodes:
                 self.heartbeat(other)
         self._command(Tick(self._controller_ns))
 
