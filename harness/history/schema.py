@@ -146,7 +146,7 @@ FAULTS = Table(
     (
         _c("run", "string", "the run's id"),
         _c("fault", "string", "the fault's name in the run: cut, freeze, f003 ..."),
-        _c("kind", "string", "kill, pause, partition, disk_full, clock"),
+        _c("kind", "string", "the kind of fault: disk_full, kill, log_dir_failure ..."),
         _c("nodes", "list<string>", "the nodes it was aimed at"),
         _c("parameters", "string", "JSON: the resolved parameters"),
         _c("aimed_ns", "int64", "when its aim was taken from the cluster's observed state"),
