@@ -200,8 +200,8 @@ skips records; found: a group finds that the log was truncated; regress: a leade
 and nothing is lost; -: that generation does not know what the loss takes. A cell with ≠ deviates.
 
 Not all of it was computed: column 3.7 is 2.8 with the watermark frozen below the minimum, and A07, B03, B07, E02, A18
-with clean elections, B11 on 3.7 and 4.1, and B21 on all but 0.10 and 2.1 were concluded from what is written about
-them.
+with clean elections, B11 on 3.7 and 4.1, B21 on all but 0.10 and 2.1, and C02 were concluded from what is written
+about them.
 """
 
 _DEVIATIONS = """\
