@@ -346,8 +346,10 @@ class AsyncioNetwork:
 
     async def close(self) -> None:
         """Stop listening, send what may be sent, close every stream."""
-        for task in list(self._tasks):
+        opening = list(self._tasks)
+        for task in opening:
             task.cancel()
+        await asyncio.gather(*opening, return_exceptions=True)
         for server in self._servers:
             server.close()
         for stream in list(self.streams):

@@ -294,3 +294,15 @@ def test_a_cancelled_timer_does_not_run() -> None:
         await until(lambda: ran == ["kept"])
 
     run(story)
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_connection_that_is_being_opened_does_not_outlive_its_network(turns: int) -> None:
+    async def story(nodes: Pair) -> None:
+        nodes.client.connect(ADDRESS, "0", nodes.open, nodes.fail)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        await nodes.client.close()
+        assert not [task for task in asyncio.all_tasks() if "AsyncioNetwork._open" in repr(task)]
+
+    run(story)
