@@ -6,7 +6,8 @@ one replaced, and a record that nobody ever read before it went. A send whose ac
 (acks=0) is lost when the final read does not deliver its value anywhere in the partition.
 
 What was never read is not called lost: offsets beyond the end of the final read are judged only when it reached the
-final leader's high watermark; see ``RunRows.judged``.
+final leader's high watermark; see ``RunRows.judged``. Where no broker says how a partition ended, as in an imported
+history, ``RunRows.missing`` says which records are known to be gone all the same.
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
@@ -33,7 +34,8 @@ KINDS = ("lost-write",)
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every lost write of one run."""
     for send in rows.sends:
-        if send.type == "ok" and rows.judged(send.where, send.offset) and not _survives(rows, send):
+        read = (send.where, send.value) in rows.read_values
+        if send.type == "ok" and not _survives(rows, send) and rows.missing(send.where, send.offset, read=read):
             yield _lost(rows, send)
 
 

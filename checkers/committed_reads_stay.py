@@ -3,6 +3,9 @@
 ``vanished-read``: a poll before the final read delivered a value at an offset, and the final read does not deliver
 that value there. As with lost writes, only what the final read would have delivered is judged.
 
+A record of a transaction that failed is an ``aborted-read`` instead, and one of a transaction of which nobody knows how
+it ended counts only when a consumer got it that reads nothing but what is committed.
+
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
 retention has moved the log's start past it, or when an unclean election gave it up and the configuration permits such
 elections: one that began a later epoch than the record's, or, when no poll says the record's epoch, one after the first
@@ -27,9 +30,11 @@ def find(rows: RunRows) -> Iterator[Finding]:
     first: dict[tuple[TopicPartition, int, int], Read] = {}
     epochs: dict[tuple[TopicPartition, int, int], list[int]] = {}
     for read in rows.reads:
-        if read.final or not read.sound or read.value is None:
+        if read.final or not read.sound or read.value is None or _was_never_promised(rows, read):
             continue
-        if rows.judged(read.where, read.offset) and not rows.in_final_read(read.where, read.offset, read.value):
+        if rows.in_final_read(read.where, read.offset, read.value):
+            continue
+        if rows.missing(read.where, read.offset, read=True):
             key = (read.where, read.offset, read.value)
             first.setdefault(key, read)
             epochs.setdefault(key, []).extend([] if read.leader_epoch is None else [read.leader_epoch])
@@ -53,6 +58,11 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.cuts(finding)
     yield from witnesses.fault(finding)
     yield from witnesses.holders(finding)
+
+
+def _was_never_promised(rows: RunRows, read: Read) -> bool:
+    send = rows.transactional.get((read.where, read.value or 0))
+    return send is not None and rows.is_uncommitted(send)
 
 
 def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:

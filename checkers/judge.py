@@ -35,6 +35,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "vanished-read": frozenset({"history"}),
         "unwritten-read": frozenset({"history"}),
         "poll-skip": frozenset({"history"}),
+        "int-poll-skip": frozenset({"history"}),
         "unjustified-ack": frozenset({"timeline"}),
         "replica-divergence": frozenset({"replica_logs"}),
     }
@@ -49,9 +50,16 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "inconsistent-offsets": ("lost-write", "vanished-read"),
         "hw-regression": ("lost-write", "vanished-read"),
         "nonmonotonic-poll": ("lost-write", "vanished-read"),
+        "int-nonmonotonic-poll": ("lost-write", "vanished-read"),
     }
 )
 """Which kinds follow from which others at the same offset of the same partition: one loss, seen from several sides."""
+
+GIVEN_AWAY = frozenset({"group", "interleaving"})
+"""The excuses that Kafka always accepts. The others are accepted when the configuration gave the promise away, by the
+guarantee's name in ``run.json``."""
+
+_GUARANTEE: Mapping[str, str] = MappingProxyType({"retention": "retention", "unclean": "unclean_election"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,15 +183,13 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
     guarantees = run.manifest.guarantees
     if RELIES_ON.get(finding.kind, frozenset()) & gaps:
         return Verdict.INDETERMINATE
-    match finding.excuse:
-        case "acks":
-            return Verdict.WEAK
-        case "retention" if guarantees.get("retention") is True:
-            return Verdict.DOCUMENTED
-        case "unclean" if guarantees.get("unclean_election") is True:
-            return Verdict.DOCUMENTED
-    given_away = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
-    if given_away or documented(finding, run.manifest, run.faults, wanted):
+    if finding.excuse == "acks":
+        return Verdict.WEAK
+    if finding.kind == "unseen":
+        return Verdict.INDETERMINATE
+    given_away = finding.excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(finding.excuse or "", "")) is True
+    repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
+    if given_away or repeated or documented(finding, run.manifest, run.faults, wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION
 
@@ -219,7 +225,7 @@ def _follows(finding: Finding, cause: Finding) -> bool:
     match finding.kind:
         case "hw-regression":
             return finding.offset <= cause.offset < (finding.until or 0)
-        case "nonmonotonic-poll":
+        case "nonmonotonic-poll" | "int-nonmonotonic-poll":
             return finding.offset <= cause.offset <= (finding.other_offset or 0)
         case "vanished-read":
             return (finding.offset, finding.value) == (cause.offset, cause.value)

@@ -1,27 +1,58 @@
 """A consumer is given a partition's records in the order of their offsets, and none is left out.
 
-* ``nonmonotonic-poll``: a process is given an offset that is not above the one before it.
-* ``poll-skip``: a process is given an offset beyond the next one, although the final leader's log holds a workload's
-  record between the two. Offsets that hold none (control records, compacted ones) are no gap.
+* ``nonmonotonic-poll``: a process is given an offset that is not above the last one of its operations before.
+* ``poll-skip``: a process is given an offset beyond the next one, although the partition holds a workload's record
+  between the two. Offsets that hold none (control records, compacted ones) are no gap.
+* ``int-nonmonotonic-poll``, ``int-poll-skip``: the same between two deliveries of one operation.
 
-A process is one consumer with a fixed assignment; it is never reused, so a consumer that starts over is a new process.
+What a partition holds is the final leader's log; where nobody knows that log, everything that was acknowledged or
+delivered. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out.
 
-Severity: ``VIOLATION``. A ``nonmonotonic-poll`` is ``DOCUMENTED`` when an unclean election is recorded before it and
-the configuration permits such elections: the consumer was thrown back to the new end.
+A process is one consumer; it is never reused, so a consumer that starts over is a new process. Its position in a
+partition is what its last operation that ended ``ok`` delivered: an operation that failed is rolled back, and what it
+delivered is compared with the position but does not move it. A position is forgotten when the process is assigned, or
+subscribes to, partitions without this one, and when a rebalance gave or took the partition in the meantime, in which
+case deliveries of one operation are not compared either.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when the process has subscribed: its group may have moved the partition away and
+back, and goes on from what it had committed. Going back is ``DOCUMENTED`` when an unclean election is recorded before
+it and the configuration permits such elections: the consumer was thrown back to the new end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
-from checkers.rows import Read, Row, RunRows
+from checkers.offsets_agree import sightings
+from checkers.rows import Read, RunRows, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
+from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("nonmonotonic-poll", "poll-skip")
+KINDS = ("nonmonotonic-poll", "poll-skip", "int-nonmonotonic-poll", "int-poll-skip")
+
+REBALANCES = ("assigned", "revoked", "lost")
+"""What a rebalance did to a process: the ``f`` of its rows."""
+
+
+class Step(NamedTuple):
+    """Two deliveries of a partition to a process, one after the other; ``within`` one operation or not."""
+
+    before: Read
+    after: Read
+    within: bool
+
+
+class Record(NamedTuple):
+    """A record that a partition holds."""
+
+    value: int
+    leader_epoch: int | None
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
@@ -29,42 +60,131 @@ def find(rows: RunRows) -> Iterator[Finding]:
     readers: dict[tuple[int, TopicPartition], list[Read]] = {}
     for read in rows.reads:
         readers.setdefault((read.process, read.where), []).append(read)
-    for (_, place), reads in readers.items():
-        log = rows.final_log(place)
-        for before, after in pairwise(reads):
-            if after.offset <= before.offset:
-                yield _back(rows, before, after)
-            elif skipped := [offset for offset in log if before.offset < offset < after.offset]:
-                yield _skip(rows, before, after, log, min(skipped))
+    moves = _moves(rows)
+    held = _held(rows)
+    for (process, place), reads in readers.items():
+        log = held.get(place, {})
+        offsets = sorted(log)
+        for step in _steps(reads):
+            if step.after.offset == step.before.offset + 1 or moves.between(process, place, step):
+                continue
+            group = moves.subscribed(process, step.after.row)
+            skipped = bisect_right(offsets, step.before.offset)
+            if step.after.offset <= step.before.offset:
+                yield _back(rows, step, group=group)
+            elif skipped < len(offsets) and offsets[skipped] < step.after.offset:
+                yield _skip(rows, step, offsets[skipped], log[offsets[skipped]], group=group)
 
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
-    if finding.kind == "nonmonotonic-poll":
-        return f"Process {finding.process} was delivered offset {finding.offset} after offset {finding.other_offset}."
+    within = " in one operation" if finding.kind.startswith("int-") else ""
+    if finding.kind.endswith("nonmonotonic-poll"):
+        at, before = finding.offset, finding.other_offset
+        return f"Process {finding.process} was delivered offset {at} after offset {before}{within}."
     return (
-        f"Process {finding.process} was delivered offset {finding.until} right after offset {finding.other_offset}, "
-        f"although the final leader's log holds value {finding.value} at offset {finding.offset}."
+        f"Process {finding.process} was delivered offset {finding.until} right after offset {finding.other_offset}"
+        f"{within}, although the partition holds value {finding.value} at offset {finding.offset}."
     )
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     """The two deliveries, and what was left out."""
-    skip = finding.kind == "poll-skip"
+    skip = finding.kind.endswith("poll-skip")
     yield from witnesses.read_by(finding, finding.other_offset, (finding.row or 0) - 1)
     yield from witnesses.read_by(finding, finding.until if skip else finding.offset, finding.row)
     if skip:
+        yield from witnesses.send(finding)
         yield from witnesses.holders(finding)
 
 
-def _back(rows: RunRows, before: Read, after: Read) -> Finding:
+# -------------------------------------------------------------------------------------------------------- what moved
+
+
+class _Moves:
+    """When partitions were given to processes and taken from them."""
+
+    def __init__(self) -> None:
+        self.assigned: dict[int, dict[int, tuple[int, set[TopicPartition]]]] = defaultdict(dict)
+        self.rebalanced: dict[tuple[int, TopicPartition], list[tuple[int, int]]] = defaultdict(list)
+        self.subscriptions: dict[int, int] = {}
+
+    def between(self, process: int, place: TopicPartition, step: Step) -> bool:
+        ops, rows = (step.before.op, step.after.op), range(step.before.row, step.after.row)
+        rebalanced = any(op in ops or row in rows for op, row in self.rebalanced.get((process, place), ()))
+        named = self.assigned.get(process, {}).values()
+        return rebalanced or any(row in rows and place not in places for row, places in named)
+
+    def subscribed(self, process: int, row: int) -> bool:
+        return self.subscriptions.get(process, row) < row
+
+
+def _moves(rows: RunRows) -> _Moves:
+    found = _Moves()
+    for row in rows.operations:
+        if row["f"] in ("assign", "subscribe") and row["type"] in ("ok", "info"):
+            first, places = found.assigned[row["process"]].get(row["op"], (row["index"], set()))
+            places |= set() if row["topic"] is None else {where(row)}
+            found.assigned[row["process"]][row["op"]] = (min(first, row["index"]), places)
+            if row["f"] == "subscribe":
+                known = found.subscriptions.get(row["process"], row["index"])
+                found.subscriptions[row["process"]] = min(known, row["index"])
+        elif row["f"] in REBALANCES and row["topic"] is not None:
+            found.rebalanced[row["process"], where(row)].append((row["op"], row["index"]))
+    return found
+
+
+def _steps(reads: list[Read]) -> Iterator[Step]:
+    position: Read | None = None
+    for before, after in pairwise([None, *reads]):
+        assert after is not None
+        if before is not None and before.op == after.op:
+            yield Step(before, after, within=True)
+        else:
+            position = before if before is not None and before.type == "ok" else position
+            if position is not None:
+                yield Step(position, after, within=False)
+
+
+def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
+    """The records that nobody may be taken past, by offset; of several at one offset that of the lowest value."""
+    doubtful = {(send.where, send.value) for send in rows.sends if rows.is_uncommitted(send)}
+    found: dict[TopicPartition, dict[int, Record]] = {place: {} for place in rows.ends}
+    for place, offset, value in _said(rows):
+        if (place, value) not in doubtful:
+            record = _record(rows, place, offset, value)
+            known = found[place].setdefault(offset, record)
+            found[place][offset] = min(known, record, key=lambda r: r.value)
+    return found
+
+
+def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
+    """Partition, offset and value of every record that a partition is known to hold."""
+    for place, end in rows.ends.items():
+        if end.node is not None:
+            yield from ((place, offset, row["value"]) for offset, row in rows.final_log(place).items())
+    for seen in sightings(rows):
+        if rows.ends[seen.where].node is None:
+            yield seen.where, seen.offset, seen.value
+
+
+def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Record:
+    logged = rows.logged.get(place, {}).get(offset, [])
+    return Record(value, min((row["leader_epoch"] for row in logged if row["value"] == value), default=None))
+
+
+# ---------------------------------------------------------------------------------------------------------- findings
+
+
+def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
+    before, after, within = step
     unclean = any(when <= after.time_ns for when, _ in rows.unclean.get(after.where, []))
     return Finding(
-        rows.run, "nonmonotonic-poll", *after.where,
+        rows.run, "int-nonmonotonic-poll" if within else "nonmonotonic-poll", *after.where,
         offset=after.offset,
         value=after.value,
         leader_epoch=after.leader_epoch,
-        excuse="unclean" if unclean else None,
+        excuse="group" if group else "unclean" if unclean else None,
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,
@@ -72,12 +192,15 @@ def _back(rows: RunRows, before: Read, after: Read) -> Finding:
     )  # fmt: skip
 
 
-def _skip(rows: RunRows, before: Read, after: Read, log: Mapping[int, Row], skipped: int) -> Finding:
+def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: bool) -> Finding:
+    before, after, within = step
+    excuse: Excuse | None = "group" if group else None
     return Finding(
-        rows.run, "poll-skip", *after.where,
+        rows.run, "int-poll-skip" if within else "poll-skip", *after.where,
         offset=skipped,
-        value=log[skipped]["value"],
-        leader_epoch=log[skipped]["leader_epoch"],
+        value=record.value,
+        leader_epoch=record.leader_epoch,
+        excuse=excuse,
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,

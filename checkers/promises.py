@@ -6,13 +6,17 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from checkers import (
+    acked_writes_are_read,
     acked_writes_survive,
+    commits_are_kept,
     committed_reads_stay,
     no_duplicates,
     offsets_agree,
     polls_are_ordered,
     reads_are_of_writes,
     replicas_agree,
+    sends_are_ordered,
+    transactions_are_atomic,
     watermarks_only_rise,
 )
 from checkers.rows import RunRows
@@ -53,6 +57,10 @@ PROMISES: tuple[Promise, ...] = (
     offsets_agree,
     reads_are_of_writes,
     no_duplicates,
+    acked_writes_are_read,
+    transactions_are_atomic,
+    sends_are_ordered,
     polls_are_ordered,
+    commits_are_kept,
     watermarks_only_rise,
 )

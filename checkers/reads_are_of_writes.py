@@ -2,7 +2,8 @@
 
 * ``corrupt-read``: the payload's hash, topic or partition is wrong, or it is not a workload's record at all.
 * ``unwritten-read``: nobody ever sent that value to that partition.
-* ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended.
+* ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended. In a
+  transaction it may have been, so that only consumers that read nothing but what is committed are wronged.
 
 One anomaly per partition, offset and value, in this order of precedence. Final reads count.
 
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.rows import Read, RunRows
+from checkers.rows import Read, RunRows, Send
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from spark_analysis.answer import Finding
@@ -26,12 +27,14 @@ def find(rows: RunRows) -> Iterator[Finding]:
     groups: dict[tuple[object, int, int | None], list[Read]] = {}
     for read in rows.reads:
         groups.setdefault((read.where, read.offset, read.value), []).append(read)
-    sent = {(send.where, send.value): send.type for send in rows.sends}
+    sent = {(send.where, send.value): send for send in rows.sends}
     for reads in groups.values():
         first = reads[0]
-        kind = _kind(all(r.sound for r in reads), sent.get((first.where, first.value or 0)))
-        if kind is not None:
-            yield _bad(rows, kind, reads)
+        send = sent.get((first.where, first.value or 0))
+        kind = _kind(all(r.sound for r in reads), send)
+        wronged = [r for r in reads if r.read_committed] if kind == "aborted-read" and send and send.txn else reads
+        if kind is not None and wronged:
+            yield _bad(rows, kind, reads, wronged[0])
 
 
 def why(finding: Finding) -> str:
@@ -40,7 +43,7 @@ def why(finding: Finding) -> str:
     reasons = {
         "corrupt-read": "its payload is not intact, or is another partition's",
         "unwritten-read": "nobody ever sent it to this partition",
-        "aborted-read": "its send was proven never to have been appended",
+        "aborted-read": "its send was proven to have failed",
     }
     return f"{what} was delivered at offset {finding.offset}, but {reasons[finding.kind]}."
 
@@ -52,16 +55,15 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _kind(sound: bool, sent: str | None) -> str | None:
+def _kind(sound: bool, send: Send | None) -> str | None:
     if not sound:
         return "corrupt-read"
-    if sent is None:
+    if send is None:
         return "unwritten-read"
-    return "aborted-read" if sent == "fail" else None
+    return "aborted-read" if send.type == "fail" else None
 
 
-def _bad(rows: RunRows, kind: str, reads: list[Read]) -> Finding:
-    first = reads[0]
+def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read) -> Finding:
     return Finding(
         rows.run, kind, *first.where,
         offset=first.offset,

@@ -118,6 +118,24 @@ class RunRows:
         ]
 
     @cached_property
+    def transactional(self) -> dict[tuple[TopicPartition, int], Send]:
+        """The sends that belong to transactions, by partition and value."""
+        return {(send.where, send.value): send for send in self.sends if send.txn}
+
+    def is_uncommitted(self, send: Send) -> bool:
+        """Whether the send belongs to a transaction that failed, or that nobody knows to have been committed.
+
+        It is known when a consumer that reads only what is committed was delivered the record.
+        """
+        if not send.txn or send.type == "ok":
+            return False
+        return send.type == "fail" or (send.where, send.value) not in self._committed_values
+
+    @cached_property
+    def _committed_values(self) -> set[tuple[TopicPartition, int | None]]:
+        return {(read.where, read.value) for read in self.reads if read.read_committed}
+
+    @cached_property
     def reads(self) -> list[Read]:
         """Every record that a poll delivered, in the order of the history."""
         polls = [r for r in self.operations if r["f"] == "poll" and r["type"] != "invoke"]
@@ -232,25 +250,28 @@ class RunRows:
         reached = max(self.final_read.get(place, {}), default=-1) + 1
         bounds = ("node", "leader_epoch", "high_watermark", "log_end_offset", "log_start_offset")
         known = {name: leader[name] for name in bounds} if leader else {}
-        polled = max((read.offset for read in self.reads if read.where == place), default=-1) + 1
-        return PartitionEnd(self.run, *place, reached, **known, polled=polled, exhausted=place in self.exhausted)
+        polled = self._polled.get(place, 0)
+        return PartitionEnd(self.run, *place, reached, **known, polled=polled, exhausted=place in self._exhausted)
 
     @cached_property
-    def exhausted(self) -> set[TopicPartition]:
-        """The partitions that the final read is known to have read to their ends without asking a broker.
+    def _polled(self) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = defaultdict(int)
+        for read in self.reads:
+            found[read.where] = max(found[read.where], read.offset + 1)
+        return found
 
-        That is when the process that came furthest went on until a poll gave nothing at all.
-        """
+    @cached_property
+    def _exhausted(self) -> set[TopicPartition]:
         last: dict[tuple[int, TopicPartition], int] = {}
         reach: dict[tuple[int, TopicPartition], int] = defaultdict(int)
         empty: dict[int, int] = {}
         for row in (r for r in self.operations if r["final"] and r["type"] == "ok"):
-            if row["topic"] is None:
+            if row["topic"] is not None:
+                key = (row["process"], where(row))
+                last[key] = max(row["index"], last.get(key, -1))
+                reach[key] = max(reach[key], 0 if row["offset"] is None else row["offset"] + 1)
+            elif row["f"] == "poll":
                 empty[row["process"]] = max(row["index"], empty.get(row["process"], -1))
-                continue
-            key = (row["process"], where(row))
-            last[key] = max(row["index"], last.get(key, -1))
-            reach[key] = max(reach[key], 0 if row["offset"] is None else row["offset"] + 1)
         reached = {place: max(offsets, default=-1) + 1 for place, offsets in self.final_read.items()}
         return {
             place
@@ -273,6 +294,25 @@ class RunRows:
         assert end.high_watermark is not None
         unreadable = range(end.high_watermark, end.log_end_offset or 0)
         return not unreadable if offset is None else offset not in unreadable
+
+    def missing(self, place: TopicPartition, offset: int | None, *, read: bool) -> bool:
+        """Whether a record that the final read did not deliver is known not to be there.
+
+        It is when it is :meth:`judged`. Where no broker says how the partition ended, clients' words must do: a record
+        that was ``read`` before is gone when the final read went on until a poll gave nothing at all; one that never
+        was is when a poll delivered a later one, for somebody should have been given it on the way.
+        """
+        if self.judged(place, offset):
+            return True
+        end = self.ends[place]
+        if end.node is not None:
+            return False
+        return end.exhausted if read else offset is not None and offset < end.polled
+
+    @cached_property
+    def read_values(self) -> set[tuple[TopicPartition, int | None]]:
+        """Every value that a poll delivered, wherever from its partition."""
+        return {(read.where, read.value) for read in self.reads}
 
     # --------------------------------------------------------------------------------------------- replica logs
 
@@ -297,14 +337,14 @@ class RunRows:
 
 def is_malformed(row: Row) -> bool:
     """Whether a row of the history lacks what tells what it is about: the send of what, the delivery from where."""
-    place = (row["topic"], row["partition"])
+    place = [row["topic"], row["partition"]]
     match row["f"]:
         case "send":
             return None in (*place, row["value"], row["acks"])
-        case "poll":
-            place = (*place, row["offset"])
         case "commit":
             return None in (*place, row["offset"])
+        case "poll":
+            place.append(row["offset"])
     return None in place and any(known is not None for known in place)
 
 

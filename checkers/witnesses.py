@@ -34,6 +34,7 @@ class Witnesses:
     ) -> None:
         self._sends: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._reads: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+        self._commits: dict[tuple[TopicPartition, int | None], list[Row]] = defaultdict(list)
         self._led: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._cuts: dict[TopicPartition, list[Cut]] = defaultdict(list)
         self._logged: dict[TopicPartition, list[Row]] = defaultdict(list)
@@ -46,10 +47,13 @@ class Witnesses:
     def _take_history(self, rows: Sequence[Row]) -> None:
         for row in sorted(rows, key=lambda r: int(r["index"])):
             if row["topic"] is not None and row["type"] != "invoke":
-                if row["f"] == "send":
-                    self._sends[where(row)].append(row)
-                else:
-                    self._reads[where(row), row["offset"]].append(row)
+                match row["f"]:
+                    case "send":
+                        self._sends[where(row)].append(row)
+                    case "poll":
+                        self._reads[where(row), row["offset"]].append(row)
+                    case "commit" | "committed":
+                        self._commits[where(row), row["offset"]].append(row)
 
     def _take_timeline(self, rows: Sequence[Row]) -> None:
         for row in sorted(rows, key=lambda r: (r["time_ns"], r["node"], r["incarnation"], r["sequence"])):
@@ -82,6 +86,15 @@ class Witnesses:
         known = [r for r in rows if r["process"] == finding.process and (before is None or r["index"] <= before)]
         for row in known[-1:]:
             yield _read(row)
+
+    def commits(self, finding: Finding, offset: int | None) -> Iterator[Evidence]:
+        """The last commit of ``offset`` up to the finding's row, and what a group was told in that row."""
+        known = [r for r in self._commits[place(finding), offset] if r["index"] <= (finding.row or 0)]
+        stored = [r for r in known if r["f"] == "commit"][-1:]
+        for row in [*stored, *(r for r in known if r["f"] == "committed" and r["index"] == finding.row)]:
+            did = "committed" if row["f"] == "commit" else "was told of"
+            says = f"process {row['process']} {did} offset {offset} for group {row['group']!r}: {row['type']}"
+            yield Evidence("history", {"index": row["index"]}, says)
 
     def values_at(self, finding: Finding) -> Iterator[Evidence]:
         """For each value that an acknowledgement or a poll names at the finding's offset, the first that does."""

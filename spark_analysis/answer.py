@@ -12,9 +12,10 @@ from typing import Any, Literal, NamedTuple
 
 from harness.history.schema import ColumnType
 
-Excuse = Literal["acks", "retention", "unclean"]
+Excuse = Literal["acks", "retention", "unclean", "group", "interleaving"]
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
-known to be committed); retention had moved the log's start past it; an unclean election came after it."""
+known to be committed); retention had moved the log's start past it; an unclean election came after it; the consumer's
+group moves partitions between its members; transactions that write at the same time may interleave."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -108,7 +109,9 @@ class PartitionEnd(NamedTuple):
     Attributes:
         reached: one more than the highest offset that the final read delivered; 0 for none.
         node: the final leader: of the replicas that call themselves leader at the end, the one of the highest
-            epoch; None when there is none, and then the rest is None too.
+            epoch; None when there is none, and then the bounds are None too.
+        polled: one more than the highest offset that any poll delivered; 0 for none.
+        exhausted: the process of the final read that came furthest went on until a poll gave nothing at all.
     """
 
     run: str
@@ -120,6 +123,8 @@ class PartitionEnd(NamedTuple):
     high_watermark: int | None = None
     log_end_offset: int | None = None
     log_start_offset: int | None = None
+    polled: int = 0
+    exhausted: bool = False
 
     @property
     def complete(self) -> bool:

@@ -28,15 +28,19 @@ from spark_analysis.answer import (
     ReplicaEnd,
     position,
 )
+from spark_analysis.commits import broken_commits
 from spark_analysis.completeness import counts, history_gaps, lives, replicas, well_formed
 from spark_analysis.duplicates import duplicates
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lost_writes import lost_writes
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
+from spark_analysis.send_order import unordered_sends
 from spark_analysis.tables import PLACE, Tables, read_tables
+from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
 from spark_analysis.unjustified_acks import unjustified_acks
+from spark_analysis.unseen import unseen
 from spark_analysis.vanished_reads import vanished_reads
 from spark_analysis.views import Views, views_of
 from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
@@ -49,7 +53,11 @@ QUESTIONS = (
     inconsistent_offsets,
     unfounded_reads,
     duplicates,
+    unseen,
+    broken_transactions,
+    unordered_sends,
     unordered_polls,
+    broken_commits,
     watermark_falls,
     short_logs,
     two_leaders,
@@ -133,7 +141,8 @@ def kept(findings: DataFrame) -> DataFrame:
 
 def _ends(views: Views) -> DataFrame:
     return views.partitions.where("used").select(
-        *PLACE, "reached",
+        *PLACE, "reached", "exhausted",
+        f.col("polled_end").alias("polled"),
         "leader.node", "leader.leader_epoch", "leader.high_watermark", "leader.log_end_offset",
         "leader.log_start_offset",
     )  # fmt: skip

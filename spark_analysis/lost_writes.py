@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import given_up, led_during
-from spark_analysis.partitions import judged
+from spark_analysis.partitions import missing
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -15,7 +15,7 @@ def lost_writes(views: Views) -> DataFrame:
     """``lost-write``, as ``checkers.acked_writes_survive`` defines it."""
     survives = f.when(f.col("offset").isNull(), f.col("final_offset").isNotNull()).otherwise(f.col("finally"))
     gone = views.records.where(f.col("ack_row").isNotNull() & ~survives)
-    lost = with_partitions(gone, views).where(judged(f.col("offset")))
+    lost = with_partitions(gone, views).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))
     known = lost.withColumn("able", f.filter("terms", _could_append))
     authored = known.withColumn("author", f.when(f.size("able") == 1, f.col("able")[0]))
     epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))

@@ -17,18 +17,23 @@ def partitions(tables: Tables, all_records: DataFrame, leaders: DataFrame) -> Da
         leaders: from :func:`spark_analysis.leadership.leadership`.
 
     Returns:
-        ``run, topic, partition, used, reached, complete, leader, unclean, terms``. ``used``: clients did something
-        there. ``reached`` is one more than the highest offset that the final read delivered (0: none). ``complete``:
-        the run has a final read, and it saw everything that the final leader had committed. The rest is from
-        ``leaders``; ``unclean`` and ``terms`` are never null.
+        ``run, topic, partition, used, reached, polled_end, exhausted, complete, leader, unclean, terms``. ``used``:
+        clients did something there. ``reached`` is one more than the highest offset that the final read delivered,
+        ``polled_end`` than the highest that any poll did (0: none). ``exhausted``: the process of the final read that
+        came furthest went on until a poll gave nothing at all. ``complete``: the run has a final read, and it saw
+        everything that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are
+        never null.
     """
     used = (f.col("sent").isNotNull() | f.col("read_row").isNotNull()).alias("used")
     seen = all_records.groupBy(*PLACE).agg(
-        f.max(used).alias("used"), f.max(f.when(f.col("finally"), f.col("offset") + 1)).alias("reached")
+        f.max(used).alias("used"),
+        f.max(f.when(f.col("finally"), f.col("offset") + 1)).alias("reached"),
+        f.max(f.when(f.col("read_row").isNotNull(), f.col("offset") + 1)).alias("polled_end"),
     )
     final = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("final")
     runs_read = tables.history.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
     joined = seen.join(leaders, on=list(PLACE), how="full").join(f.broadcast(runs_read), on="run", how="left")
+    joined = joined.join(_went_on(tables.history), on=list(PLACE), how="left")
     reached = f.coalesce("reached", f.lit(0))
     watermark, start = f.col("leader.high_watermark"), f.coalesce("leader.log_start_offset", f.lit(0))
     complete = f.col("was_read").isNotNull() & ((reached >= watermark) | (watermark <= start))
@@ -36,6 +41,8 @@ def partitions(tables: Tables, all_records: DataFrame, leaders: DataFrame) -> Da
         *PLACE,
         f.coalesce("used", f.lit(False)).alias("used"),
         reached.alias("reached"),
+        f.coalesce("polled_end", f.lit(0)).alias("polled_end"),
+        f.coalesce(f.col("went_on_at") == reached, f.lit(False)).alias("exhausted"),
         f.coalesce(complete, f.lit(False)).alias("complete"),
         "leader",
         _or_empty("unclean", leaders),
@@ -53,6 +60,28 @@ def judged(offset: Column) -> Column:
     unreadable = f.when(offset.isNull(), watermark < log_end).otherwise((offset >= watermark) & (offset < log_end))
     reached = f.coalesce(offset < f.col("reached"), f.lit(False))
     return reached | (f.col("complete") & ~unreadable)
+
+
+def missing(offset: Column, *, read: Column) -> Column:
+    """Whether a record that the final read did not deliver is known not to be there; see ``checkers.rows``.
+
+    Needs the columns of :func:`partitions`. ``read``: whether a poll delivered the value before.
+    """
+    unasked = f.col("leader").isNull()
+    passed = f.coalesce(offset < f.col("polled_end"), f.lit(False))
+    return judged(offset) | (unasked & f.when(read, f.col("exhausted")).otherwise(passed))
+
+
+def _went_on(history: DataFrame) -> DataFrame:
+    """``went_on_at``: how far the processes of the final read had come that then polled and were given nothing."""
+    final = history.where(f.col("final") & (f.col("type") == "ok"))
+    empty = final.where((f.col("f") == "poll") & f.col("topic").isNull()).groupBy("run", "process")
+    came = final.where(f.col("topic").isNotNull()).groupBy(*PLACE, "process")
+    reach = f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach")
+    ended = came.agg(f.max("index").alias("last"), reach).join(
+        empty.agg(f.max("index").alias("empty")), on=["run", "process"], how="inner"
+    )
+    return ended.where(f.col("empty") > f.col("last")).groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
 
 
 def _or_empty(name: str, source: DataFrame) -> Column:

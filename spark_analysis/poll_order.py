@@ -2,51 +2,115 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.records import reads
+from spark_analysis.records import is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
+REBALANCES = ("assigned", "revoked", "lost")
+"""What a rebalance did to a process: the ``f`` of its rows."""
+
 
 def unordered_polls(views: Views) -> DataFrame:
-    """``nonmonotonic-poll`` and ``poll-skip``, as ``checkers.polls_are_ordered`` defines them."""
-    before = f.lag("offset").over(Window.partitionBy(*PLACE, "process").orderBy("row"))
-    steps = reads(views.tables.history).withColumn("before", before).where(f.col("offset") != f.col("before") + 1)
-    return _back(views, steps).unionByName(_skips(views, steps))
+    """The four kinds that ``checkers.polls_are_ordered`` defines."""
+    steps = _steps(views.tables.history).where(f.col("offset") != f.col("before.offset") + 1)
+    back = steps.where(f.col("offset") <= f.col("before.offset"))
+    gaps = steps.where(f.col("offset") > f.col("before.offset") + 1)
+    wrong = back.unionByName(_skips(gaps, views), allowMissingColumns=True)
+    return _answers(_unmoved(wrong, views.tables.history), views)
 
 
-def _back(views: Views, steps: DataFrame) -> DataFrame:
-    back = with_partitions(steps.where(f.col("offset") <= f.col("before")), views)
-    thrown = f.exists("unclean", lambda election: election["time_ns"] <= f.col("time_ns"))
+def _answers(steps: DataFrame, views: Views) -> DataFrame:
+    skip = f.col("skipped").isNotNull()
+    kind = f.concat(
+        f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
+    )
+    thrown = ~skip & f.exists("unclean", lambda election: election["time_ns"] <= f.col("time_ns"))
     return findings(
-        back,
-        "nonmonotonic-poll",
-        **{name: name for name in ("offset", "value", "leader_epoch", "row", "time_ns", "process")},
-        excuse=f.when(thrown, "unclean"),
-        other_offset="before",
+        with_partitions(steps, views),
+        kind,
+        **{name: name for name in ("row", "time_ns", "process")},
+        offset=f.coalesce("skipped.offset", "offset"),
+        value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
+        leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
+        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean"),
+        other_offset="before.offset",
+        until=f.when(skip, f.col("offset")),
     )
 
 
-def _skips(views: Views, steps: DataFrame) -> DataFrame:
-    gaps = steps.where(f.col("offset") > f.col("before") + 1).select(
-        *PLACE, f.col("offset").alias("until"), "before", "row", "time_ns", "process"
+def _steps(history: DataFrame) -> DataFrame:
+    """Every delivery that has one before it, in the same operation (``within``) or in the last that ended ``ok``."""
+    read = reads(history)
+    order = Window.partitionBy(*PLACE, "process").orderBy("row")
+    here = f.struct("offset", "row", "op")
+    previous = f.lag(here).over(order)
+    earlier = order.rowsBetween(Window.unboundedPreceding, -1)
+    position = f.last(f.when(f.col("type") == "ok", here), ignorenulls=True).over(earlier)
+    known = read.withColumns({"previous": previous, "position": position})
+    within = f.coalesce(f.col("previous.op") == f.col("op"), f.lit(False))
+    placed = known.withColumn("within", within).withColumn(
+        "before", f.when(within, f.col("previous")).otherwise(f.col("position"))
     )
-    between = (f.col("offset") > f.col("before")) & (f.col("offset") < f.col("until"))
-    log = views.records.where("in_final_log").select(
-        *PLACE, "offset", "value", f.col("logged_epoch").alias("leader_epoch")
+    return placed.where(f.col("before").isNotNull())
+
+
+def _skips(gaps: DataFrame, views: Views) -> DataFrame:
+    """The gaps in which the partition holds a record, with the first of them as ``skipped``."""
+    records = with_partitions(views.records.where(f.col("offset").isNotNull() & f.col("value").isNotNull()), views)
+    held = f.when(_is_held(), f.struct("offset", "value", f.col("logged_epoch").alias("epoch")))
+    beyond = Window.partitionBy(*PLACE).orderBy(f.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
+    following = records.select(*PLACE, "offset", f.min(held).over(beyond).alias("skipped"))
+    known = (
+        following.where(f.col("skipped").isNotNull()).groupBy(*PLACE, "offset").agg(f.first("skipped").alias("skipped"))
     )
-    held = log.join(f.broadcast(gaps), on=list(PLACE), how="inner").where(between)
-    skips = held.groupBy(*PLACE, "process", "row", "time_ns", "before", "until").agg(
-        f.min(f.struct("offset", "value", "leader_epoch")).alias("skipped")
+    begun = gaps.withColumn("begun", f.col("before.offset"))
+    joined = begun.join(known.withColumnRenamed("offset", "begun"), on=[*PLACE, "begun"], how="inner")
+    return joined.where(f.col("skipped.offset") < f.col("offset")).drop("begun")
+
+
+def _is_held() -> Column:
+    """Whether nobody may be taken past the record."""
+    known = f.when(f.col("leader").isNull(), f.col("seen_row").isNotNull()).otherwise(f.col("in_final_log"))
+    return known & ~is_uncommitted()
+
+
+def _unmoved(steps: DataFrame, history: DataFrame) -> DataFrame:
+    """The steps in which nobody gave or took the partition; ``subscribed``: their process was in a group by then."""
+    assigning = f.col("f").isin("assign", "subscribe") & f.col("type").isin("ok", "info")
+    place = f.when(f.col("topic").isNotNull(), f.struct("topic", "partition"))
+    assigned = (
+        history.where(assigning)
+        .groupBy("run", "process", "op", "f")
+        .agg(f.min("index").alias("at"), f.collect_set(place).alias("named"))
     )
-    return findings(
-        skips,
-        "poll-skip",
-        **{name: name for name in ("row", "time_ns", "process", "until")},
-        offset="skipped.offset",
-        value="skipped.value",
-        leader_epoch="skipped.leader_epoch",
-        other_offset="before",
+    rebalanced = history.where(f.col("f").isin(*REBALANCES) & f.col("topic").isNotNull()).select(
+        *PLACE, "process", f.col("op").alias("during"), f.col("index").alias("at")
     )
+    joined = assigned.where(f.col("f") == "subscribe").groupBy("run", "process").agg(f.min("at").alias("joined"))
+    left = steps.alias("step").join(assigned.alias("move"), how="left_anti", on=_reassigned())
+    kept = left.alias("step").join(rebalanced.alias("move"), how="left_anti", on=_rebalanced())
+    known = kept.join(f.broadcast(joined), on=["run", "process"], how="left")
+    return known.withColumn("subscribed", f.coalesce(f.col("joined") < f.col("row"), f.lit(False)))
+
+
+def _reassigned() -> Column:
+    same = (f.col("step.run") == f.col("move.run")) & (f.col("step.process") == f.col("move.process"))
+    here = f.struct(f.col("step.topic"), f.col("step.partition"))
+    return same & _meanwhile() & ~f.array_contains("move.named", here)
+
+
+def _rebalanced() -> Column:
+    keys = (*PLACE, "process")
+    same = reduce(and_, [f.col(f"step.{key}") == f.col(f"move.{key}") for key in keys])
+    during = (f.col("move.during") == f.col("step.op")) | (f.col("move.during") == f.col("step.before.op"))
+    return same & (during | _meanwhile())
+
+
+def _meanwhile() -> Column:
+    return (f.col("move.at") >= f.col("step.before.row")) & (f.col("move.at") < f.col("step.row"))

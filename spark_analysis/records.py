@@ -22,17 +22,16 @@ def reads(history: DataFrame) -> DataFrame:
     """Every record that a poll delivered.
 
     Returns:
-        ``run, topic, partition, offset, value, leader_epoch, final, sound, row, time_ns, process``. ``sound``: it is a
-        workload's record and its payload is intact.
+        ``run, topic, partition, offset, value, leader_epoch, final, sound, row, time_ns, process, op, type``, however
+        the poll ended. ``sound``: it is a workload's record and its payload is intact.
     """
-    delivered = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNotNull()
+    delivered = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
     intact = f.coalesce("intact", f.lit(True))
     return history.where(delivered).select(
         *PLACE, "offset", "value", "leader_epoch", "final",
         (f.col("value").isNotNull() & intact).alias("sound"),
         f.col("index").alias("row"),
-        "time_ns",
-        "process",
+        *("time_ns", "process", "op", "type"),
     )  # fmt: skip
 
 
@@ -48,9 +47,11 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
         is null: that row stands for the send itself. A null value is a record that is not a workload's.
 
         * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
-          partition), ``invoked_ns``;
+          partition), ``invoked_ns, invoked_row``, ``txn_op`` (its operation, if that is a transaction); and of its last
+          row ``send_row, sent_ns, sender`` (the process);
         * of its acknowledgement with this offset, null without: ``ack_row, acked_ns, process, acks``;
-        * of reads of it: ``read_row, read_ns`` (the first); ``delivered_row, delivered_ns`` (the first sound one before
+        * of reads of it: ``read_row, read_ns`` (the first); ``committed_row, committed_ns`` (the first of a consumer
+          that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
         * ``seen_row, seen_ns``: the first acknowledgement or sound read of it; ``strong``: it was soundly read, or
@@ -58,8 +59,9 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
         * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
-        * of the value: ``final_offset``, the lowest offset at which the final read has it; ``lowest, highest``, the
-          offsets at which it was seen or is intact in the final leader's log;
+        * of the value: ``value_read_row``, its first read, ``value_committed_row`` likewise; ``final_offset``, the
+          lowest offset at which the final read has it; ``lowest, highest``, the offsets at which it was seen or is
+          intact in the final leader's log;
         * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many.
     """
     said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
@@ -69,6 +71,10 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
     of_values = {
         "sent": f.max("sent").over(value),
         "invoked_ns": f.min("invoked_ns").over(value),
+        "invoked_row": f.min("invoked_row").over(value),
+        "txn_op": f.min("txn_op").over(value),
+        "value_read_row": f.min("read_row").over(value),
+        "value_committed_row": f.min("committed_row").over(value),
         "final_offset": f.min(f.when(f.col("finally"), f.col("offset"))).over(value),
         "lowest": f.min(named).over(value),
         "highest": f.max(named).over(value),
@@ -80,19 +86,29 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
     return grouped.withColumns(of_values).withColumns(of_offsets)
 
 
+def is_uncommitted() -> Column:
+    """Whether the record is of a transaction that failed, or that nobody knows to have been committed."""
+    unknown = (f.col("sent") == UNKNOWN) & f.col("value_committed_row").isNull()
+    return f.coalesce(f.col("txn_op").isNotNull() & ((f.col("sent") == FAILED) | unknown), f.lit(False))
+
+
 def _of_history(history: DataFrame) -> DataFrame:
     kind, sending = f.col("type"), f.col("f") == "send"
     acked = sending & (kind == "ok")
-    reading = (f.col("f") == "poll") & (kind == "ok")
+    reading = (f.col("f") == "poll") & (kind != "invoke")
+    blamed = reading & (f.coalesce("isolation", f.lit("read_committed")) != "read_uncommitted")
     sound = reading & f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
     early = ~f.col("final")
     strong = sound | (acked & (f.col("acks") == ALL))
     return history.where(f.col("topic").isNotNull() & (sending | reading)).select(
         *PLACE, "value", "offset",
         f.when(sending, f.when(kind == "fail", FAILED).when(kind == "ok", OK).otherwise(UNKNOWN)).alias("sent"),
-        f.when(sending, f.col("time_ns")).alias("invoked_ns"),
+        *_columns(sending, invoked_ns="time_ns", invoked_row="index"),
+        *_columns(sending, sent_ns="time_ns", send_row="index", sender="process"),
         *_columns(acked, ack_row="index", acked_ns="time_ns", process="process", acks="acks"),
         *_columns(reading, read_row="index", read_ns="time_ns", epoch="leader_epoch"),
+        *_columns(blamed, committed_row="index", committed_ns="time_ns"),
+        *_columns(sending & f.col("txn"), txn_op="op"),
         *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
         *_columns(sound, sound_epoch="leader_epoch"),
         *_columns(sound | (acked & f.col("offset").isNotNull()), seen_row="index", seen_ns="time_ns"),
@@ -121,12 +137,13 @@ def _of_logs(logs: DataFrame, leaders: DataFrame) -> DataFrame:
 
 def _aggregates() -> list[Column]:
     lowest = (
-        "invoked_ns", "ack_row", "acked_ns", "process", "acks", "read_row", "read_ns", "delivered_row", "delivered_ns",
-        "seen_row", "seen_ns", "epoch", "sound_epoch", "polled_epoch", "logged_epoch",
+        "invoked_ns", "invoked_row", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row", "read_ns",
+        "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch", "sound_epoch",
+        "polled_epoch", "logged_epoch",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "in_final_log", "in_final_log_intact")
     return [
-        f.max("sent").alias("sent"),
+        *[f.max(name).alias(name) for name in ("sent", "send_row", "sent_ns", "sender")],
         *[f.min(name).alias(name) for name in lowest],
         *[f.coalesce(f.max(name), f.lit(False)).alias(name) for name in flags],
     ]

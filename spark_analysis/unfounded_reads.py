@@ -12,17 +12,19 @@ from spark_analysis.views import Views, findings
 def unfounded_reads(views: Views) -> DataFrame:
     """``corrupt-read``, ``unwritten-read`` and ``aborted-read``, as ``checkers.reads_are_of_writes`` defines them."""
     read = views.records.where(f.col("read_row").isNotNull())
+    wronged = f.col("txn_op").isNull() | f.col("committed_row").isNotNull()
     kind = (
         f.when(f.col("unsound"), "corrupt-read")
         .when(f.col("sent").isNull(), "unwritten-read")
-        .when(f.col("sent") == FAILED, "aborted-read")
+        .when((f.col("sent") == FAILED) & wronged, "aborted-read")
     )
+    aborted = (f.col("kind") == "aborted-read") & f.col("txn_op").isNotNull()
     return findings(
         read.withColumn("kind", kind).where(f.col("kind").isNotNull()),
         f.col("kind"),
         offset="offset",
         value="value",
         leader_epoch="epoch",
-        row="read_row",
-        time_ns="read_ns",
+        row=f.when(aborted, f.col("committed_row")).otherwise(f.col("read_row")),
+        time_ns=f.when(aborted, f.col("committed_ns")).otherwise(f.col("read_ns")),
     )

@@ -9,8 +9,8 @@ from collections.abc import Callable
 
 from harness.checker import Outcome
 from spark_analysis.answer import GAPS_KEPT
-from tests.checkers.cases import case, lose_tail, lost, regression, write
-from tests.checkers.leader_cases import CASES
+from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
+from tests.checkers.client_cases import CASES
 from tests.checkers.story import CONTROLLER, Row, Story
 
 __all__ = ["CASES"]
@@ -124,7 +124,7 @@ def a_run_that_does_not_say_what_there_was_is_invalid(story: Story) -> None:
     told(story)
 
 
-@case(Outcome.INCONCLUSIVE, reason="1 acknowledgements with acks=all are above every high watermark")
+@case(Outcome.INCONCLUSIVE, unseen(2), reason="1 acknowledgements with acks=all are above every high watermark")
 def an_acknowledgement_that_nothing_bears_out_leaves_the_run_inconclusive(story: Story) -> None:
     write(story, 2)
     story.send(commit=False)
@@ -247,7 +247,7 @@ def a_run_in_which_nothing_was_acknowledged_proves_nothing(story: Story) -> None
     story.finish()
 
 
-@case(Outcome.INCONCLUSIVE, reason="There is no final read")
+@case(Outcome.INCONCLUSIVE, unseen(0), unseen(1), unseen(2), reason="There is no final read")
 def a_run_in_which_nothing_was_read_proves_nothing(story: Story) -> None:
     write(story, 3)
     story.finish(read=False)
@@ -277,7 +277,7 @@ def a_row_that_is_older_than_the_one_before_makes_the_run_invalid(story: Story) 
     story.history[3]["time_ns"] = 0
 
 
-@case(Outcome.INVALID, reason="of 1 rows each does not say what it is about")
+@case(Outcome.INVALID, unseen(2), reason="of 1 rows each does not say what it is about")
 def a_delivered_record_without_an_offset_makes_the_run_invalid(story: Story) -> None:
     told(story)
     story.final_rows()[2]["offset"] = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
-from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, write
+from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
 from tests.checkers.lineage_cases import CASES
 from tests.checkers.story import Story
 
@@ -64,6 +64,7 @@ def a_deposed_leader_may_believe_in_its_old_epoch(story: Story) -> None:
 @case(
     Outcome.VIOLATION,
     ("unjustified-ack", "VIOLATION", 2),
+    unseen(2),
     reason="did not commit its log from 2",
 )
 def an_acknowledgement_before_replication_is_found(story: Story) -> None:
@@ -196,7 +197,7 @@ def what_follows_from_a_predicted_loss_that_was_kept_is_expected(story: Story) -
     lost(2, "EXPECTED"),
     regression(2, "EXPECTED"),
     ("inconsistent-offsets", "EXPECTED", 2),
-    ("nonmonotonic-poll", "VIOLATION", 0),
+    ("int-nonmonotonic-poll", "VIOLATION", 0),
     **LOST_TAIL,
 )
 def a_consumer_that_is_thrown_back_further_than_the_predicted_loss_is_found(story: Story) -> None:

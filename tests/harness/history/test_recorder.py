@@ -138,8 +138,8 @@ def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: Run
     history = recorder(directory)
     op = history.invoke_txn(P0, [Sending("t", 0, 5), Polling("g", "read_uncommitted"), Polling(), Sending("t", 1, 6)])
     history.rebalance(op, "revoked", [TopicPartition("t", 0), TopicPartition("t", 1)])
-    told = [3, [PolledRecord("t", 0, 1, 7, 0, True), PolledRecord("t", 0, 2, 8, 0, True)], None, None]
-    history.complete_txn(op, "info", told, "timeout")
+    polled = [PolledRecord("t", 0, 1, 7, 0, True), PolledRecord("t", 0, 2, 8, 0, True)]
+    history.complete_txn(op, "info", [3, polled, None, None], "timeout")
     history.close()
     rows = directory.read_table("history")
     assert [(r["type"], r["f"], r["mop"], r["partition"], r["offset"], r["value"]) for r in rows[:-1]] == [

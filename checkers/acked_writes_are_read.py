@@ -1,0 +1,50 @@
+"""What was acknowledged is given to somebody, sooner or later.
+
+``unseen``: a send ended ``ok``, no poll at any time delivered its value, and nothing proves that the record is gone:
+the final read did not come to where it should be, or there was none. A record that is proven to be gone is a
+``lost-write``.
+
+Severity: ``INDETERMINATE``, for it may be lost, late, or out of the reach of a consumer that got stuck. ``WEAK`` when
+the sender waited for less than all in-sync replicas.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.rows import ALL, RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from spark_analysis.answer import Finding
+
+KINDS = ("unseen",)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every acknowledged record of one run of which nobody knows what became of it."""
+    for send in rows.sends:
+        read = (send.where, send.value) in rows.read_values
+        if send.type == "ok" and not read and not rows.missing(send.where, send.offset, read=False):
+            yield Finding(
+                rows.run, "unseen", *send.where,
+                offset=send.offset,
+                value=send.value,
+                excuse=None if send.acks == ALL else "acks",
+                row=send.row,
+                time_ns=send.completed_ns,
+                process=send.process,
+                acks=send.acks,
+            )  # fmt: skip
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    at = "" if finding.offset is None else f" at offset {finding.offset}"
+    said = f"Value {finding.value} was acknowledged{at}"
+    return f"{said}, nobody ever read it, and no final read came to where it should be."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The acknowledgement, and which replicas hold the record."""
+    yield from witnesses.send(finding)
+    yield from witnesses.holders(finding)

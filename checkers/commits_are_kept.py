@@ -1,0 +1,118 @@
+"""What a consumer group has committed is what it is told when it asks, and never lies beyond the partition.
+
+* ``lost-commit``: a group is told another offset than the last one that it committed. Allowed is the offset of every
+  commit that was not over before the last acknowledged one began: commits that overlap may be stored in any order, and
+  one of which nobody knows how it ended may be stored at any time.
+* ``commit-beyond-end``: an offset was committed, or told, that lies beyond the final leader's log end. The log was cut
+  after somebody had read that far, and the group will leave out whatever is written there next.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election is recorded after a ``commit-beyond-end`` was committed
+and the configuration permits such elections.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from checkers.rows import Row, RunRows, where
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+KINDS = ("lost-commit", "commit-beyond-end")
+
+
+class Commit(NamedTuple):
+    """A commit that may have been stored; ``ended`` is infinite while nobody knows whether it still will be."""
+
+    offset: int
+    begun: int
+    ended: float
+    acked: bool
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every answer of one run that is not the last commit, and every offset beyond the end."""
+    commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
+    asked: dict[tuple[int, TopicPartition], int] = {}
+    for rows_of in _by_operation(rows):
+        first, last = rows_of[0], rows_of[-1]
+        if first["f"] == "committed":
+            asked[first["op"], where(first)] = first["index"]
+        elif last["type"] != "fail":
+            acked = last["type"] == "ok"
+            ended = last["index"] if acked else math.inf
+            commits[first["group"], where(first)].append(Commit(first["offset"], first["index"], ended, acked))
+    told = [r for r in rows.operations if r["f"] == "committed" and r["type"] == "ok" and r["topic"] is not None]
+    for row in told:
+        ours = commits[row["group"], where(row)]
+        yield from _lost(rows, row, asked[row["op"], where(row)], ours)
+    yield from _beyond(rows, told)
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    if finding.kind == "commit-beyond-end":
+        return f"Offset {finding.offset} was committed, and the final leader's log ends at {finding.other_offset}."
+    told = "nothing" if finding.offset is None else f"offset {finding.offset}"
+    last = f"its commit of offset {finding.other_offset} was acknowledged"
+    return f"A group was told that it had committed {told}, after {last}."
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The commit, what the group was told, and who cut the log."""
+    if finding.kind == "lost-commit":
+        yield from witnesses.commits(finding, finding.other_offset)
+    if finding.offset is not None:
+        yield from witnesses.commits(finding, finding.offset)
+    if finding.kind == "commit-beyond-end":
+        yield from witnesses.cuts(finding._replace(offset=(finding.offset or 1) - 1))
+
+
+def _by_operation(rows: RunRows) -> list[list[Row]]:
+    found: dict[tuple[int, TopicPartition], list[Row]] = defaultdict(list)
+    for row in rows.operations:
+        if row["f"] in ("commit", "committed") and row["topic"] is not None:
+            found[row["op"], where(row)].append(row)
+    return [sorted(ours, key=lambda r: (r["type"] != "invoke", r["index"])) for ours in found.values()]
+
+
+def _lost(rows: RunRows, told: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
+    before = [commit for commit in commits if commit.acked and commit.ended < asked]
+    if not before:
+        return
+    last = max(before, key=lambda commit: commit.begun)
+    possible = (c.offset for c in commits if c.begun < told["index"] and c.ended >= last.begun)
+    if told["offset"] not in possible:
+        yield Finding(
+            rows.run, "lost-commit", *where(told),
+            offset=told["offset"],
+            row=told["index"],
+            time_ns=told["time_ns"],
+            process=told["process"],
+            other_offset=last.offset,
+        )  # fmt: skip
+
+
+def _beyond(rows: RunRows, told: list[Row]) -> Iterator[Finding]:
+    commits = [r for r in rows.operations if r["f"] == "commit" and r["type"] == "ok"]
+    seen: set[tuple[TopicPartition, int]] = set()
+    for row in sorted([*commits, *told], key=lambda r: int(r["index"])):
+        end = rows.ends.get(where(row))
+        log_end = None if end is None else end.log_end_offset
+        key = (where(row), int(row["offset"] or 0))
+        if log_end is not None and key[1] > log_end and key not in seen:
+            seen.add(key)
+            yield Finding(
+                rows.run, "commit-beyond-end", *where(row),
+                offset=row["offset"],
+                excuse="unclean" if rows.given_up(where(row), None, row["time_ns"]) else None,
+                row=row["index"],
+                time_ns=row["time_ns"],
+                process=row["process"],
+                other_offset=log_end,
+            )  # fmt: skip

@@ -1,0 +1,74 @@
+"""Which committed offsets were forgotten, and which lie beyond the log?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.leadership import given_up
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings, with_partitions
+
+_WHOSE = (*PLACE, "group")
+
+
+def broken_commits(views: Views) -> DataFrame:
+    """``lost-commit`` and ``commit-beyond-end``, as ``checkers.commits_are_kept`` defines them."""
+    rows = views.tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
+    return _lost(rows).unionByName(_beyond(rows, views))
+
+
+def _lost(rows: DataFrame) -> DataFrame:
+    whose = [f.coalesce("group", f.lit("")).alias("group") if name == "group" else f.col(name) for name in _WHOSE]
+    ended = f.max(f.when(f.col("type") != "invoke", f.struct("index", "type", "offset", "time_ns")))
+    operations = rows.groupBy(*whose, "op", "f", "process").agg(
+        f.min("index").alias("begun"), f.min("offset").alias("asked_offset"), ended.alias("end")
+    )
+    commits = operations.where(
+        (f.col("f") == "commit") & f.coalesce(f.col("end.type") != "fail", f.lit(True))
+    ).select(
+        *_WHOSE, "begun",
+        f.col("asked_offset").alias("stored"),
+        f.when(f.col("end.type") == "ok", f.col("end.index")).alias("ended"),
+    )  # fmt: skip
+    told = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok"))
+    before = commits.where(f.col("ended").isNotNull()).select(*_WHOSE, f.col("ended").alias("at"), "begun", "stored")
+    asking = told.select(*_WHOSE, f.col("begun").alias("at"), "process", "end")
+    events = before.unionByName(asking, allowMissingColumns=True)
+    earlier = Window.partitionBy(*_WHOSE).orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
+    last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored"))).over(earlier)
+    known = events.withColumn("last", last).where(f.col("end").isNotNull() & f.col("last").isNotNull())
+    whose_same = [f.col(f"told.{name}") == f.col(f"made.{name}") for name in _WHOSE]
+    possible = f.col("made.stored") == f.col("told.end.offset")
+    in_time = f.col("made.begun") < f.col("told.end.index")
+    not_over = f.col("made.ended").isNull() | (f.col("made.ended") >= f.col("told.last.begun"))
+    lost = known.alias("told").join(
+        commits.alias("made"), how="left_anti", on=[*whose_same, possible, in_time, not_over]
+    )
+    return findings(
+        lost,
+        "lost-commit",
+        offset="end.offset",
+        row="end.index",
+        time_ns="end.time_ns",
+        process="process",
+        other_offset="last.stored",
+    )
+
+
+def _beyond(rows: DataFrame, views: Views) -> DataFrame:
+    stored = with_partitions(rows.where(f.col("type") == "ok"), views)
+    beyond = stored.where(f.col("offset") > f.col("leader.log_end_offset"))
+    first = f.min(f.struct("index", "time_ns", "process")).alias("first")
+    offsets = beyond.groupBy(*PLACE, "offset", "leader", "unclean").agg(first)
+    since = offsets.withColumn("since_ns", f.col("first.time_ns"))
+    return findings(
+        since,
+        "commit-beyond-end",
+        offset="offset",
+        excuse=f.when(given_up(f.lit(None), "since_ns"), "unclean"),
+        row="first.index",
+        time_ns="since_ns",
+        process="first.process",
+        other_offset="leader.log_end_offset",
+    )

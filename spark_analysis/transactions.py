@@ -1,0 +1,52 @@
+"""Which transactions were seen too early, or not whole?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.partitions import missing
+from spark_analysis.records import UNKNOWN
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings, with_partitions
+
+
+def broken_transactions(views: Views) -> DataFrame:
+    """``precommitted-read`` and ``torn-transaction``, as ``checkers.transactions_are_atomic`` defines them."""
+    return _precommitted(views.tables.history).unionByName(_torn(views))
+
+
+def _precommitted(history: DataFrame) -> DataFrame:
+    committed = f.coalesce("isolation", f.lit("read_committed")) != "read_uncommitted"
+    reading = (f.col("f") == "poll") & (f.col("type") != "invoke") & committed
+    known = f.struct(f.col("index").alias("row"), "offset", "leader_epoch", "time_ns", "process")
+    own = history.where(f.col("txn") & f.col("value").isNotNull()).groupBy(*PLACE, "op", "value")
+    both = own.agg(f.max(f.col("f") == "send").alias("sent"), f.min(f.when(reading, known)).alias("read"))
+    columns = ("offset", "leader_epoch", "row", "time_ns", "process")
+    return findings(
+        both.where(f.col("sent") & f.col("read").isNotNull()),
+        "precommitted-read",
+        value="value",
+        **{name: f"read.{name}" for name in columns},
+    )
+
+
+def _torn(views: Views) -> DataFrame:
+    mine = views.records.where(f.col("txn_op").isNotNull() & (f.col("sent") == UNKNOWN))
+    values = mine.groupBy(*PLACE, "value", "txn_op").agg(
+        f.min("committed_row").alias("seen"),
+        f.min("value_read_row").alias("read"),
+        f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
+    )
+    sibling = f.min(f.when(f.col("seen").isNotNull(), f.struct("seen", "value")))
+    whole = values.withColumn("sibling", sibling.over(Window.partitionBy("run", "txn_op")))
+    torn = whole.where(f.col("sibling").isNotNull() & f.col("read").isNull())
+    return findings(
+        with_partitions(torn, views).where(missing(f.lit(None).cast("bigint"), read=f.lit(True))),
+        "torn-transaction",
+        value="value",
+        row="send.send_row",
+        time_ns="send.sent_ns",
+        process="send.sender",
+        other_value="sibling.value",
+    )

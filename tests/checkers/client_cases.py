@@ -1,0 +1,444 @@
+"""Stories about what clients alone can tell: transactions, commits, the order of sends and polls.
+
+Importing this module adds them to ``CASES``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, lose_tail, write
+from tests.checkers.leader_cases import CASES
+from tests.checkers.story import NODES, Row, Story
+
+__all__ = ["CASES"]
+
+RELAXED: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": True}
+
+
+class Sent(NamedTuple):
+    """A step of a transaction: send the next value; ``commit``: it becomes readable."""
+
+    p: int = 0
+    append: bool = True
+    offset: int | None = -1
+    knows: bool = False
+
+
+class Polled(NamedTuple):
+    """A step of a transaction: be delivered these offsets of the leader's log."""
+
+    offsets: Sequence[int] = ()
+    p: int = 0
+    isolation: str | None = None
+
+
+def transact(story: Story, *steps: Sent | Polled, result: str = "ok", process: int = 10) -> None:
+    """A transaction; the process of a failed one knows no offsets unless a step says that it ``knows``."""
+    op = next(story.ops)
+    invoked: list[Row] = []
+    for mop, step in enumerate(steps):
+        about: Row = {"process": process, "op": op, "txn": True, "mop": mop}
+        if isinstance(step, Sent):
+            about |= {"f": "send", "topic": "ledger", "partition": step.p, "value": next(story.values), "acks": -1}
+        else:
+            about |= {"f": "poll", "isolation": step.isolation}
+        invoked.append(about)
+        story.row(**about, type="invoke")
+    for about, step in zip(invoked, steps, strict=True):
+        if result == "invoke":
+            return
+        if isinstance(step, Sent):
+            at = len(story.partitions[step.p].logs[story.partitions[step.p].leader])
+            if step.append:
+                story.append(step.p, about["value"], [n for n in NODES if n != story.partitions[step.p].leader])
+            known = (at if step.offset == -1 else step.offset) if result == "ok" or step.knows else None
+            story.row(**about, type=result, offset=known, error=None if result == "ok" else "timeout")
+        else:
+            deliver(story, about, result, step.offsets, step.p)
+
+
+def deliver(story: Story, about: Row, result: str, offsets: Sequence[int], p: int = 0) -> None:
+    """The rows of a poll that ends."""
+    log = story.partitions[p].logs[story.partitions[p].leader]
+    for offset in offsets:
+        place: Row = {"topic": "ledger", "partition": p, "offset": offset}
+        story.row(**about, **place, type=result, value=log[offset][1], leader_epoch=log[offset][0], intact=True)
+    if not offsets:
+        story.row(**about, type=result)
+
+
+def poll(story: Story, process: int, offsets: Sequence[int], p: int = 0, result: str = "ok", **columns: Any) -> int:
+    """A poll that ends with ``result``; returns its operation."""
+    op = next(story.ops)
+    about: Row = {"process": process, "op": op, "f": "poll", **columns}
+    story.row(**about, type="invoke")
+    deliver(story, about, result, offsets, p)
+    return op
+
+
+def move(story: Story, process: int, f: str, *partitions: int, result: str = "ok", **columns: Any) -> None:
+    """The process is assigned partitions, subscribes to them, or has them moved by a rebalance (``op``)."""
+    places: list[Row] = [{"topic": "ledger", "partition": p} for p in partitions] or [{}]
+    about: Row = {"process": process, "op": next(story.ops), "f": f, **columns}
+    for place in places:
+        if f in ("assign", "subscribe"):
+            story.row(**about, **place, type="invoke")
+    for place in places:
+        story.row(**about, **place, type=result)
+
+
+def commit(story: Story, offset: int | None, f: str = "commit", result: str = "ok", *, end: bool = True) -> Row:
+    """The group commits ``offset`` or is told it; returns its first row."""
+    about: Row = {"process": 5, "op": next(story.ops), "f": f, "group": "g", "topic": "ledger", "partition": 0}
+    begun = story.row(**about, type="invoke", offset=offset if f == "commit" else None)
+    if end:
+        story.row(**about, type=result, offset=offset)
+    return begun
+
+
+def imported(story: Story) -> None:
+    """What is left of a story when only its clients are asked."""
+    story.timeline, story.logs = [], []
+
+
+def two_partitions(story: Story) -> None:
+    """A second partition, before anything is told."""
+    story.__init__(story.run, 2)  # type: ignore[misc]
+
+
+# --------------------------------------------------------------------------------------------------- order of polls
+
+
+@case(Outcome.VIOLATION, ("poll-skip", "VIOLATION", 1))
+def a_consumer_whose_next_poll_leaves_a_record_out_is_found(story: Story) -> None:
+    write(story, 4)
+    story.poll(5, [0])
+    story.poll(5, [3])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("int-nonmonotonic-poll", "VIOLATION", 1))
+def a_poll_that_goes_back_within_itself_is_found(story: Story) -> None:
+    write(story, 3)
+    story.poll(5, [0, 1, 1, 2])
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_failed_poll_does_not_move_the_position(story: Story) -> None:
+    write(story, 4)
+    story.poll(5, [0])
+    poll(story, 5, [1, 2], result="fail")
+    poll(story, 5, [1], result="info")
+    story.poll(5, [1, 2, 3])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0))
+def a_failed_poll_that_goes_back_is_found_all_the_same(story: Story) -> None:
+    write(story, 4)
+    story.poll(5, [0, 1])
+    poll(story, 5, [0, 1], result="fail")
+    story.poll(5, [2, 3])
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_assignment_without_a_partition_forgets_where_it_was(story: Story) -> None:
+    two_partitions(story)
+    story.send(1)
+    write(story, 3)
+    move(story, 5, "assign", 0)
+    story.poll(5, [0, 1, 2])
+    move(story, 5, "assign", 1)
+    move(story, 5, "assign", 0)
+    story.poll(5, [0, 1])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0))
+def an_assignment_that_names_a_partition_again_keeps_where_it_was(story: Story) -> None:
+    two_partitions(story)
+    story.send(1)
+    write(story, 3)
+    move(story, 5, "assign", 0)
+    story.poll(5, [0, 1, 2])
+    move(story, 5, "assign", 0, 1)
+    story.poll(5, [0, 1])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0))
+def an_assignment_that_failed_forgets_nothing(story: Story) -> None:
+    two_partitions(story)
+    story.send(1)
+    write(story, 3)
+    story.poll(5, [0, 1, 2])
+    move(story, 5, "assign", 1, result="fail")
+    story.poll(5, [0, 1])
+    story.finish()
+
+
+@case(Outcome.PASS, ("nonmonotonic-poll", "DOCUMENTED", 1), ("poll-skip", "DOCUMENTED", 2))
+def a_group_may_go_back_and_forth(story: Story) -> None:
+    write(story, 4)
+    move(story, 5, "subscribe", 0)
+    story.poll(5, [0, 1])
+    story.poll(5, [1])
+    story.poll(5, [3])
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_rebalance_exempts_its_partition(story: Story) -> None:
+    write(story, 5)
+    story.poll(5, [0, 1])
+    op = poll(story, 5, [4, 0])
+    move(story, 5, "revoked", 0, result="info", op=op)
+    op = poll(story, 5, [2])
+    move(story, 5, "assigned", 0, result="info", op=op)
+    story.poll(5, [0, 1])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0))
+def a_rebalance_of_another_partition_exempts_nothing(story: Story) -> None:
+    two_partitions(story)
+    story.send(1)
+    write(story, 2)
+    op = poll(story, 5, [0, 1])
+    move(story, 5, "revoked", 1, result="info", op=op)
+    story.poll(5, [0])
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_aborted_record_in_the_log_is_no_gap(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(), result="fail")
+    write(story, 1)
+    story.poll(5, [0, 2])
+    story.finish()
+    story.forget(story.final_rows()[1])
+
+
+# --------------------------------------------------------------------------------------------------- order of sends
+
+
+@case(Outcome.VIOLATION, ("nonmonotonic-send", "VIOLATION", 0))
+def a_process_whose_later_record_comes_first_is_found(story: Story) -> None:
+    story.send(offset=1, append=False)
+    story.send(offset=0, append=False)
+    first, second = (row["value"] for row in story.history if row["type"] == "ok")
+    story.append(0, second, (1, 2))
+    story.append(0, first, (1, 2))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G0-realtime", "VIOLATION", 0))
+def a_record_that_overtakes_the_acknowledged_one_of_another_process_is_found(story: Story) -> None:
+    story.send(offset=1, append=False, process=0)
+    story.send(offset=0, append=False, process=1)
+    first, second = (row["value"] for row in story.history if row["type"] == "ok")
+    story.append(0, second, (1, 2))
+    story.append(0, first, (1, 2))
+    story.finish()
+
+
+@case(Outcome.PASS)
+def sends_that_overlap_may_be_appended_in_any_order(story: Story) -> None:
+    for value in (0, 1):
+        next(story.values)
+        about: Row = {"process": value, "op": next(story.ops), "f": "send", "topic": "ledger", "partition": 0}
+        story.row(**about, type="invoke", value=value, acks=-1)
+    for offset, invoked in enumerate(reversed([row for row in story.history if row["type"] == "invoke"])):
+        story.append(0, invoked["value"], (1, 2))
+        again = {name: invoked[name] for name in ("process", "op", "f", "topic", "partition", "value", "acks")}
+        story.row(**again, type="ok", offset=offset)
+    story.finish()
+
+
+@case(Outcome.PASS, ("nonmonotonic-send", "WEAK", 0))
+def a_record_of_acks_1_may_be_overtaken(story: Story) -> None:
+    story.send(offset=1, append=False, acks=1)
+    story.send(offset=0, append=False, acks=1)
+    first, second = (row["value"] for row in story.history if row["type"] == "ok")
+    story.append(0, second, (1, 2))
+    story.append(0, first, (1, 2))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("int-nonmonotonic-send", "VIOLATION", 0))
+def a_transaction_whose_records_are_stored_the_other_way_round_is_found(story: Story) -> None:
+    transact(story, Sent(offset=1, append=False), Sent(offset=0, append=False))
+    first, second = (row["value"] for row in story.history if row["type"] == "ok")
+    story.append(0, second, (1, 2))
+    story.append(0, first, (1, 2))
+    story.finish()
+
+
+@case(Outcome.PASS)
+def others_may_write_between_the_records_of_a_transaction(story: Story) -> None:
+    transact(story, Sent(), Sent())
+    write(story, 1)
+    transact(story, Sent(), Sent())
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------- transactions
+
+
+@case(Outcome.VIOLATION, ("precommitted-read", "VIOLATION", 0))
+def a_transaction_that_reads_what_it_writes_is_found(story: Story) -> None:
+    transact(story, Sent(), Polled([0]))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("precommitted-read", "VIOLATION", 0))
+def a_transaction_that_reads_what_it_writes_and_then_times_out_is_found(story: Story) -> None:
+    transact(story, Sent(), Polled([0]), result="info")
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def who_reads_uncommitted_records_may_read_his_own(story: Story) -> None:
+    transact(story, Sent(), Polled([0], isolation="read_uncommitted"))
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_transaction_may_read_what_others_committed(story: Story) -> None:
+    write(story, 2)
+    transact(story, Sent(), Polled([0, 1]))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("aborted-read", "VIOLATION", 1))
+def a_record_of_a_failed_transaction_is_not_to_be_read(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(), result="fail")
+    write(story, 1)
+    story.poll(5, [0, 1, 2])
+    story.finish()
+    story.forget(story.final_rows()[1])
+
+
+@case(Outcome.PASS)
+def who_reads_uncommitted_records_may_read_those_that_fail(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(), result="fail")
+    write(story, 1)
+    poll(story, 5, [0, 1, 2], isolation="read_uncommitted")
+    story.finish()
+    story.forget(story.final_rows()[1])
+
+
+@case(Outcome.VIOLATION, ("torn-transaction", "VIOLATION", None))
+def a_transaction_of_which_only_one_record_is_there_is_found(story: Story) -> None:
+    transact(story, Sent(), Sent(append=False), result="info")
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_transaction_that_timed_out_may_be_there_as_a_whole(story: Story) -> None:
+    transact(story, Sent(), Sent(), result="info")
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_transaction_that_timed_out_may_be_missing_as_a_whole(story: Story) -> None:
+    transact(story, Sent(append=False), Sent(append=False), result="invoke")
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("lost-write", "VIOLATION", 1))
+def a_committed_transaction_of_which_a_record_is_missing_has_lost_it(story: Story) -> None:
+    transact(story, Sent(), Sent())
+    write(story, 1)
+    story.finish()
+    story.forget(story.final_rows()[1])
+    story.logs = [row for row in story.logs if row["offset"] != 1]
+
+
+# ---------------------------------------------------------------------------------------------------------- commits
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1))
+def a_group_that_is_told_an_older_commit_is_found(story: Story) -> None:
+    write(story, 3)
+    commit(story, 1)
+    commit(story, 3)
+    commit(story, 1, "committed")
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", None))
+def a_group_whose_commit_is_forgotten_is_found(story: Story) -> None:
+    write(story, 3)
+    commit(story, 3)
+    commit(story, None, "committed")
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_group_may_commit_a_lower_offset_and_be_told_it(story: Story) -> None:
+    write(story, 3)
+    commit(story, None, "committed")
+    commit(story, 3)
+    commit(story, 1)
+    commit(story, 1, "committed")
+    story.finish()
+
+
+@case(Outcome.PASS)
+def commits_that_overlap_or_timed_out_may_count_in_any_order(story: Story) -> None:
+    write(story, 3)
+    begun = commit(story, 2, end=False)
+    commit(story, 3)
+    again = {name: begun[name] for name in ("process", "op", "f", "group", "topic", "partition", "offset")}
+    story.row(**again, type="ok")
+    commit(story, 2, "committed")
+    commit(story, 1, result="info")
+    commit(story, 3)
+    commit(story, 1, "committed")
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_commit_that_failed_is_none(story: Story) -> None:
+    write(story, 3)
+    commit(story, 2)
+    commit(story, 3, result="fail")
+    commit(story, 2, "committed")
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    ("lost-write", "VIOLATION", 2),
+    ("hw-regression", "VIOLATION", 2),
+    ("commit-beyond-end", "VIOLATION", 3),
+)
+def a_commit_beyond_a_log_that_was_cut_is_found(story: Story) -> None:
+    write(story, 3)
+    commit(story, 3)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(
+    Outcome.PASS, ("lost-write", "DOCUMENTED", 2), ("hw-regression", "DOCUMENTED", 2),
+    ("commit-beyond-end", "DOCUMENTED", 3), guarantees=RELAXED,
+)  # fmt: skip
+def a_commit_beyond_a_log_that_an_unclean_election_cut_is_documented(story: Story) -> None:
+    write(story, 3)
+    commit(story, 3)
+    lose_tail(story, 2, clean=False)
+    story.finish()
