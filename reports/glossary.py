@@ -33,7 +33,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "precommitted-read": Kind("A transaction was given a record that it was itself about to write."),
         "torn-transaction": Kind("One record of a transaction was delivered, and another one is gone.", gone=True),
         "nonmonotonic-send": Kind("A process's record was stored before one whose acknowledgement it had waited for."),
-        "int-nonmonotonic-send": Kind("The records of one transaction are stored in another order than that of sending."),
+        "int-nonmonotonic-send": Kind("One transaction's records are stored in another order than it sent them."),
         "G0-realtime": Kind("A record was stored before one that another process had been acknowledged before."),
         "lost-commit": Kind("A consumer group was told something else than its last commit."),
         "commit-beyond-end": Kind("A consumer group has committed an offset beyond the end of the log."),
