@@ -106,8 +106,9 @@ class Run:
         return times
 
     def storage_failures(self) -> Sequence[tuple[int, int]]:
-        """(time_ns, node) of every failure of a node's storage, by time."""
-        return sorted({(r["time_ns"], r["node"]) for r in self._of_kind("storage_failed")})
+        """(time_ns, node) of every failure of a node's storage that ended it, by time."""
+        failures = [row for row in self._of_kind("storage_failed") if rows.details(row).get("halts", True)]
+        return sorted({(r["time_ns"], r["node"]) for r in failures})
 
     def truncations_by_partition(self) -> Mapping[TopicPartition, int]:
         """How many truncations each partition saw."""

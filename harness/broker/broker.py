@@ -269,7 +269,8 @@ class Broker:
         for partition in list(self.partitions.values()):
             if halts or partition.directory is directory:
                 partition.handle(AppendFailed(refusal.errno))
-        self.timeline.about_node("storage_failed", refusal._replace(log_dir=directory.number)._asdict())
+        row = refusal._replace(log_dir=directory.number, halts=halts)
+        self.timeline.about_node("storage_failed", row._asdict())
         if halts:
             self._halt(f"the log directory failed with errno {refusal.errno}")
         else:

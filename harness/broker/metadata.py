@@ -97,5 +97,5 @@ class ClusterMetadata:
             state.leader_epoch if self.tells_epochs else -1,
             state.replicas,
             state.isr,
-            [node for node in state.replicas if node not in (self.brokers or {})],
+            [node for node in state.replicas if node not in (self.brokers or {}) or node in state.offline_replicas],
         )

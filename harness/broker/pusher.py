@@ -180,6 +180,9 @@ class Pusher:
 
     def _update_metadata(self, metadata: SendMetadata) -> UpdateMetadataRequest:
         topics: dict[str, UpdateMetadataTopicState] = {}
+        offline: dict[TopicPartition, list[int]] = defaultdict(list)
+        for name, broker in metadata.offline:
+            offline[name].append(broker)
         for state in metadata.partitions:
             name = state.topic_partition
             topics.setdefault(name.topic, UpdateMetadataTopicState(name.topic)).partition_states.append(
@@ -191,6 +194,7 @@ class Pusher:
                     list(state.isr),
                     state.partition_epoch,
                     list(state.replicas),
+                    offline[name],
                 )
             )
         brokers = [

@@ -33,6 +33,7 @@ class StorageRefusal(NamedTuple):
         partition: ``ledger-0``; None when it was about no partition in particular.
         torn_bytes: how much of a refused append had been written before it was refused, and was cut off again.
         log_dir: the number of the log directory that failed; None on a controller, which has none.
+        halts: whether that ends the node.
     """
 
     errno: int
@@ -40,6 +41,7 @@ class StorageRefusal(NamedTuple):
     operation: str
     torn_bytes: int = 0
     log_dir: int | None = None
+    halts: bool = True
 
 
 class Timeline:

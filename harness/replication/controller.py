@@ -247,7 +247,7 @@ class Controller:
         if not self._offline.answered(answer.broker, answer.offline, answer.online):
             return []
         changed, records = self._settle(f"log directory of broker {answer.broker}")
-        return [self._persist(), *records, *self._send(changed)] if changed else []
+        return [*([self._persist()] if changed else []), *records, *self._send(changed)]
 
     def _welcome(
         self,
@@ -452,4 +452,5 @@ class Controller:
             if mine:
                 effects.append(SendPartitionStates(node, self.controller_epoch, mine, are_new))
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
-        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions)]
+        offline = self._offline.replicas
+        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions, offline)]

@@ -190,12 +190,16 @@ class SendPartitionStates:
 
 @message
 class SendMetadata:
-    """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one."""
+    """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one.
+
+    ``offline`` are the replicas of live brokers that lie in log directories that have failed.
+    """
 
     brokers: tuple[NodeId, ...]
     controller_epoch: int
     live_brokers: tuple[BrokerEndpoint, ...]
     partitions: tuple[PartitionState, ...]
+    offline: tuple[tuple[TopicPartition, NodeId], ...] = ()
 
 
 @message

@@ -24,6 +24,11 @@ class OfflineReplicas:
         self._replicas: set[_Replica] = set()
         self._log_dirs: dict[NodeId, frozenset[str]] = {}
 
+    @property
+    def replicas(self) -> tuple[tuple[TopicPartition, NodeId], ...]:
+        """Every replica that cannot be used although its broker lives, or did when it last answered."""
+        return tuple(sorted((replica.partition, replica.broker) for replica in self._replicas))
+
     def heard(self, broker: NodeId, log_dirs: Iterable[str]) -> bool:
         """A heartbeat named the failed directories of ``broker``. Returns whether one of them is news."""
         known, named = self._log_dirs.get(broker, frozenset()), frozenset(log_dirs)

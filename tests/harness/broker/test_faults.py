@@ -219,7 +219,7 @@ def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(
     assert [row["kind"] for row in cluster.timeline(0)][-2:] == ["state", "storage_failed"]
     assert cluster.timeline(0)[-2]["role"] == "offline"
     refusal = {"errno": errno.ENOSPC, "partition": "t-0", "operation": "append", "torn_bytes": 100}
-    assert json.loads(cluster.timeline(0)[-1]["detail"]) == {**refusal, "log_dir": 0}
+    assert json.loads(cluster.timeline(0)[-1]["detail"]) == {**refusal, "log_dir": 0, "halts": True}
     wait_until(lambda: cluster.partition("t")["leader"] == 1, "a new leader")
     assert cluster.produce("t", [b"next"]) == [1]
     cluster.spawn(0)
@@ -235,7 +235,7 @@ def test_a_disk_too_full_for_a_checkpoint_halts_the_broker(start: Start) -> None
     row = cluster.timeline(1)[-1]
     assert row["kind"] == "storage_failed"
     refusal = {"errno": errno.ENOSPC, "partition": None, "operation": "checkpoint the high watermarks"}
-    assert json.loads(row["detail"]) == {**refusal, "torn_bytes": 0, "log_dir": 0}
+    assert json.loads(row["detail"]) == {**refusal, "torn_bytes": 0, "log_dir": 0, "halts": True}
 
 
 def test_a_controller_that_cannot_write_its_state_answers_nothing_and_halts(start: Start) -> None:

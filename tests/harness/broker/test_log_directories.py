@@ -20,6 +20,8 @@ from harness.wire.messages import (
     CreateTopicsRequest,
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
+    MetadataRequest,
+    MetadataRequestTopic,
 )
 from tests.harness.broker.raw_client import batch, fetch_request, produce_request
 from tests.harness.broker.virtual_cluster import VirtualCluster
@@ -102,7 +104,7 @@ def test_a_failed_directory_takes_its_replicas_offline_and_nothing_else() -> Non
     assert produce(cluster, 0, 1, b"offline") == ErrorCode.KAFKA_STORAGE_ERROR
     assert produce(cluster, 1, 1, b"there") == 0
     row = json.loads(cluster.node(0).timeline_rows("storage_failed")[0]["detail"])
-    assert (row["errno"], row["log_dir"]) == (errno.ENOTDIR, 1)
+    assert (row["errno"], row["log_dir"], row["halts"]) == (errno.ENOTDIR, 1, False)
 
 
 def test_an_append_that_does_not_fit_takes_the_directory_offline_and_is_not_acknowledged() -> None:
@@ -136,7 +138,8 @@ def test_a_broker_halts_with_its_last_directory() -> None:
     cluster.disk(0).failed |= {"log-0", "log-1"}
     cluster.world.sleep(3)
     assert cluster.exit_codes == {0: 1}
-    assert len(cluster.node(0).timeline_rows("storage_failed")) == 2
+    rows = [json.loads(row["detail"]) for row in cluster.node(0).timeline_rows("storage_failed")]
+    assert [(row["log_dir"], row["halts"]) for row in rows] == [(0, False), (1, True)]
 
 
 def test_an_old_broker_halts_with_its_first_directory() -> None:
@@ -172,6 +175,16 @@ def test_a_directory_that_has_failed_before_the_start_is_offline_and_its_replica
     assert set(state(cluster, TWO)[1]) == {1, 2}
     assert set(state(cluster, ONE)[1]) == {0, 1, 2}
     assert produce(cluster, 0, 1, b"x") == ErrorCode.KAFKA_STORAGE_ERROR
+
+
+def test_clients_are_told_which_replicas_are_offline() -> None:
+    cluster = two_directories()
+    cluster.disk(0).failed.add("log-1")
+    cluster.world.sleep(1)
+    (answer,) = cluster.call(2, ApiKey.METADATA, 9, MetadataRequest([MetadataRequestTopic(name="t")]))
+    offline = [one.offline_replicas for one in answer.topics[0].partitions]
+    assert offline == [[], [0], []]
+    assert [one.leader_id for one in answer.topics[0].partitions] == [0, 1, 0]
 
 
 def test_whoever_asks_is_told_what_lies_where_and_what_has_failed() -> None:
