@@ -7,7 +7,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from types import MappingProxyType
 
+from checkers.because import because
+from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.expected import Expected, expected
+from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid
 from checkers.lossy_failures import documented
 from checkers.nodes_are_accounted import (
@@ -19,14 +22,16 @@ from checkers.nodes_are_accounted import (
     unproven_faults,
     unused_partitions,
 )
-from checkers.promises import PROMISES, Promise
+from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.rows import Row
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
+from harness.checker import Evidence as EvidenceRow
 from harness.history import Manifest
 from spark_analysis.answer import Answers, Finding, NodeLife, position
 
+_KINDS = [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
 
 RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -38,6 +43,10 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "int-poll-skip": frozenset({"history"}),
         "unjustified-ack": frozenset({"timeline"}),
         "replica-divergence": frozenset({"replica_logs"}),
+        "advance-below-min-isr": frozenset({"timeline"}),
+        "committed-cut": frozenset({"timeline"}),
+        "epoch-cache-mismatch": frozenset({"replica_logs"}),
+        "sequence-gap": frozenset({"replica_logs"}),
     }
 )
 """The kinds that say that something is *not* there, and in which table: where that table has a gap, it may just be in
@@ -49,13 +58,16 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replica-divergence": ("lost-write", "vanished-read"),
         "inconsistent-offsets": ("lost-write", "vanished-read"),
         "hw-regression": ("lost-write", "vanished-read"),
+        "committed-cut": ("lost-write", "vanished-read"),
+        "advance-below-min-isr": ("lost-write", "vanished-read"),
+        "epoch-disorder": ("lost-write", "vanished-read", "replica-divergence"),
         "nonmonotonic-poll": ("lost-write", "vanished-read"),
-        "int-nonmonotonic-poll": ("lost-write", "vanished-read"),
+        "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
     }
 )
 """Which kinds follow from which others at the same offset of the same partition: one loss, seen from several sides."""
 
-GIVEN_AWAY = frozenset({"group", "interleaving"})
+GIVEN_AWAY = frozenset({"group", "interleaving", "down"})
 """The excuses that Kafka always accepts. The others are accepted when the configuration gave the promise away, by the
 guarantee's name in ``run.json``."""
 
@@ -89,10 +101,13 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     wanted = expected(run.manifest)
     broken_timeline = _broken_timeline(lives, run.faults, wanted)
     gaps |= {"timeline"} if broken_timeline else set()
-    findings = sorted((x for x in answers.findings if x.run == name), key=_order)
+    found = [x for x in answers.findings if x.run == name]
+    told = _concluded(run, answers, wanted, found)
+    findings = sorted([*found, *told], key=_order)
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = partial(_severity, run, wanted, gaps)
-    anomalies = _anomalies(findings, severity, predicted, witnesses)
+    account = partial(_account, witnesses, told)
+    anomalies = _anomalies(findings, severity, predicted, account, partial(because, run.manifest.generation))
     unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
     if predicted:
         left = rests(findings)
@@ -160,23 +175,56 @@ def _counts(
 
 def _anomalies(
     findings: Sequence[Finding], severity: Callable[[Finding], Verdict], predicted: Sequence[Prediction],
-    witnesses: Witnesses,
+    account: Callable[[Finding], tuple[str, tuple[EvidenceRow, ...]]], reason: Callable[[Finding, Verdict], str],
 ) -> list[Anomaly]:  # fmt: skip
     """The anomalies in the order of ``findings``, causes before consequences."""
     judged: list[tuple[Finding, Anomaly]] = []
     open_rests = [rest for rest in rests(findings) if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
-        promise = _PROMISE_OF[finding.kind]
+        why, evidence = account(finding)
         causes = [known for known in judged if _follows(finding, known[0])]
         own = severity(finding)
         anomaly = Anomaly(
             finding.kind, own, finding.topic, finding.partition, finding.offset, finding.value, finding.leader_epoch,
-            why=promise.why(finding) + _because(causes),
-            evidence=tuple(promise.evidence(finding, witnesses)),
+            why=why + _because(causes),
+            evidence=evidence,
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
-        judged.append((finding, replace(anomaly, verdict=verdict)))
+        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(finding, verdict))))
     return [anomaly for _, anomaly in judged]
+
+
+def _concluded(
+    run: Evidence, answers: Answers, wanted: Expected | None, known: Sequence[Finding]
+) -> dict[Finding, Conclusion]:
+    """What follows from the facts, by finding; a cut that has come to a loss is part of that one's story."""
+    manifest = run.manifest
+    facts = RunFacts(
+        manifest.run, answers.facts.of(manifest.run), run.faults, manifest.guarantees, wanted, manifest.generation
+    )
+    found = [one for promise in CONCLUSIONS for one in promise.conclude(facts)]
+    return {one.finding: one for one in kept([one for one in found if not _is_lost(one.finding, known)])}
+
+
+def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
+    """Whether something that the cut removed is known to be lost."""
+    return cut.kind == "committed-cut" and any(
+        (x.topic, x.partition) == (cut.topic, cut.partition)
+        and x.kind in ("lost-write", "vanished-read")
+        and x.offset is not None
+        and (cut.offset or 0) <= x.offset < (cut.until or 0)
+        for x in known
+    )
+
+
+def _account(
+    witnesses: Witnesses, told: Mapping[Finding, Conclusion], finding: Finding
+) -> tuple[str, tuple[EvidenceRow, ...]]:
+    """A finding in a sentence, and the rows that show it."""
+    if finding in told:
+        return told[finding].why, told[finding].evidence
+    promise = _PROMISE_OF[finding.kind]
+    return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 
 
 def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: Finding) -> Verdict:
@@ -185,10 +233,12 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
         return Verdict.INDETERMINATE
     if finding.excuse == "acks":
         return Verdict.WEAK
-    if finding.kind == "unseen":
+    unbounded = finding.kind == "stuck" and finding.excuse is None and guarantees.get("settles") is not True
+    if finding.kind == "unseen" or unbounded:
         return Verdict.INDETERMINATE
     given_away = finding.excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(finding.excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
+    given_away |= not is_promised(finding.kind, run.manifest.generation)
     if given_away or repeated or documented(finding, run.manifest, run.faults, wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION
@@ -223,7 +273,7 @@ def _follows(finding: Finding, cause: Finding) -> bool:
     if (finding.topic, finding.partition) != (cause.topic, cause.partition):
         return False
     match finding.kind:
-        case "hw-regression":
+        case "hw-regression" | "committed-cut" | "advance-below-min-isr":
             return finding.offset <= cause.offset < (finding.until or 0)
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
             return finding.offset <= cause.offset <= (finding.other_offset or 0)
@@ -239,7 +289,7 @@ def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:
     return f" It follows from the {cause.kind} of value {cause.value} at offset {cause.offset}."
 
 
-_RANK = {kind: rank for rank, kind in enumerate(_PROMISE_OF)}
+_RANK = {kind: rank for rank, kind in enumerate(_KINDS)}
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

@@ -8,8 +8,13 @@ from typing import Protocol
 from checkers import (
     acked_writes_are_read,
     acked_writes_survive,
+    clusters_recover,
     commits_are_kept,
+    committed_is_not_cut,
     committed_reads_stay,
+    elections_are_legal,
+    epochs_only_rise,
+    logs_are_whole,
     no_duplicates,
     offsets_agree,
     polls_are_ordered,
@@ -18,7 +23,9 @@ from checkers import (
     sends_are_ordered,
     transactions_are_atomic,
     watermarks_only_rise,
+    watermarks_wait,
 )
+from checkers.conclusion import Conclusive
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -49,6 +56,16 @@ class Promise(Protocol):
         """The rows that show a breach."""
         ...
 
+
+CONCLUSIONS: tuple[Conclusive, ...] = (
+    epochs_only_rise,
+    elections_are_legal,
+    watermarks_wait,
+    committed_is_not_cut,
+    logs_are_whole,
+    clusters_recover,
+)
+"""The promises that are judged by facts, by the same code for both engines."""
 
 PROMISES: tuple[Promise, ...] = (
     acked_writes_survive,

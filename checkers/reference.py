@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from checkers.facts import facts
 from checkers.history_is_complete import counts, history_gaps, lives, replicas
 from checkers.promises import PROMISES
 from checkers.rows import RunRows
 from spark_analysis.answer import KEPT_PER_GROUP, Answers, Finding, position
+from spark_analysis.facts import joined
 
 
 def answer(runs: Sequence[RunRows]) -> Answers:
@@ -20,6 +22,7 @@ def answer(runs: Sequence[RunRows]) -> Answers:
         lives=[life for rows in runs for life in lives(rows)],
         replicas=[replica for rows in runs for replica in replicas(rows)],
         counts={rows.run: counts(rows) for rows in runs},
+        facts=joined([facts(rows) for rows in runs]),
     )
 
 

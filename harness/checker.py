@@ -72,6 +72,7 @@ class Anomaly:
     Attributes:
         kind: Jepsen's name where it has one (``lost-write``, ``inconsistent-offsets``), else ours.
         why: one sentence: what was promised, and what was seen instead.
+        because: one sentence: why this verdict, and what in the configuration gave it away.
     """
 
     kind: str
@@ -83,6 +84,7 @@ class Anomaly:
     leader_epoch: int | None
     why: str
     evidence: tuple[Evidence, ...] = ()
+    because: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,12 +7,13 @@ plain Python; what becomes of them is decided once, in ``checkers.judge``.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from harness.history.schema import ColumnType
+from spark_analysis.facts import Facts
 
-Excuse = Literal["acks", "retention", "unclean", "group", "interleaving"]
+Excuse = Literal["acks", "retention", "unclean", "down", "group", "interleaving"]
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
 known to be committed); retention had moved the log's start past it; an unclean election came after it; the consumer's
 group moves partitions between its members; transactions that write at the same time may interleave."""
@@ -229,3 +230,4 @@ class Answers:
     lives: Sequence[NodeLife]
     replicas: Sequence[ReplicaEnd]
     counts: Mapping[str, Mapping[str, int]]
+    facts: Facts = field(default_factory=Facts)

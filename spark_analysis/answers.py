@@ -31,6 +31,7 @@ from spark_analysis.answer import (
 from spark_analysis.commits import broken_commits
 from spark_analysis.completeness import counts, history_gaps, lives, replicas, well_formed
 from spark_analysis.duplicates import duplicates
+from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lost_writes import lost_writes
 from spark_analysis.poll_order import unordered_polls
@@ -121,6 +122,7 @@ def _ask(spark: SparkSession, runs: list[str], tables: Tables) -> tuple[Answers,
         "life": lives(tables.timeline),
         "replica": replicas(tables),
         "count": counts(tables, views),
+        **questions_of_fact(tables),
     }
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -165,6 +167,7 @@ def _answers(runs: list[str], found: Mapping[str, list[dict[str, Any]]]) -> Answ
         lives=sorted((NodeLife(**_whole(NodeLife, row)) for row in found["life"]), key=lambda x: x[:3]),
         replicas=sorted((ReplicaEnd(**_whole(ReplicaEnd, row)) for row in found["replica"]), key=lambda x: x[:4]),
         counts=numbers,
+        facts=facts_of(found),
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
-from tests.checkers.lineage_cases import CASES
 from tests.checkers.story import Story
+from tests.checkers.timeline_cases import CASES
 
 __all__ = ["CASES"]
 
@@ -54,16 +54,19 @@ def two_leaders_of_one_epoch_are_found(story: Story) -> None:
 @case(Outcome.PASS)
 def a_deposed_leader_may_believe_in_its_old_epoch(story: Story) -> None:
     write(story, 2)
-    old = story.state(0)
+    old, sequence = story.state(0), story.sequences[0]
     story.elect(1)
-    story.timeline.append(old | {"time_ns": story.now, "sequence": story.sequences[0]})
-    story.sequences[0] += 1
+    heard = [row for row in story.timeline if row["node"] == 0 and row["sequence"] >= sequence]
+    story.timeline = [row for row in story.timeline if row not in heard]
+    story.timeline.append(old | {"time_ns": story.now, "sequence": sequence})
+    story.sequences[0] = sequence + 1
     story.finish()
 
 
 @case(
     Outcome.VIOLATION,
     ("unjustified-ack", "VIOLATION", 2),
+    ("stuck", "INDETERMINATE", None),
     unseen(2),
     reason="did not commit its log from 2",
 )

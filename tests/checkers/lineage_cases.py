@@ -21,13 +21,14 @@ def serve_as_a_zombie(story: Story) -> None:
         leader=1, leader_epoch=1, time_ns=election,
     )  # fmt: skip
     story.now = election
-    old.isr = {0}
-    story.send(copies=())
+    old.isr = {0, 2}
+    story.send()
     story.poll(5, [len(old.logs[0]) - 1])
     old.epoch, old.leader, old.isr = 1, 1, {0, 1, 2}
     story.state(1)
-    story.cut(0, 2)
-    story.state(0)
+    for node in (0, 2):
+        story.cut(node, 2)
+        story.state(node)
 
 
 @case(

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from checkers import PROMISES, check
+from checkers import CONCLUSIONS, PROMISES, check
 from checkers.judge import CONSEQUENCE_OF, RELIES_ON
 from tests.checkers.cases import Case
 from tests.checkers.evidence_cases import CASES
@@ -24,11 +24,15 @@ def test_the_reference_agrees_that(case: Case, tmp_path: Path) -> None:
 
 def test_every_kind_is_found_in_some_case() -> None:
     found = {kind for case in CASES for kind, _, _ in case.anomalies}
-    assert found == {kind for promise in PROMISES for kind in promise.KINDS}
+    assert found == set(every_kind())
+
+
+def every_kind() -> list[str]:
+    return [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
 
 
 def test_tables_about_kinds_name_only_kinds() -> None:
-    kinds = [kind for promise in PROMISES for kind in promise.KINDS]
+    kinds = every_kind()
     assert len(kinds) == len(set(kinds))
     assert set(RELIES_ON) | set(CONSEQUENCE_OF) | {k for ks in CONSEQUENCE_OF.values() for k in ks} <= set(kinds)
     for kind, causes in CONSEQUENCE_OF.items():

@@ -1,0 +1,56 @@
+"""Why an observation has the verdict it has: one sentence, which names what in the configuration gave it away."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from checkers.generations import WHY_NOT, is_promised
+from harness.checker import Verdict
+from spark_analysis.answer import Finding
+
+_EXCUSES: Mapping[str, str] = MappingProxyType(
+    {
+        "retention": "the log's start has moved past it, which the configuration permits (guarantees.retention)",
+        "unclean": "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
+        "down": "the replica that is missing was not running",
+        "group": "the consumer's group was moving partitions between its members",
+        "interleaving": "Kafka lets transactions that write at the same time interleave",
+    }
+)
+
+_OPEN: Mapping[str, str] = MappingProxyType(
+    {
+        "stuck": "nothing promises how long it may take, and the run waited only so long",
+        "unseen": "nobody knows whether it would have been read later",
+    }
+)
+
+
+def because(generation: str, finding: Finding, verdict: Verdict) -> str:
+    """The sentence."""
+    match verdict:
+        case Verdict.VIOLATION:
+            return "VIOLATION: nothing in the configuration gives it away."
+        case Verdict.EXPECTED:
+            return "EXPECTED: the scenario predicts it, or what it follows from."
+        case Verdict.WEAK:
+            return f"WEAK: the sender waited for acks={finding.acks} only." if finding.acks is not None else (
+                "WEAK: the senders did not wait for every in-sync replica."
+            )  # fmt: skip
+        case Verdict.DOCUMENTED:
+            return f"DOCUMENTED: {_given_away(finding, generation)}."
+        case Verdict.INDETERMINATE:
+            why = _OPEN.get(finding.kind, "the table that it relies on has a gap, or a prediction may mean it")
+            return f"INDETERMINATE: {why}."
+
+
+def _given_away(finding: Finding, generation: str) -> str:
+    excuse = _EXCUSES.get(finding.excuse or "")
+    if excuse is not None:
+        return excuse
+    if not is_promised(finding.kind, generation):
+        return f"generation {generation} does not promise it: {WHY_NOT[finding.kind]}"
+    if finding.kind == "duplicate":
+        return "producers are not idempotent (guarantees.idempotent_producers)"
+    return "every replica had lost its power or its disk at one time, and writes are not flushed one by one"

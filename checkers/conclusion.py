@@ -1,0 +1,171 @@
+"""What conclusions are drawn from, and what one is.
+
+A promise about turning points (elections, ISR changes, truncations) is not asked of every engine: both engines boil the
+evidence down to the same facts, and one piece of plain Python concludes from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Protocol
+
+from checkers.expected import Expected
+from checkers.rows import Row
+from harness.checker import Evidence
+from harness.model import CONTROLLER_ID, TopicPartition
+from spark_analysis.answer import KEPT_PER_GROUP, Finding, position
+from spark_analysis.facts import Facts, LogEpoch, Stretch
+
+
+class Conclusion(NamedTuple):
+    """A finding with its sentence and its evidence."""
+
+    finding: Finding
+    why: str
+    evidence: tuple[Evidence, ...]
+
+
+class Conclusive(Protocol):
+    """A promise that is judged by facts: a module whose docstring says what is promised, and how a breach is judged.
+
+    A new one is a module with these names and a line in ``checkers.promises.CONCLUSIONS``.
+    """
+
+    @property
+    def KINDS(self) -> tuple[str, ...]:  # noqa: N802 - a module's constant
+        """The kinds of anomaly that breach it."""
+        ...
+
+    def conclude(self, run: RunFacts) -> Iterator[Conclusion]:
+        """Every breach in one run."""
+        ...
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What is known about one run.
+
+    Attributes:
+        wanted: what the configuration demands; None: it does not say.
+        generation: the protocol's generation; empty: not known.
+    """
+
+    run: str
+    facts: Facts
+    faults: Sequence[Row]
+    guarantees: Mapping[str, Any]
+    wanted: Expected | None
+    generation: str = ""
+
+    @cached_property
+    def told(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
+        """What each broker said of each replica while it ran, in the order in which it said it."""
+        found: dict[TopicPartition, dict[int, list[Stretch]]] = defaultdict(lambda: defaultdict(list))
+        for one in self.facts.stretches:
+            if one.topic is not None and one.node != CONTROLLER_ID and one.kind != "final":
+                found[where(one)][one.node].append(one)
+        return {
+            place: {n: sorted(ours, key=age) for n, ours in sorted(nodes.items())} for place, nodes in found.items()
+        }
+
+    @cached_property
+    def decided(self) -> dict[TopicPartition, list[Stretch]]:
+        """What the controller decided about each partition, in the order in which it did."""
+        found: dict[TopicPartition, list[Stretch]] = defaultdict(list)
+        for one in self.facts.stretches:
+            if one.topic is not None and one.node == CONTROLLER_ID and one.kind in ("election", "isr"):
+                found[where(one)].append(one)
+        return {place: sorted(ours, key=age) for place, ours in found.items()}
+
+    @cached_property
+    def ended(self) -> dict[TopicPartition, dict[int, Stretch]]:
+        """How each broker's replica was found in the end."""
+        found: dict[TopicPartition, dict[int, Stretch]] = defaultdict(dict)
+        for one in sorted(self.facts.stretches, key=age):
+            if one.topic is not None and one.node != CONTROLLER_ID and one.kind == "final":
+                found[where(one)][one.node] = one
+        return found
+
+    @cached_property
+    def sessions(self) -> list[tuple[int, int, str]]:
+        """When the controller began or ended which broker's session: time, broker, what changed."""
+        rows = sorted((x for x in self.facts.stretches if x.kind == "session"), key=age)
+        said = [(row.begin_ns, detail(row)) for row in rows]
+        return [(time, int(d["broker"]), str(d["change"])) for time, d in said if {"broker", "change"} <= set(d)]
+
+    @cached_property
+    def logs(self) -> dict[TopicPartition, dict[int, list[LogEpoch]]]:
+        """The leader epochs in each replica's log, oldest first."""
+        found: dict[TopicPartition, dict[int, list[LogEpoch]]] = defaultdict(lambda: defaultdict(list))
+        for one in sorted(self.facts.log_epochs):
+            found[TopicPartition(one.topic, one.partition)][one.node].append(one)
+        return found
+
+    @cached_property
+    def unclean(self) -> dict[TopicPartition, list[int]]:
+        """The leader epochs that began with an unclean election."""
+        return {
+            place: [x.leader_epoch for x in rows if detail(x).get("clean") is False and x.leader_epoch is not None]
+            for place, rows in self.decided.items()
+        }
+
+    def replication(self, place: TopicPartition) -> int | None:
+        """How many replicas the partition has; None: the configuration does not say."""
+        demanded = None if self.wanted is None else self.wanted.partitions.get(place)
+        return None if demanded is None else demanded.number
+
+    def least_isr(self, place: TopicPartition) -> int | None:
+        """The smallest ISR in which acks=all is acknowledged; None: the configuration does not say."""
+        least, replicas = self.guarantees.get("min_insync_replicas"), self.replication(place)
+        return None if not isinstance(least, int) or replicas is None else min(least, replicas)
+
+    def finding(self, kind: str, place: TopicPartition, **known: Any) -> Finding:
+        """A finding about this run."""
+        return Finding(self.run, kind, place.topic, place.partition, **known)
+
+
+def age(stretch: Stretch) -> tuple[int, int, int]:
+    """The order in which a node said things."""
+    return stretch.incarnation, stretch.sequence, stretch.begin_ns
+
+
+def where(stretch: Stretch) -> TopicPartition:
+    """The partition of a stretch that is about one."""
+    assert stretch.topic is not None
+    assert stretch.partition is not None
+    return TopicPartition(stretch.topic, stretch.partition)
+
+
+def detail(stretch: Stretch) -> dict[str, Any]:
+    """The ``detail`` of its first row; empty where it has none."""
+    found = json.loads(stretch.detail or "{}")
+    return found if isinstance(found, dict) else {}
+
+
+def cite(stretch: Stretch, says: str, sequence: int | None = None) -> Evidence:
+    """The first row of a stretch, or another one, as evidence."""
+    row = {"node": stretch.node, "incarnation": stretch.incarnation}
+    return Evidence("timeline", {**row, "sequence": stretch.sequence if sequence is None else sequence}, says)
+
+
+def seen_at(stretch: Stretch, sequence: int | None = None) -> dict[str, int]:
+    """The fields of a finding that name a row of a timeline."""
+    at = stretch.sequence if sequence is None else sequence
+    return {"node": stretch.node, "incarnation": stretch.incarnation, "row": at, "time_ns": stretch.begin_ns}
+
+
+def kept(conclusions: Sequence[Conclusion]) -> list[Conclusion]:
+    """The first conclusions of each kind, partition and excuse, and how many there are (``total``)."""
+    groups: dict[tuple[object, ...], list[Conclusion]] = defaultdict(list)
+    for one in conclusions:
+        x = one.finding
+        groups[x.kind, x.topic, x.partition, x.excuse].append(one)
+    return [
+        one._replace(finding=one.finding._replace(total=len(group)))
+        for group in groups.values()
+        for one in sorted(group, key=lambda c: position(c.finding))[:KEPT_PER_GROUP]
+    ]

@@ -1,0 +1,107 @@
+"""The controller keeps a legal ISR, and says truly whether an election was clean.
+
+* ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only from 4.1, with
+  eligible leader replicas, while nobody leads); a member that is no replica, or twice; an eligible leader replica
+  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, a member without a
+  session (T5).
+* ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
+  eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
+  everything else that is excused by unclean elections hangs on.
+
+An election is judged against the decision right before it (its partition epoch is one less); where that row is
+missing, nobody knows who was eligible.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.generations import since
+from harness.model import NO_LEADER, TopicPartition
+from spark_analysis.facts import Stretch
+
+KINDS = ("illegal-isr", "misclassified-election")
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for place, decisions in run.decided.items():
+        for one in decisions:
+            wrong = next(_illegal(run, place, one), None)
+            if wrong is not None:
+                yield Conclusion(
+                    run.finding("illegal-isr", place, leader_epoch=one.leader_epoch, **seen_at(one)),
+                    f"The controller decided on leader {one.leader} and ISR {list(one.isr or ())}: {wrong}.",
+                    (cite(one, f"the controller decided: leader {one.leader}, ISR {list(one.isr or ())}"),),
+                )
+        for before, after in pairwise(decisions):
+            yield from _misclassified(run, place, before, after)
+
+
+def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
+    """What is wrong with a decision."""
+    if one.isr is None:
+        return
+    isr, elr = one.isr, _eligible(one)
+    eligible = since(run.generation, "4.1")
+    if one.leader not in (None, NO_LEADER) and one.leader not in isr:
+        yield "the leader is not in it"
+    if not isr and not (eligible and one.leader == NO_LEADER):
+        yield "nobody is in it"
+    if len(set(isr)) < len(isr):
+        yield "somebody is in it twice"
+    replicas = run.wanted.partitions.get(place) if run.wanted else None
+    if replicas is not None and replicas.nodes is not None and not set(isr) <= set(replicas.nodes):
+        yield f"the replicas are {list(replicas.nodes)}"
+    if set(isr) & set(elr):
+        yield f"the eligible leader replicas are {list(elr)}"
+    least = run.least_isr(place)
+    if elr and least is not None and len(isr) >= least:
+        yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
+    if eligible:
+        away = sorted(set(isr) & _away(run, one))
+        if away:
+            yield f"broker {', '.join(map(str, away))} had no session"
+
+
+def _away(run: RunFacts, one: Stretch) -> set[int]:
+    """The brokers whose sessions the same life of the controller has seen end, and not begin again, before ``one``."""
+    found: set[int] = set()
+    for row in sorted((x for x in run.facts.stretches if x.kind == "session"), key=age):
+        said = detail(row)
+        if (row.node, row.incarnation) == (one.node, one.incarnation) and row.sequence < one.sequence:
+            (found.add if said.get("change") in ENDED else found.discard)(int(said.get("broker", -1)))
+    return found
+
+
+def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+    clean = detail(after).get("clean")
+    if after.kind != "election" or after.leader in (None, NO_LEADER) or not isinstance(clean, bool):
+        return
+    if before.partition_epoch is None or after.partition_epoch != before.partition_epoch + 1:
+        return
+    candidates = {*(before.isr or ()), *_eligible(before)}
+    if clean == (after.leader in candidates):
+        return
+    said = "clean" if clean else "unclean"
+    yield Conclusion(
+        run.finding("misclassified-election", place, leader_epoch=after.leader_epoch, **seen_at(after)),
+        f"The election of node {after.leader} in epoch {after.leader_epoch} was recorded as {said}, and those who "
+        f"could be elected cleanly were {sorted(candidates)}.",
+        (
+            cite(before, f"before, the ISR was {list(before.isr or ())}, eligible beside it {list(_eligible(before))}"),
+            cite(after, f"the controller elected node {after.leader} and called that {said}"),
+        ),
+    )
+
+
+def _eligible(one: Stretch) -> tuple[int, ...]:
+    return tuple(detail(one).get("elr") or ())
+
+
+ENDED = frozenset({"expired"})
+"""How a session ends, in the controller's words."""

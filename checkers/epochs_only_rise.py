@@ -1,0 +1,128 @@
+"""Leader epochs tell histories apart: they only rise, at the controller, at every broker and along every log.
+
+* ``epoch-regression``: a broker took an older word of the controller for a newer one: within one life of the broker a
+  replica's leader epoch fell, or its partition epoch within one leader epoch. Or the controller itself fell back: a
+  partition's leader epoch, its partition epoch, or the controller epoch (T4).
+* ``epoch-disorder``: in a replica's log a record of an older leader epoch lies behind one of a newer epoch (R6). The
+  replicas that copied it are not told apart.
+* ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
+  and in offsets, or one does not begin where the log's first record of that epoch is (R7). Epochs without records are
+  legal, and so is one that began below the log's start. Only of a broker that was alive at the end: one that died may
+  not have come to write its last epoch down.
+
+Severity: ``VIOLATION``. An ``epoch-disorder`` is ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
+up to the end and may keep records of an epoch that the leader never had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.facts import LogEpoch, Stretch
+
+KINDS = ("epoch-regression", "epoch-disorder", "epoch-cache-mismatch")
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for place, nodes in run.told.items():
+        for ours in nodes.values():
+            alive = ((a, b) for a, b in pairwise(ours) if a.incarnation == b.incarnation)
+            yield from _falls(run, place, alive)
+    for place, decisions in run.decided.items():
+        yield from _falls(run, place, pairwise(decisions))
+        yield from _older_controllers(run, place, decisions)
+    for place, logs in run.logs.items():
+        found = [one for epochs in logs.values() for one in _disorder(run, place, epochs)]
+        yield from {one.finding.offset: one for one in reversed(found)}.values()
+    for place, ends in run.ended.items():
+        for end in ends.values():
+            yield from _cache(run, place, end, run.logs.get(place, {}).get(end.node, []))
+
+
+def _falls(run: RunFacts, place: TopicPartition, steps: Iterator[tuple[Stretch, Stretch]]) -> Iterator[Conclusion]:
+    for before, after in steps:
+        if None in (before.leader_epoch, after.leader_epoch):
+            continue
+        old = (before.leader_epoch or 0, before.partition_epoch or 0)
+        new = (after.leader_epoch or 0, after.partition_epoch or 0)
+        if new < old:
+            yield Conclusion(
+                run.finding("epoch-regression", place, leader_epoch=new[0], **seen_at(after)),
+                f"Node {after.node} was in leader epoch {old[0]}, partition epoch {old[1]}, and fell back to "
+                f"leader epoch {new[0]}, partition epoch {new[1]}.",
+                (
+                    cite(before, f"node {before.node} was in leader epoch {old[0]}", before.end_sequence),
+                    cite(after, f"node {after.node} was in leader epoch {new[0]} from here on"),
+                ),
+            )
+
+
+def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for before, after in pairwise(decisions):
+        old, new = detail(before).get("controller_epoch"), detail(after).get("controller_epoch")
+        if isinstance(old, int) and isinstance(new, int) and new < old:
+            yield Conclusion(
+                run.finding("epoch-regression", place, leader_epoch=after.leader_epoch, **seen_at(after)),
+                f"A controller of epoch {new} decided after one of epoch {old}.",
+                (cite(before, f"a controller of epoch {old} decided"), cite(after, f"one of epoch {new} decided")),
+            )
+
+
+def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+    known = [one for one in epochs if one.leader_epoch >= 0]
+    for older, newer in pairwise(known):
+        if newer.first < older.last:
+            about: dict[str, int | str] = {"topic": place.topic, "partition": place.partition}
+            yield Conclusion(
+                run.finding(
+                    "epoch-disorder", place, offset=newer.first, leader_epoch=newer.leader_epoch, node=newer.node
+                ),
+                f"In node {newer.node}'s log a record of epoch {newer.leader_epoch} is at offset {newer.first}, before "
+                f"one of the older epoch {older.leader_epoch} at offset {older.last}.",
+                tuple(
+                    Evidence(
+                        "replica_logs",
+                        {"node": newer.node, **about, "offset": offset},
+                        f"node {newer.node}'s log holds a record of epoch {epoch} at offset {offset}",
+                    )
+                    for epoch, offset in ((newer.leader_epoch, newer.first), (older.leader_epoch, older.last))
+                ),
+            )
+
+
+def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+    said = detail(end)
+    entries = _entries(said.get("epochs"))
+    if said.get("source") != "live" or entries is None:
+        return
+    starts, log_start = dict(entries), end.log_start_offset or 0
+    wrong = [
+        (one.leader_epoch, one.first)
+        for one in log
+        if one.leader_epoch >= 0 and max(starts.get(one.leader_epoch, -1), log_start) != max(one.first, log_start)
+    ]
+    for before, after in pairwise(entries):
+        if not (before[0] < after[0] and before[1] < after[1]):
+            wrong.append(after)
+    if end.log_end_offset is not None and entries and entries[-1][1] > end.log_end_offset:
+        wrong.append(entries[-1])
+    if wrong:
+        epoch, offset = min(wrong, key=lambda one: (one[1], one[0]))
+        kept = ", ".join(f"{e} from {o}" for e, o in entries) or "none"
+        yield Conclusion(
+            run.finding("epoch-cache-mismatch", place, offset=offset, leader_epoch=epoch, **seen_at(end)),
+            f"Node {end.node} wrote down the leader epochs {kept}, which is wrong about epoch {epoch} at {offset}.",
+            (cite(end, f"node {end.node}'s log ends at {end.log_end_offset}, its leader epochs are {kept}"),),
+        )
+
+
+def _entries(said: Any) -> list[tuple[int, int]] | None:
+    if not isinstance(said, list):
+        return None
+    return [(int(one[0]), int(one[1])) for one in said if isinstance(one, list) and len(one) == 2]

@@ -1,0 +1,89 @@
+"""The reference: the facts about a run (see :mod:`spark_analysis.facts`), from lists of rows."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from checkers.rows import Row, RunRows
+from spark_analysis.facts import Facts, LogEpoch, ProducerLog, Stretch
+
+_SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
+
+
+def facts(rows: RunRows) -> Facts:
+    """Everything that conclusions about one run are drawn from."""
+    return Facts(
+        stretches=list(_stretches(rows)),
+        log_epochs=list(_log_epochs(rows)),
+        producer_logs=list(_producer_logs(rows)),
+    )
+
+
+# -------------------------------------------------------------------------------------------------------- timeline
+
+
+def _stretches(rows: RunRows) -> Iterator[Stretch]:
+    by_replica: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in rows.timeline:
+        by_replica[row["topic"], row["partition"], row["node"]].append(row)
+    for ours in by_replica.values():
+        ours.sort(key=lambda r: (r["incarnation"], r["sequence"], r["time_ns"]))
+        begin = 0
+        for at in range(1, len(ours) + 1):
+            if at == len(ours) or not _alike(ours[at - 1], ours[at]):
+                yield _stretch(rows.run, ours[begin:at])
+                begin = at
+
+
+def _alike(before: Row, after: Row) -> bool:
+    return after["kind"] == "state" and all(before[name] == after[name] for name in _SAME)
+
+
+def _stretch(run: str, rows: Sequence[Row]) -> Stretch:
+    first, last = rows[0], rows[-1]
+    rises = [b["sequence"] for a, b in pairwise(rows) if (b["high_watermark"] or 0) > (a["high_watermark"] or 0)]
+    crossed = [row["sequence"] for row in rows if _crosses(row)]
+    isr = first["isr"]
+    return Stretch(
+        run, first["topic"], first["partition"], first["node"], first["incarnation"], first["sequence"],
+        first["time_ns"], first["kind"], first["role"], first["leader"], first["leader_epoch"],
+        first["partition_epoch"], None if isr is None else tuple(isr), first["detail"], first["high_watermark"],
+        first["log_end_offset"], first["log_start_offset"], last["sequence"], last["time_ns"],
+        last["high_watermark"], last["log_end_offset"], min(rises, default=None), min(crossed, default=None),
+    )  # fmt: skip
+
+
+def _crosses(row: Row) -> bool:
+    end = row["log_end_offset"]
+    if row["kind"] != "state" or end is None:
+        return False
+    return max(row["high_watermark"] or 0, row["log_start_offset"] or 0) > int(end)
+
+
+# ------------------------------------------------------------------------------------------------------------ logs
+
+
+def _log_epochs(rows: RunRows) -> Iterator[LogEpoch]:
+    found: dict[tuple[str, int, int, int], set[tuple[int, int | None, int, int]]] = defaultdict(set)
+    for row in rows.replica_logs:
+        content = (row["offset"], row["value"], row["batch_base_offset"], row["batch_crc"])
+        found[row["topic"], row["partition"], row["node"], row["leader_epoch"]].add(content)
+    for key, contents in found.items():
+        offsets = {offset for offset, *_ in contents}
+        yield LogEpoch(rows.run, *key, min(offsets), max(offsets), len(offsets), len(contents))
+
+
+def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
+    found: dict[tuple[str, int, int, int, int], list[tuple[int, int]]] = defaultdict(list)
+    for row in rows.replica_logs:
+        if row.get("producer_id") is not None and row.get("sequence") is not None:
+            key = (row["topic"], row["partition"], row["node"], row["producer_id"], row.get("producer_epoch") or 0)
+            found[key].append((row["sequence"], row["offset"]))
+    for key, records in found.items():
+        numbers = {sequence for sequence, _ in records}
+        first, last = min(numbers), max(numbers)
+        if len(records) != last - first + 1 or len(numbers) != last - first + 1:
+            offset = min(offset for _, offset in records)
+            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset)

@@ -1,0 +1,86 @@
+"""A replica's log is one: every offset once, bounds in order, every batch of a producer once.
+
+* ``log-overlap``: a replica's log, as collected at the end, holds two different records at one offset (R5). That an
+  offset is missing makes the run ``INVALID``: the log then does not hold what its bounds say, and whether the broker or
+  the collector lost it, nobody knows; what was promised about it is found for itself, as a loss or as divergence.
+* ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end (R8). A
+  checkpoint on a dead node's disk may be ahead of the log that survived; what a running broker says may not.
+* ``repeated-sequence``: the final leader's log holds a sequence number of one epoch of an idempotent producer twice:
+  a retry was appended again (R11).
+* ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer,
+  which no broker that knows its producers accepts (R11).
+
+Severity: ``VIOLATION``. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the
+configuration permits. Both sequence kinds need sequences that do not wrap around at 2^31.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.facts import LogEpoch, ProducerLog
+
+KINDS = ("log-overlap", "bounds-crossed", "repeated-sequence", "sequence-gap")
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for place, logs in run.logs.items():
+        for node, epochs in logs.items():
+            yield from _overlapping(run, place, node, epochs)
+    for place, nodes in run.told.items():
+        for one in (x for ours in nodes.values() for x in ours):
+            if one.crossed is not None:
+                yield Conclusion(
+                    run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
+                    f"Node {one.node} said that its high watermark or its log start lies beyond its log end.",
+                    (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
+                )
+    for log in run.facts.producer_logs:
+        place = TopicPartition(log.topic, log.partition)
+        if log.node == _final_leader(run, place):
+            yield from _sequences(run, place, log)
+
+
+def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+    within = [one.first for one in epochs if one.contents > one.offsets]
+    between = [b.first for a, b in pairwise(sorted(epochs, key=lambda x: (x.first, x.last))) if b.first == a.last]
+    if not within and not between:
+        return
+    at = min([*within, *between])
+    about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition}
+    yield Conclusion(
+        run.finding("log-overlap", place, offset=at, node=node),
+        f"Node {node}'s log holds two records at one offset, {at} or one behind it.",
+        (Evidence("replica_logs", {**about, "offset": at}, f"node {node}'s log holds records at offset {at}"),),
+    )
+
+
+def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterator[Conclusion]:
+    whose = f"producer {log.producer_id} (epoch {log.producer_epoch})"
+    has = f"{log.records} records with {log.sequences} sequence numbers from {log.first} to {log.last}"
+    row: dict[str, int | str] = {
+        "node": log.node,
+        "topic": place.topic,
+        "partition": place.partition,
+        "offset": log.offset,
+    }
+    evidence = (Evidence("replica_logs", row, f"node {log.node}'s log holds the first record of {whose}"),)
+    about = {"offset": log.offset, "node": log.node}
+    if log.records > log.sequences:
+        says = f"The final leader's log has {has} of {whose}: some are there twice."
+        yield Conclusion(run.finding("repeated-sequence", place, **about), says, evidence)
+    if log.sequences < log.last - log.first + 1:
+        says = f"The final leader's log has {has} of {whose}: some are missing."
+        excuse = "unclean" if run.unclean.get(place) else None
+        yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), says, evidence)
+
+
+def _final_leader(run: RunFacts, place: TopicPartition) -> int | None:
+    leaders = [(x.leader_epoch or 0, x.begin_ns, x.node) for x in run.ended.get(place, {}).values()
+               if x.role == "leader"]  # fmt: skip
+    return max(leaders, default=(0, 0, None))[2]

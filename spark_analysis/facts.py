@@ -1,0 +1,143 @@
+"""What both engines boil a run's evidence down to before anybody concludes anything from it.
+
+A run has many rows, and few turning points: elections, changes of an ISR, truncations, restarts. Facts grow with those,
+and with the number of partitions, replicas and producers, but not with the number of operations. So they are small
+enough for the driver, where ``checkers`` draws its conclusions from them in plain Python, once for both engines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+
+class Stretch(NamedTuple):
+    """Consecutive ``state`` rows of one node about one replica in which nothing but offsets changes.
+
+    Every row of another kind is a stretch of its own, also one about no partition in particular (``topic`` and
+    ``partition`` None).
+
+    Attributes:
+        sequence: of the first row, as are ``begin_ns``, ``detail`` and the offsets called ``first``.
+        end_sequence: of the last row, as are ``end_ns``, ``high_watermark`` and ``log_end_offset``.
+        rose: the first row in which the high watermark is above that of the row before it in the stretch; None: it
+            never rises.
+        crossed: the first ``state`` row whose high watermark or log start lies beyond its log end; None for none.
+    """
+
+    run: str
+    topic: str | None
+    partition: int | None
+    node: int
+    incarnation: int
+    sequence: int
+    begin_ns: int
+    kind: str
+    role: str | None
+    leader: int | None
+    leader_epoch: int | None
+    partition_epoch: int | None
+    isr: tuple[int, ...] | None
+    detail: str | None
+    first_high_watermark: int | None
+    first_log_end: int | None
+    log_start_offset: int | None
+    end_sequence: int
+    end_ns: int
+    high_watermark: int | None
+    log_end_offset: int | None
+    rose: int | None
+    crossed: int | None
+
+
+class LogEpoch(NamedTuple):
+    """The records of one leader epoch in one replica's log, as collected at the end.
+
+    Attributes:
+        first: the lowest of their offsets; ``last``: the highest.
+        offsets: how many different offsets; ``contents``: how many different records (by offset, value and batch).
+    """
+
+    run: str
+    topic: str
+    partition: int
+    node: int
+    leader_epoch: int
+    first: int
+    last: int
+    offsets: int
+    contents: int
+
+
+class ProducerLog(NamedTuple):
+    """What one replica's log holds of one epoch of an idempotent producer whose sequences are not each there once.
+
+    Attributes:
+        first: the lowest sequence number, ``last`` the highest.
+        records: how many records there are; ``sequences``: how many different sequence numbers.
+        offset: the lowest offset of them.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    node: int
+    producer_id: int
+    producer_epoch: int
+    first: int
+    last: int
+    records: int
+    sequences: int
+    offset: int
+
+
+class Silence(NamedTuple):
+    """A second or more in which a partition acknowledged nothing, since an acknowledgement (None: the beginning)."""
+
+    run: str
+    topic: str
+    partition: int
+    begin_ns: int | None
+    end_ns: int
+
+
+class LostRange(NamedTuple):
+    """Lost writes at consecutive offsets of one partition and one leader epoch (None: nobody knows it).
+
+    Attributes:
+        end: one more than the last offset.
+        first_ack_ns: when the first of them was acknowledged; ``last_ack_ns``: the last.
+        committed: how many of them had been committed.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    leader_epoch: int | None
+    first: int
+    end: int
+    first_ack_ns: int
+    last_ack_ns: int
+    acks: int
+    committed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """The facts about any number of runs."""
+
+    stretches: Sequence[Stretch] = ()
+    log_epochs: Sequence[LogEpoch] = ()
+    producer_logs: Sequence[ProducerLog] = ()
+    silences: Sequence[Silence] = ()
+    lost_ranges: Sequence[LostRange] = ()
+
+    def of(self, run: str) -> Facts:
+        """Those about one run."""
+        return Facts(**{f.name: [x for x in getattr(self, f.name) if x.run == run] for f in fields(self)})
+
+
+def joined(parts: Sequence[Facts]) -> Facts:
+    """The facts of several runs as one."""
+    return Facts(**{f.name: [x for part in parts for x in getattr(part, f.name)] for f in fields(Facts)})

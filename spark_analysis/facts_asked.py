@@ -1,0 +1,41 @@
+"""The facts as questions, and their answers as facts again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from spark_analysis.facts import Facts, LogEpoch, ProducerLog, Stretch
+from spark_analysis.log_facts import log_epochs, producer_logs
+from spark_analysis.stretches import stretches
+from spark_analysis.tables import Tables
+
+
+def questions_of_fact(tables: Tables) -> dict[str, DataFrame]:
+    """By name, the rows of each sort of facts."""
+    return {
+        "stretch": stretches(tables.timeline),
+        "log_epoch": log_epochs(tables.replica_logs),
+        "producer_log": producer_logs(tables.replica_logs),
+    }
+
+
+def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
+    """The facts from rows by those names, which lack what is null."""
+    return Facts(
+        stretches=[_stretch(row) for row in found.get("stretch", ())],
+        log_epochs=[LogEpoch(**row) for row in found.get("log_epoch", ())],
+        producer_logs=[ProducerLog(**row) for row in found.get("producer_log", ())],
+    )
+
+
+def _stretch(row: Mapping[str, Any]) -> Stretch:
+    whole = _whole(Stretch._fields, row)
+    isr: Iterable[int] | None = whole["isr"]
+    return Stretch(**{**whole, "isr": None if isr is None else tuple(isr)})
+
+
+def _whole(names: Iterable[str], row: Mapping[str, Any]) -> dict[str, Any]:
+    return dict.fromkeys(names) | dict(row)

@@ -1,0 +1,33 @@
+"""What does each replica's log hold of each leader epoch, and of each producer?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE
+
+
+def log_epochs(replica_logs: DataFrame) -> DataFrame:
+    """The records of each leader epoch, with the fields of :class:`spark_analysis.facts.LogEpoch`."""
+    return replica_logs.groupBy(*PLACE, "node", "leader_epoch").agg(
+        f.min("offset").alias("first"),
+        f.max("offset").alias("last"),
+        f.count_distinct("offset").alias("offsets"),
+        f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents"),
+    )
+
+
+def producer_logs(replica_logs: DataFrame) -> DataFrame:
+    """Producers whose sequences are not each there once: the fields of :class:`spark_analysis.facts.ProducerLog`."""
+    numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
+    epoch = f.coalesce("producer_epoch", f.lit(0)).alias("producer_epoch")
+    grouped = numbered.groupBy(*PLACE, "node", "producer_id", epoch).agg(
+        f.min("sequence").alias("first"),
+        f.max("sequence").alias("last"),
+        f.count("*").alias("records"),
+        f.count_distinct("sequence").alias("sequences"),
+        f.min("offset").alias("offset"),
+    )
+    width = f.col("last") - f.col("first") + 1
+    return grouped.where((f.col("records") != width) | (f.col("sequences") != width))

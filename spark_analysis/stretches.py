@@ -1,0 +1,56 @@
+"""What did each node say of each replica while nothing but offsets changed?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE
+
+_SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
+
+
+def stretches(timeline: DataFrame) -> DataFrame:
+    """The timeline in stretches, with the fields of :class:`spark_analysis.facts.Stretch`."""
+    rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence", "time_ns")
+    before = f.lag(f.struct(*_SAME)).over(rows)
+    alike = (f.col("kind") == "state") & f.coalesce(before.eqNullSafe(f.struct(*_SAME)), f.lit(False))
+    watermark, log_end = _or_zero("high_watermark"), _or_zero("log_end_offset")
+    rises = alike & (watermark > f.lag(watermark).over(rows))
+    known = f.col("log_end_offset").isNotNull()
+    crosses = known & ((watermark > log_end) | (_or_zero("log_start_offset") > log_end))
+    steps = timeline.withColumns(
+        {
+            "begins": f.when(alike, 0).otherwise(1),
+            "rises": f.when(rises, f.col("sequence")),
+            "crosses": f.when((f.col("kind") == "state") & crosses, f.col("sequence")),
+        }
+    )
+    numbered = steps.withColumn("number", f.sum("begins").over(rows))
+    place = f.struct("incarnation", "sequence", "time_ns")
+    first = f.struct(
+        "incarnation", "sequence", "time_ns", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr",
+        "detail", "high_watermark", "log_end_offset", "log_start_offset",
+    )  # fmt: skip
+    last = f.struct("sequence", "time_ns", "high_watermark", "log_end_offset")
+    grouped = numbered.groupBy(*PLACE, "node", "number").agg(
+        f.min_by(first, place).alias("first"),
+        f.max_by(last, place).alias("last"),
+        f.min("rises").alias("rose"),
+        f.min("crosses").alias("crossed"),
+    )
+    return grouped.select(
+        *PLACE, "node", "first.incarnation", "first.sequence", f.col("first.time_ns").alias("begin_ns"),
+        "first.kind", "first.role", "first.leader", "first.leader_epoch", "first.partition_epoch", "first.isr",
+        "first.detail",
+        f.col("first.high_watermark").alias("first_high_watermark"),
+        f.col("first.log_end_offset").alias("first_log_end"),
+        "first.log_start_offset",
+        f.col("last.sequence").alias("end_sequence"),
+        f.col("last.time_ns").alias("end_ns"),
+        "last.high_watermark", "last.log_end_offset", "rose", "crossed",
+    )  # fmt: skip
+
+
+def _or_zero(column: str) -> Column:
+    return f.coalesce(column, f.lit(0))

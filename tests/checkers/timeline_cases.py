@@ -1,0 +1,345 @@
+"""Stories about elections, ISRs, truncations and logs. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.lineage_cases import CASES
+from tests.checkers.story import CONTROLLER, NODES, Row, Story
+
+__all__ = ["CASES"]
+
+
+def decide(story: Story, kind: str = "isr", **columns: Any) -> Row:
+    """A decision of the controller that changes nothing else in the story."""
+    known: Row = {"leader": 0, "leader_epoch": 0, "partition_epoch": 0, "isr": list(NODES)} | columns
+    detail = {"controller_epoch": 1, "clean": True, "elected_from_isr": True} | known.pop("detail", {})
+    return story.say(CONTROLLER, kind, 0, detail, **known)
+
+
+def finals(story: Story) -> list[Row]:
+    return [row for row in story.timeline if row["kind"] == "final"]
+
+
+# ---------------------------------------------------------------------------------------------------------- epochs
+
+
+@case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", None))
+def a_broker_that_obeys_an_older_word_is_found(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.partitions[0].epoch = 0
+    story.state(2)
+    story.partitions[0].epoch = 1
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_broker_that_has_restarted_may_begin_with_an_older_epoch(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.partitions[0].epoch = 0
+    story.restart(2)
+    story.partitions[0].epoch = 1
+    story.state(2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", None), ("epoch-regression", "VIOLATION", None))
+def a_controller_that_falls_back_is_found(story: Story) -> None:
+    write(story, 2)
+    decide(story, leader_epoch=1, partition_epoch=4)
+    decide(story, leader_epoch=1, partition_epoch=3)
+    decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 0})
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("epoch-disorder", "VIOLATION", 1))
+def a_log_whose_epochs_fall_is_found(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    for row in story.logs:
+        row["leader_epoch"] = 2 if row["offset"] == 1 else 0
+
+
+@case(Outcome.PASS, ("epoch-disorder", "DOCUMENTED", 1), generation="2.0.0")
+def in_old_generations_a_log_whose_epochs_fall_is_known(story: Story) -> None:
+    a_log_whose_epochs_fall_is_found(story)
+
+
+def say_epochs(story: Story, entries: list[list[int]], source: str = "live") -> None:
+    for row in finals(story):
+        if row["node"] == 2:
+            row["detail"] = json.dumps({"source": source, "epochs": entries})
+
+
+@case(Outcome.VIOLATION, ("epoch-cache-mismatch", "VIOLATION", 2))
+def an_epoch_that_was_not_written_down_is_found(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.send()
+    story.finish()
+    say_epochs(story, [[0, 0]])
+
+
+@case(Outcome.VIOLATION, ("epoch-cache-mismatch", "VIOLATION", 2))
+def an_epoch_that_begins_elsewhere_than_in_the_log_is_found(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.send()
+    story.finish()
+    say_epochs(story, [[0, 0], [1, 1]])
+
+
+@case(Outcome.PASS)
+def an_epoch_without_records_may_be_written_down(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.elect(2)
+    story.send()
+    story.finish()
+    say_epochs(story, [[0, 0], [2, 2]])
+
+
+@case(Outcome.PASS)
+def a_broker_that_died_may_not_have_written_its_last_epoch_down(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.send()
+    story.finish()
+    say_epochs(story, [[0, 0]], source="disk")
+
+
+# ------------------------------------------------------------------------------------------------- elections and ISR
+
+
+@case(
+    Outcome.VIOLATION,
+    ("illegal-isr", "VIOLATION", None),
+    ("illegal-isr", "VIOLATION", None),
+    ("illegal-isr", "VIOLATION", None),
+)
+def an_isr_without_its_leader_or_with_a_stranger_or_with_nobody_is_found(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[1, 2])
+    decide(story, partition_epoch=3, isr=[0, 7])
+    decide(story, partition_epoch=5, isr=[])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None), ("illegal-isr", "VIOLATION", None))
+def eligible_leader_replicas_beside_a_full_isr_are_found(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1], detail={"elr": [2]})
+    decide(story, partition_epoch=3, isr=[0], detail={"elr": [0, 2]})
+    story.finish()
+
+
+@case(Outcome.PASS)
+def nobody_may_lead_while_eligible_replicas_are_away(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[0], detail={"elr": [1, 2]})
+    decide(story, "election", partition_epoch=2, isr=[], leader=-1, detail={"elr": [0, 1, 2]})
+    decide(story, "election", partition_epoch=3, isr=[1], leader=1, detail={"elr": [0, 2]})
+    decide(story, "election", partition_epoch=4, isr=[0], leader=0)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None), generation="3.7")
+def before_eligible_leader_replicas_nobody_may_empty_an_isr(story: Story) -> None:
+    write(story, 2)
+    decide(story, "election", partition_epoch=1, isr=[], leader=-1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))
+def a_member_without_a_session_is_found(story: Story) -> None:
+    write(story, 2)
+    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
+    decide(story, partition_epoch=1)
+    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "registered"})
+    decide(story, partition_epoch=2)
+    story.finish()
+
+
+@case(Outcome.PASS, generation="3.7")
+def before_4_1_the_last_members_may_be_dead(story: Story) -> None:
+    write(story, 2)
+    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
+    decide(story, partition_epoch=1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("misclassified-election", "VIOLATION", None), ("misclassified-election", "VIOLATION", None))
+def an_election_that_is_not_what_it_is_called_is_found(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1])
+    decide(story, "election", partition_epoch=2, leader=2, isr=[2])
+    decide(story, "election", partition_epoch=3, leader=2, isr=[2], detail={"clean": False})
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_election_whose_decision_before_is_missing_is_not_judged(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1])
+    decide(story, "election", partition_epoch=3, leader=2, isr=[2])
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------------------- watermarks
+
+
+def shrink(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].isr = {0}
+    story.state(0)
+    story.send()
+    story.partitions[0].isr = set(NODES)
+    for node in (1, 2):
+        story.partitions[0].logs[node] = list(story.partitions[0].logs[0])
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("advance-below-min-isr", "VIOLATION", 2))
+def a_watermark_that_does_not_wait_for_enough_replicas_is_found(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), generation="2.8")
+def before_3_7_no_watermark_waits_for_enough_replicas(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS, guarantees={"min_insync_replicas": 1})
+def a_watermark_need_not_wait_for_more_than_the_minimum(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS)
+def a_watermark_that_rises_as_the_isr_shrinks_is_not_judged(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.partitions[0].isr = {0}
+    story.commit()
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("bounds-crossed", "VIOLATION", None))
+def a_watermark_beyond_the_log_is_found(story: Story) -> None:
+    write(story, 2)
+    story.state(2)["high_watermark"] = 3
+    story.state(2)
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------------------ truncations
+
+
+def cut_and_refetch(story: Story, to: int = 1) -> None:
+    """Node 2 cuts what it has, and fetches it again: nothing is lost."""
+    log = list(story.partitions[0].logs[2])
+    story.cut(2, to)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1))
+def a_replica_that_cuts_what_is_committed_is_found(story: Story) -> None:
+    write(story, 3)
+    cut_and_refetch(story)
+
+
+@case(Outcome.PASS, ("committed-cut", "DOCUMENTED", 1), generation="0.10")
+def old_generations_are_known_to_cut_what_is_committed(story: Story) -> None:
+    write(story, 3)
+    cut_and_refetch(story)
+
+
+@case(Outcome.PASS)
+def a_tail_that_was_never_committed_may_be_cut(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", copies=(2,), commit=False)
+    story.elect(1)
+    story.send()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def what_another_leader_has_committed_since_is_not_what_a_stale_tail_holds(story: Story) -> None:
+    """Node 0 keeps an uncommitted record at the offset at which node 1 then commits another one."""
+    write(story, 2)
+    story.send(result="info", copies=(), commit=False)
+    tail = list(story.partitions[0].logs[0])
+    story.elect(1)
+    cut = next(row for row in story.timeline if row["kind"] == "truncation")
+    story.send()
+    story.finish()
+    cut["time_ns"] = story.now
+    assert len(tail) == 3
+
+
+@case(Outcome.PASS, ("committed-cut", "DOCUMENTED", 2), guarantees={"unclean_election": True, "min_insync_replicas": 2})
+def what_an_unclean_election_gave_up_may_be_cut(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info")
+    decide(story, "election", partition_epoch=9, leader_epoch=1, leader=1, isr=[1], detail={"clean": False})
+    cut_and_refetch(story, 2)
+
+
+# ------------------------------------------------------------------------------------------------------------- logs
+
+
+@case(Outcome.VIOLATION, ("log-overlap", "VIOLATION", 0), ("replica-divergence", "VIOLATION", 1))
+def a_log_with_two_records_at_one_offset_is_found(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    double = next(row for row in story.logs if (row["node"], row["offset"]) == (2, 1))
+    story.logs.append(double | {"value": 99, "batch_crc": 99})
+
+
+def numbered(story: Story, *sequences: int) -> None:
+    write(story, len(sequences))
+    story.finish()
+    for row in story.logs:
+        row |= {"producer_id": 7, "producer_epoch": 0, "sequence": sequences[row["offset"]]}
+
+
+@case(Outcome.VIOLATION, ("repeated-sequence", "VIOLATION", 0))
+def a_batch_that_was_appended_twice_is_found_by_its_sequence(story: Story) -> None:
+    numbered(story, 0, 1, 1, 2)
+
+
+@case(Outcome.VIOLATION, ("sequence-gap", "VIOLATION", 0))
+def a_sequence_that_is_missing_is_found(story: Story) -> None:
+    numbered(story, 0, 1, 3)
+
+
+@case(Outcome.PASS)
+def a_producer_may_begin_anywhere(story: Story) -> None:
+    numbered(story, 4, 5, 6)
+
+
+# --------------------------------------------------------------------------------------------------------- recovery
+
+
+@case(Outcome.INCONCLUSIVE, ("stuck", "INDETERMINATE", None))
+def a_replica_that_stays_behind_leaves_the_run_open(story: Story) -> None:
+    write(story, 2)
+    story.send(copies=(1,))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), guarantees={"settles": True, "min_insync_replicas": 2})
+def where_the_configuration_promises_a_bound_a_cluster_that_stays_out_of_sync_breaks_it(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].isr = {0, 1}
+    story.finish()
