@@ -153,13 +153,13 @@ class Recording:
         detail = {
             "clean": effect.clean, "elected_from_isr": effect.elected_from_isr,
             "previous_leader": effect.previous_leader, "controller_epoch": effect.controller_epoch,
-            "cause": effect.cause,
+            "cause": effect.cause, **_eligible(effect.partition),
         }  # fmt: skip
         self._say(CONTROLLER_ID, "election", detail=detail, **_controlled(effect.partition))
 
     def isr_changed(self, effect: IsrChanged) -> None:
         """The controller has changed the ISR."""
-        detail = {"cause": effect.cause, "controller_epoch": effect.controller_epoch}
+        detail = {"cause": effect.cause, "controller_epoch": effect.controller_epoch, **_eligible(effect.partition)}
         self._say(CONTROLLER_ID, "isr", detail=detail, **_controlled(effect.partition))
 
     def session_changed(self, effect: SessionChanged) -> None:
@@ -196,7 +196,7 @@ class Recording:
         for broker in world.brokers:
             state = _state(broker)
             if state is not None:
-                self._say(broker.node, "final", detail={"source": "live"}, **dict(zip(_STATE, state, strict=True)))
+                self._say(broker.node, "final", detail=_live(broker), **dict(zip(_STATE, state, strict=True)))
             self._log_rows(broker)
         partition = world.controller.partition
         if partition is not None and partition.leader >= 0:
@@ -210,6 +210,8 @@ class Recording:
         for span, values in broker.disk.batches:
             crc = zlib.crc32(repr(values).encode())
             for offset, value in enumerate(values, span.base_offset):
+                if offset < broker.disk.start:
+                    continue
                 self.replica_logs.append({
                     "run": self.run, "node": broker.node, "topic": PARTITION.topic, "partition": PARTITION.partition,
                     "offset": offset, "leader_epoch": span.leader_epoch, "value": value,
@@ -269,6 +271,16 @@ def _controlled(state: PartitionState) -> Row:
         "topic": topic, "partition": partition, "leader": state.leader, "leader_epoch": state.leader_epoch,
         "partition_epoch": state.partition_epoch, "isr": list(state.isr),
     }  # fmt: skip
+
+
+def _live(broker: Broker) -> Row:
+    assert broker.replica is not None
+    return {"source": "live", "epochs": [list(entry) for entry in broker.replica.epoch_entries]}
+
+
+def _eligible(state: PartitionState) -> Row:
+    elr, last_known = list(state.elr), list(state.last_known_elr)
+    return {"elr": elr, "last_known_elr": last_known} if elr or last_known else {}
 
 
 def _parameters(trouble: Trouble) -> Row:
