@@ -6,8 +6,7 @@ return decisions; none of them touches storage.
 
 from __future__ import annotations
 
-from enum import Enum, auto
-from typing import NamedTuple, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
 from harness.replication.knobs import Knobs
@@ -22,17 +21,12 @@ from harness.replication.messages import (
     NextFetch,
 )
 
+Phase: TypeAlias = Literal["looking_up", "awaiting_first_answer", "fetching"]
+"""Where a follower stands with its leader.
 
-class Phase(Enum):
-    """Where a follower stands with its leader."""
-
-    LOOKING_UP = auto()
-    """It asks where its epochs end in the leader's log, and fetches nothing before it knows (Kafka: Truncating)."""
-
-    AWAITING_FIRST_ANSWER = auto()
-    """It fetches, and the first answer says where to cut."""
-
-    FETCHING = auto()
+``looking_up``: it asks where its epochs end in the leader's log, and fetches nothing before it knows (Kafka:
+Truncating). ``awaiting_first_answer``: it fetches, and the first answer says where to cut.
+"""
 
 
 class Cut(NamedTuple):
@@ -71,7 +65,7 @@ class Following:
     """
 
     def __init__(self, log: LogState, knobs: Knobs, *, unclean_leader_election_enable: bool) -> None:
-        self.phase = Phase.FETCHING
+        self.phase: Phase = "fetching"
         self._leader = NO_LEADER
         self._leader_epoch = NO_EPOCH
         self._log = log
@@ -112,7 +106,7 @@ class Following:
     def next_request(self) -> NextFetch | NextEpochLookup:
         """Where the latest epoch ends in the leader's log, or the fetch that continues our own."""
         log, knobs = self._log, self._knobs
-        if self.phase is Phase.LOOKING_UP:
+        if self.phase == "looking_up":
             carried = self._leader_epoch if knobs.lookup_fencing else NO_EPOCH
             return NextEpochLookup(self._leader, carried, log.epochs.latest)
         return NextFetch(
@@ -125,13 +119,13 @@ class Following:
 
     def awaits_fetch(self, answer: FetchAnswered) -> bool:
         """Whether ``answer`` is one to :meth:`next_request` (KAFKA-13207)."""
-        if self.phase is Phase.LOOKING_UP or answer.fetch_offset != self._log.log_end_offset:
+        if self.phase == "looking_up" or answer.fetch_offset != self._log.log_end_offset:
             return False
         return answer.leader == self._leader and self._is_current(answer.leader_epoch, self._knobs.fetch_fencing)
 
     def awaits_lookup(self, answer: EpochEndAnswered) -> bool:
         """Whether ``answer`` is one to :meth:`next_request`."""
-        if self.phase is not Phase.LOOKING_UP or answer.requested_epoch != self._log.epochs.latest:
+        if self.phase != "looking_up" or answer.requested_epoch != self._log.epochs.latest:
             return False
         return answer.leader == self._leader and self._is_current(answer.leader_epoch, self._knobs.lookup_fencing)
 
@@ -144,20 +138,20 @@ class Following:
         """Forget what was agreed on with a leader; what its answers do not have to decide is cut at once."""
         self._fallback = self._log.high_watermark
         if self._knobs.truncation == "hw":
-            self.phase = Phase.FETCHING
+            self.phase = "fetching"
             return Cut(self._log.high_watermark, "high_watermark")
         if self._knobs.truncation in ("leader_hw", "hw_after_first_fetch"):
-            self.phase = Phase.AWAITING_FIRST_ANSWER
+            self.phase = "awaiting_first_answer"
             return None
-        self.phase = Phase.LOOKING_UP if self._looks_up else Phase.FETCHING
+        self.phase = "looking_up" if self._looks_up else "fetching"
         return self.without_epochs()
 
     def without_epochs(self) -> Decision | None:
         """A log that knows no epochs (any more) cannot ask about them: it is cut to the watermark."""
-        compares = self._carries_last_epoch or self.phase is Phase.LOOKING_UP
+        compares = self._carries_last_epoch or self.phase == "looking_up"
         if not compares or self._log.epochs.latest != NO_EPOCH:
             return None
-        self.phase = Phase.FETCHING
+        self.phase = "fetching"
         watermark = self._log.high_watermark
         return Cut(watermark, "high_watermark") if watermark < self._log.log_end_offset else None
 
@@ -165,7 +159,7 @@ class Following:
         """What to cut, now that the leader has said where our latest epoch ends."""
         cut, agreed = _where_logs_part(answer.end, self._log, self._fallback)
         if agreed:
-            self.phase = Phase.FETCHING
+            self.phase = "fetching"
         self._fallback = cut
         return Cut(cut, "high_watermark" if answer.end.end_offset < 0 else "epoch_end")
 
@@ -177,9 +171,9 @@ class Following:
         """What to cut before anything of a good ``answer`` may be appended; None: nothing."""
         if self._carries_last_epoch and answer.diverging is not None:
             return self.diverging(answer.diverging)
-        if self.phase is not Phase.AWAITING_FIRST_ANSWER:
+        if self.phase != "awaiting_first_answer":
             return None
-        self.phase = Phase.FETCHING
+        self.phase = "fetching"
         target = answer.high_watermark
         if self._knobs.truncation == "hw_after_first_fetch":
             target = max(target, self._log.high_watermark)
@@ -193,7 +187,7 @@ class Following:
         leader_end, end = answer.log_end_offset, self._log.log_end_offset
         if answer.error is not ErrorCode.OFFSET_OUT_OF_RANGE or leader_end == NO_OFFSET:
             return None
-        self.phase = Phase.FETCHING
+        self.phase = "fetching"
         if leader_end < end:
             return self._outlived(leader_end)
         start = answer.log_start_offset

@@ -14,6 +14,7 @@ from harness.replication.isr import FollowerProgress, InSyncReplicas, are_distin
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
+    NO_ERROR,
     AnswerFetch,
     AnswerProduce,
     BatchSpan,
@@ -147,7 +148,7 @@ class Leadership:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         if producer is not None and self.stored_before(request) is None:
             return self._log.producers.error(producer)
-        return ErrorCode.NONE
+        return NO_ERROR
 
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
         """The batch that an idempotent producer sends again, having missed its acknowledgement."""
@@ -170,7 +171,7 @@ class Leadership:
         """The log holds the request's records, perhaps for long: answer the producer, or let it wait."""
         self._end_unseen = True
         if acks != ACKS_ALL:
-            return [*self.advance(now_ns), AnswerProduce(token, ErrorCode.NONE, base_offset)]
+            return [*self.advance(now_ns), AnswerProduce(token, NO_ERROR, base_offset)]
         position = len(self._waiting)
         while position and self._waiting[position - 1].required_offset > end_offset:
             position -= 1
@@ -236,7 +237,7 @@ class Leadership:
         while self._waiting and self._waiting[0].required_offset <= self._log.high_watermark:
             done = self._waiting.popleft()
             if enough:
-                effects.append(AnswerProduce(done.token, ErrorCode.NONE, done.base_offset))
+                effects.append(AnswerProduce(done.token, NO_ERROR, done.base_offset))
             else:
                 effects.append(AnswerProduce(done.token, ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND, NO_OFFSET))
         return effects
@@ -251,7 +252,7 @@ class Leadership:
         if self._is_of_an_earlier_life(fetch):
             return self._answer(fetch, ErrorCode.NOT_LEADER_OR_FOLLOWER)
         diverging, error = self._compare(fetch)
-        if error is ErrorCode.NONE and diverging is None and fetch.fetch_offset > self._log.log_end_offset:
+        if error is NO_ERROR and diverging is None and fetch.fetch_offset > self._log.log_end_offset:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         return self._answer(fetch, error, diverging)
 
@@ -263,13 +264,16 @@ class Leadership:
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:
             return None, ErrorCode.OFFSET_OUT_OF_RANGE
-        if fetch.last_fetched_epoch < 0:
-            return None, ErrorCode.NONE
-        end = self._log.epochs.end_offset_for(fetch.last_fetched_epoch, self._log.log_end_offset)
+        epochs, log_end_offset = self._log.epochs, self._log.log_end_offset
+        if fetch.last_fetched_epoch < 0 or (
+            fetch.last_fetched_epoch == epochs.latest and fetch.fetch_offset <= log_end_offset
+        ):
+            return None, NO_ERROR
+        end = epochs.end_offset_for(fetch.last_fetched_epoch, log_end_offset)
         if end.leader_epoch == NO_EPOCH or end.end_offset == NO_OFFSET:
             return None, ErrorCode.OFFSET_OUT_OF_RANGE
         diverges = end.leader_epoch < fetch.last_fetched_epoch or end.end_offset < fetch.fetch_offset
-        return (end if diverges else None), ErrorCode.NONE
+        return (end if diverges else None), NO_ERROR
 
     def _answer(self, fetch: FetchReceived, error: ErrorCode, diverging: EpochEnd | None = None) -> AnswerFetch:
         log = self._log
@@ -285,11 +289,11 @@ class Leadership:
         if self._is_spuriously_out_of_range(fetch):
             answer = self._answer(fetch, ErrorCode.OFFSET_OUT_OF_RANGE)
         diverges = answer.diverging is not None and not self._knobs.diverging_fetch_is_progress
-        if answer.error is not ErrorCode.NONE or diverges:
+        if answer.error is not NO_ERROR or diverges:
             return [answer]
         effects = self._progressed(fetch)
         if self._answers_afterwards:
-            answer = self._answer(fetch, ErrorCode.NONE, answer.diverging)
+            answer = self._answer(fetch, NO_ERROR, answer.diverging)
         return [answer, *effects]
 
     def _progressed(self, fetch: FetchReceived) -> list[ReplicaEffect]:
@@ -355,7 +359,7 @@ class Leadership:
         After any other error the controller may have adopted it already (the first answer was lost) or have moved
         on: it stays pending, and is proposed again until the controller's word replaces it.
         """
-        if answer.error is ErrorCode.NONE:
+        if answer.error is NO_ERROR:
             current = answer.leader_epoch == self._leader_epoch and answer.partition_epoch >= self._isr.partition_epoch
             if current and self._plausible(answer.isr):
                 self._isr.commit(answer.isr, answer.partition_epoch)

@@ -90,5 +90,7 @@ class LogState:
     def move_high_watermark(self, target: Offset) -> bool:
         """Move the watermark to ``target``, up or down, within the log. Returns whether it went up."""
         before = self.high_watermark
+        if target == before:
+            return False
         self.high_watermark = max(self.log_start_offset, min(target, self.log_end_offset))
         return self.high_watermark > before

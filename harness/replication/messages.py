@@ -60,6 +60,10 @@ class ErrorCode(IntEnum):
     INELIGIBLE_REPLICA = 107
 
 
+NO_ERROR = ErrorCode.NONE
+"""The answer to whatever is in order. To look it up in the enumeration takes as long as to create a message."""
+
+
 class ProducerStamp(NamedTuple):
     """What an idempotent producer writes into a batch's header; ``base_sequence`` is its first record's."""
 

@@ -12,7 +12,12 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from harness.model import Offset
-from harness.replication.messages import BatchSpan, ErrorCode, ProducerStamp
+from harness.replication.messages import (
+    NO_ERROR,
+    BatchSpan,
+    ErrorCode,
+    ProducerStamp,
+)
 
 BATCHES_REMEMBERED = 5
 """How many batches a producer may have in flight (``ProducerStateEntry.NUM_BATCHES_TO_RETAIN``)."""
@@ -81,12 +86,12 @@ class ProducerStates:
         """
         producer = self._producers.get(stamp.producer_id)
         if producer is None:
-            return ErrorCode.NONE
+            return NO_ERROR
         if stamp.producer_epoch < producer.epoch:
             return ErrorCode.INVALID_PRODUCER_EPOCH
         same_epoch = stamp.producer_epoch == producer.epoch
         expected = (producer.batches[-1].last_sequence + 1) % _SEQUENCES if same_epoch else 0
-        return ErrorCode.NONE if stamp.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+        return NO_ERROR if stamp.base_sequence == expected else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 
 def _last_sequence(stamp: ProducerStamp, record_count: int) -> int:

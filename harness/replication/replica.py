@@ -13,6 +13,7 @@ from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
+    NO_ERROR,
     AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
@@ -187,12 +188,12 @@ class Replica:
         if fenced and current_leader_epoch >= 0 and current_leader_epoch != self.leader_epoch:
             older = current_leader_epoch < self.leader_epoch
             return ErrorCode.FENCED_LEADER_EPOCH if older else ErrorCode.UNKNOWN_LEADER_EPOCH
-        return ErrorCode.NONE if self._leadership else ErrorCode.NOT_LEADER_OR_FOLLOWER
+        return NO_ERROR if self._leadership else ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     def judge_lookup(self, current_leader_epoch: int, requested_epoch: int) -> tuple[ErrorCode, EpochEnd]:
         """The answer to OffsetForLeaderEpoch, a follower's or a client's: where ``requested_epoch`` ends here."""
         error = self._refusal(current_leader_epoch, fenced=self._knobs.lookup_fencing)
-        return error, UNDEFINED if error is not ErrorCode.NONE else self.end_offset_for(requested_epoch)
+        return error, UNDEFINED if error is not NO_ERROR else self.end_offset_for(requested_epoch)
 
     def end_offset_for(self, leader_epoch: int) -> EpochEnd:
         """Where ``leader_epoch`` ends in this log: :meth:`LeaderEpochCache.end_offset_for`, as far as can be told."""
@@ -215,7 +216,7 @@ class Replica:
         For completing a parked fetch, which Kafka reads again without counting it as progress again.
         """
         error = self.leader_error(fetch.current_leader_epoch)
-        if error is ErrorCode.NONE and self._leadership:
+        if error is NO_ERROR and self._leadership:
             return self._leadership.judge(fetch)
         return self._refuse_fetch(fetch, error)
 
@@ -241,8 +242,8 @@ class Replica:
                 return self._appended()
             case ProduceRequested():
                 return self._produce_requested(event)
-            case Tick(now_ns):
-                return self._leadership.tick(now_ns) if self._leadership else []
+            case Tick():
+                return self._leadership.tick(event.now_ns) if self._leadership else []
             case PartitionStateChanged():
                 return self._partition_state_changed(event)
             case IsrAnswered():
@@ -334,7 +335,7 @@ class Replica:
             error = ErrorCode.KAFKA_STORAGE_ERROR if self._failed else ErrorCode.NOT_LEADER_OR_FOLLOWER
             return [AnswerProduce(request.token, error, NO_OFFSET)]
         error = self._leadership.refusal(request)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return [AnswerProduce(request.token, error, NO_OFFSET)]
         stored = self._leadership.stored_before(request)
         if stored is not None:
@@ -346,8 +347,8 @@ class Replica:
         return [Append(request.payload, spans)]
 
     def _fetch_received(self, fetch: FetchReceived) -> list[ReplicaEffect]:
-        error = self.leader_error(fetch.current_leader_epoch)
-        if error is ErrorCode.NONE and self._leadership:
+        error = self._refusal(fetch.current_leader_epoch, fenced=self._knobs.fetch_fencing)
+        if error is NO_ERROR and self._leadership:
             return self._leadership.fetched(fetch)
         return [self._refuse_fetch(fetch, error)]
 
@@ -358,12 +359,12 @@ class Replica:
     def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
         error = self.leader_error(NO_EPOCH)
         before = self.high_watermark if request.before_offset == -1 else request.before_offset
-        if error is ErrorCode.NONE and not 0 <= before <= self.high_watermark:
+        if error is NO_ERROR and not 0 <= before <= self.high_watermark:
             error = ErrorCode.OFFSET_OUT_OF_RANGE
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return [AnswerDeleteRecords(request.token, error, NO_OFFSET)]
         if before <= self.log_start_offset:
-            return [AnswerDeleteRecords(request.token, ErrorCode.NONE, self.log_start_offset)]
+            return [AnswerDeleteRecords(request.token, NO_ERROR, self.log_start_offset)]
         return self._raise_log_start(before, "delete_records", request.token)
 
     # ----------------------------------------------------------------------------------------------------- following
@@ -371,7 +372,7 @@ class Replica:
     def _fetch_answered(self, answer: FetchAnswered) -> list[ReplicaEffect]:
         if not (self._follows() and self._following.awaits_fetch(answer)):
             return self._obeyed_anyway(answer)
-        if answer.error is not ErrorCode.NONE:
+        if answer.error is not NO_ERROR:
             return self._decided(self._following.refused(answer))
         decision = self._following.parted(answer)
         if decision is None:
@@ -389,7 +390,7 @@ class Replica:
 
     def _obeyed_anyway(self, answer: FetchAnswered) -> list[ReplicaEffect]:
         """What the bug KAFKA-13207 makes of an answer that has outlived its question."""
-        obeys = self._knobs.stale_truncation_applied and not self._failed and answer.error is ErrorCode.NONE
+        obeys = self._knobs.stale_truncation_applied and not self._failed and answer.error is NO_ERROR
         if not obeys or answer.diverging is None:
             return []
         return self._decided(self._following.diverging(answer.diverging))
@@ -397,7 +398,7 @@ class Replica:
     def _lookup_answered(self, answer: EpochEndAnswered) -> list[ReplicaEffect]:
         """The leader said where an epoch ends; on an error nothing is cut, and it is asked again (KIP-101)."""
         expected = self._follows() and self._following.awaits_lookup(answer)
-        if not expected or answer.error is not ErrorCode.NONE:
+        if not expected or answer.error is not NO_ERROR:
             return []
         return self._decided(self._following.lookup_answered(answer))
 
@@ -478,7 +479,7 @@ class Replica:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Raising), f"{self.partition}: the log start was raised unasked"
         effects = self._checkpoint_if(self._log.raise_start(log_start_offset))
-        answered = AnswerDeleteRecords(storage.token, ErrorCode.NONE, log_start_offset)
+        answered = AnswerDeleteRecords(storage.token, NO_ERROR, log_start_offset)
         return effects if storage.token is None else [*effects, answered]
 
     def _storage_failed(self, errno: int) -> list[ReplicaEffect]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import time
 from collections import Counter
@@ -111,6 +112,7 @@ def explore(
     begun = time.monotonic()
     deadline = None if until_s is None else begun + until_s
     if jobs == 1:
+        gc.freeze()
         for seed in seeds:
             seen(run_seed(seed, setup))
             if deadline is not None and time.monotonic() >= deadline:
@@ -123,7 +125,7 @@ def explore(
 def _explore_apart(
     setup: Setup, seeds: Iterator[int], jobs: int, seen: Callable[[Explored], None], deadline: float | None
 ) -> None:
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_leave_interrupts_to_the_parent)
+    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare)
     running: set[Future[list[Explored]]] = set()
     try:
         while True:
@@ -144,8 +146,10 @@ def _run_chunk(seeds: Sequence[int], setup: Setup) -> list[Explored]:
     return [run_seed(seed, setup) for seed in seeds]
 
 
-def _leave_interrupts_to_the_parent() -> None:
+def _prepare() -> None:
+    """Leave interrupts to the parent, and let the garbage collector look at worlds only."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.freeze()
 
 
 def numbers(first: int, how_many: int | None) -> Iterator[int]:

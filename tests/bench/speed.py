@@ -46,6 +46,7 @@ def measure(run: Callable[[int], tuple[int, int]], seconds: float) -> Measured:
     """Call ``run`` with one seed after the other; it returns events and virtual nanoseconds."""
     run(0)
     gc.collect()
+    gc.freeze()
     schedules = events = virtual_ns = 0
     begun = time.process_time()
     for seed in count():
