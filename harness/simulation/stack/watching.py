@@ -222,8 +222,9 @@ class PartitionInSight(Partition):
             case Append(), Appended():
                 self._watched.disk.append(effect.spans, written)
                 self._witness.appended(self._watched, effect.spans, written)
-            case Truncate(), Truncated():
+            case Truncate(), Truncated(end):
                 self._truncated(effect)
+                assert self._watched.disk.end == end, f"{self._watched.name} cuts at {end} for {effect.to_offset}"
             case RaiseLogStart(), LogStartRaised(start):
                 self._watched.disk.raise_start(start)
             case StartLogAt(), LogStartedAt():

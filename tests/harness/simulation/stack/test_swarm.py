@@ -1,0 +1,193 @@
+"""Random schedules on the whole broker: what they find, what they leave alone, and that a seed is one story."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from checkers.check import check
+from harness.broker.segments import SegmentLog
+from harness.checker import Outcome, Verdict
+from harness.cli import main
+from harness.errors import ExitCode
+from harness.replication.knobs import GENERATIONS
+from harness.simulation.core.configuration import Configuration, Setup, setup
+from harness.simulation.core.trouble import LEADER, Trouble
+from harness.simulation.depth import run_of
+from harness.simulation.explore import run_seed
+from harness.simulation.shrink import shrink_seed
+from harness.simulation.stack.disk import MemoryFile
+from harness.simulation.stack.swarm import Swarm
+from harness.simulation.violations import Violation
+from tests.harness.simulation.judging import judged
+
+SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false", "acks": "all"}
+CRASHES = {**SAFE, "faults": "kill:3,pause,isolate", "checkpoint.ms": "5000", "trouble": "12"}
+POWER = {**SAFE, "faults": "power_loss:3,isolate:2", "flush.messages": "0", "flush.ms": "0", "trouble": "12"}
+FLAWED = {"0.10": CRASHES, "3.7": POWER}
+MS = 1_000_000
+
+
+def violations(chosen: Setup, seeds: Iterable[int]) -> dict[int, Violation]:
+    explored = (run_seed(seed, chosen) for seed in seeds)
+    return {one.seed: one.violation for one in explored if one.violation is not None}
+
+
+@cache
+def first_lost_write(generation: str) -> int:
+    """The first seed that loses a record; nobody has told it how."""
+    chosen = setup(generation, FLAWED[generation], "stack")
+    return next(seed for seed in range(300) if (v := run_seed(seed, chosen).violation) and v.kind == "lost-write")
+
+
+def test_the_newest_protocol_keeps_what_it_promises_whatever_happens() -> None:
+    assert violations(setup("4.1", SAFE, "stack"), range(25)) == {}
+
+
+@pytest.mark.parametrize("generation", sorted(GENERATIONS))
+def test_without_any_fault_every_generation_converges_and_loses_nothing(generation: str) -> None:
+    chosen = setup(generation, {"trouble": "0", "loss": "0", "late": "0"}, "stack")
+    assert violations(chosen, range(3)) == {}
+
+
+def test_the_oldest_protocol_loses_what_it_acknowledged_and_the_newest_truncation_prevents_it() -> None:
+    seed = first_lost_write("0.10")
+    mended = setup("0.10", {**CRASHES, "replication.truncation": "diverging_fetch"}, "stack")
+    assert run_seed(seed, mended).violation is None
+
+
+def test_the_last_replica_standing_loses_what_it_had_not_flushed_unless_there_are_eligible_leader_replicas() -> None:
+    seed = first_lost_write("3.7")
+    assert run_seed(seed, setup("4.1", POWER, "stack")).violation is None
+
+
+def test_the_witness_and_the_checkers_count_the_same() -> None:
+    for generation, settings in (("0.10", CRASHES), ("3.7", POWER), ("4.1", SAFE)):
+        runs = [judged(seed, setup(generation, settings, "stack")) for seed in range(8)]
+        settled = [one for one in runs if one.finished.converged]
+        assert [one.witnessed for one in settled] == [one.checked for one in settled]
+
+
+def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -> None:
+    configuration = Configuration(horizon_ms=300)
+    troubles = [
+        Trouble(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "isolate" else "")
+        for kind in ("kill", "stop", "power_loss", "pause", "isolate", "slow", "clock", "disk_full", "controller_kill")
+    ]
+    for trouble in troubles:
+        run = Swarm(1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[trouble], recorded=True)
+        finished = run.run()
+        assert [one.kind for one in finished.happened] == [trouble.kind]
+        assert finished.converged
+        assert finished.violations == ()
+        assert run.recording is not None
+        (row,) = run.recording.faults
+        assert row["healed_ns"] - row["injected_ns"] == 100 * MS
+        assert row["nodes"] == (["controller"] if trouble.kind == "controller_kill" else ["0"])
+
+
+def test_frames_that_waited_at_a_cut_that_drops_are_lost_with_their_connection() -> None:
+    configuration = Configuration(horizon_ms=400, producers=1, send_every_ms=20, send_timeout_ms=300)
+    acknowledged = []
+    for holds in (True, False):
+        cut = Trouble(50 * MS, 60 * MS, "isolate", 0, peer="clients", direction="in", holds=holds)
+        run = Swarm(1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[cut], recorded=True)
+        assert run.run().violations == ()
+        assert run.recording is not None
+        sent = [row for row in run.recording.history if row["f"] == "send"]
+        unknown = [row["error"] for row in sent if row["type"] == "info"]
+        acknowledged.append(len(unknown))
+    assert acknowledged[0] == 0
+    assert acknowledged[1] > 0
+
+
+# --------------------------------------------------------------------------------------------------- broken brokers
+
+
+def broken(chosen: Setup, seeds: int = 12) -> set[str]:
+    return {one.why for one in violations(chosen, range(seeds)).values() if one.kind == "broken-core"}
+
+
+def test_a_disk_that_only_says_that_it_has_flushed_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(MemoryFile, "flush", lambda _: None)
+    found = broken(setup("4.1", {**SAFE, "faults": "power_loss", "flush.messages": "1"}, "stack"))
+    assert any("had flushed" in why for why in found)
+
+
+def test_a_log_that_loses_its_last_batch_when_it_is_opened_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    recover = SegmentLog._recover
+
+    def forgetful(self: SegmentLog, *arguments: object) -> object:
+        found = recover(self, *arguments)  # type: ignore[arg-type]
+        self.truncate(max(self.log_end_offset - 1, self.log_start_offset))
+        return found
+
+    monkeypatch.setattr(SegmentLog, "_recover", forgetful)
+    found = broken(setup("4.1", {**SAFE, "faults": "kill"}, "stack"))
+    assert any("does not find" in why for why in found)
+
+
+def test_a_log_that_writes_something_else_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    truncate = SegmentLog.truncate
+    monkeypatch.setattr(SegmentLog, "truncate", lambda self, offset: truncate(self, offset + 1))
+    found = broken(setup("2.8", {**SAFE, "faults": "isolate:3,elect:3", "acks": "1", "trouble": "12"}, "stack"), 20)
+    assert any("cuts at" in why for why in found)
+
+
+# --------------------------------------------------------------------------------------------------------- commands
+
+DEEP = ("--depth", "stack", *(word for key, value in CRASHES.items() for word in ("--set", f"{key}={value}")))
+
+
+def test_an_exploration_of_the_whole_broker_leads_to_the_replay_of_its_first_flawed_seed(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    seed = first_lost_write("0.10")
+    words = ["simulate", "--seeds", "1", "--first-seed", str(seed), "--jobs", "1", "--generation", "0.10", *DEEP]
+    assert main(words) == ExitCode.VIOLATION
+    printed = capsys.readouterr()
+    assert "lost-write" in printed.out
+    last = printed.err.splitlines()[-1]
+    assert last.startswith(f"reproduce: seawall replay {seed} --generation 0.10 --depth stack ")
+    assert main(last.removeprefix("reproduce: seawall ").split()) == ExitCode.VIOLATION
+
+
+def test_a_depth_that_does_not_exist_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["simulate"], ["replay", "1"], ["shrink", "1"]):
+        assert main([*words, "--depth", "sea"]) == ExitCode.USAGE
+        assert "--depth 'sea' is not known" in capsys.readouterr().err
+
+
+def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> None:
+    run = run_of(4, setup("0.10", CRASHES, "stack"), recorded=True)
+    run.run()
+    assert run.recording is not None
+    directory = run.recording.write(tmp_path / "run", "0.10")
+    (verdict,) = check([directory.path], "reference")
+    assert verdict.outcome is not Outcome.INVALID
+
+
+def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
+    shrunk = shrink_seed(first_lost_write("3.7"), setup("3.7", POWER, "stack"))
+    assert isinstance(shrunk.world, Swarm)
+    assert shrunk.violation.kind == "lost-write"
+    assert shrunk.violation.verdict is Verdict.VIOLATION
+    assert len(shrunk.troubles) <= 4
+
+
+@pytest.mark.parametrize("generation", ["0.10", "4.1"])
+def test_the_same_seed_prints_the_same_bytes_whatever_the_order_of_hashes(generation: str) -> None:
+    told = set()
+    for hash_seed in ("0", "1", "4242"):
+        code = "import sys; from harness.cli import main; sys.exit(main(sys.argv[1:]))"
+        command = [sys.executable, "-c", code, "replay", "3", "--generation", generation, *DEEP]
+        environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        told.add(subprocess.run(command, capture_output=True, env=environment, check=False).stdout)
+    assert len(told) == 1
+    assert len(told.pop().splitlines()) > 200
