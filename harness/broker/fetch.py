@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness.broker.codes import FrontError
@@ -183,17 +184,29 @@ class Fetching:
 
     def _data(self, found: _Found) -> PartitionData:
         part, answer, located = found
-        diverging = answer.diverging
+        diverging, records = answer.diverging, self._read(part, located)
         return PartitionData(
             part.asked.partition,
-            answer.error,
+            ErrorCode.KAFKA_STORAGE_ERROR if records is None else answer.error,
             answer.high_watermark,
             last_stable_offset=answer.high_watermark,
             log_start_offset=answer.log_start_offset,
             diverging_epoch=None if diverging is None else DivergingEpoch(*diverging),
             current_leader=self._leader(part) if answer.error in _WRONG_LEADER else None,
-            records=located.read() if located else b"",
+            records=records or b"",
         )
+
+    def _read(self, part: _Part, located: Slice | None) -> bytes | None:
+        """The bytes of ``located``; None when storage does not give them: then the replica goes offline, soon.
+
+        Not at once: this answer may be on its way because something happened to that very replica.
+        """
+        try:
+            return located.read() if located else b""
+        except OSError as error:
+            assert part.partition is not None
+            self._broker.network.call_later(0, partial(part.partition.refused, "read", error.errno or 0))
+            return None
 
     def _leader(self, part: _Part) -> LeaderIdAndEpoch | None:
         state = self._broker.metadata.partition(*part.name)

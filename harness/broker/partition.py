@@ -164,8 +164,12 @@ class Partition:
         try:
             self.log.flush()
         except OSError as error:
-            self._complain("flush", StorageRefusal(error.errno or 0, str(self.name), "flush"))
-            self.handle(AppendFailed(error.errno or 0))
+            self.refused("flush", error.errno or 0)
+
+    def refused(self, operation: str, errno: int) -> None:
+        """Storage has refused something that the core did not ask for: the replica goes offline."""
+        self._complain(operation, StorageRefusal(errno, str(self.name), operation))
+        self.handle(AppendFailed(errno))
 
     def retire(self) -> None:
         """Let the core delete the segments whose records are all older than ``log.retention.ms``."""

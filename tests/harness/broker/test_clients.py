@@ -4,9 +4,11 @@ import shutil
 import subprocess
 import uuid
 import warnings
+from pathlib import Path
 
 import pytest
 
+from harness.model import NodeId
 from tests.harness.broker.cluster import Cluster
 
 needs_kcat = pytest.mark.skipif(shutil.which("kcat") is None, reason="kcat is not installed")
@@ -89,6 +91,22 @@ def test_kafka_python_commits_and_finds_its_offsets(cluster: Cluster, topic: str
             consumer.commit()
             assert consumer.committed(where) == offset
             consumer.close()
+
+
+def test_kafka_python_is_told_what_lies_in_the_log_directories(cluster: Cluster, topic: str) -> None:
+    kafka = pytest.importorskip("kafka")
+    assert cluster.produce(topic, [b"a"]) == [0]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        admin = kafka.KafkaAdminClient(bootstrap_servers=cluster.bootstrap.split(","))
+        described = {one["broker"]: one["log_dirs"] for one in admin.describe_log_dirs()}
+        admin.close()
+    assert sorted(described) == [0, 1, 2]
+    for broker, (log_dir,) in described.items():
+        assert (log_dir["error_code"], log_dir["log_dir"]) == (0, cluster.configs[NodeId(broker)].data_dir)
+        sizes = {one["name"]: [part["partition_size"] for part in one["partitions"]] for one in log_dir["topics"]}
+        log = Path(log_dir["log_dir"], f"{topic}-0", "00000000000000000000.log")
+        assert sizes[topic] == [log.stat().st_size, 0]
 
 
 def test_acknowledged_with_all_means_that_every_replica_has_it(cluster: Cluster, topic: str) -> None:

@@ -177,6 +177,23 @@ def test_a_directory_that_has_failed_before_the_start_is_offline_and_its_replica
     assert produce(cluster, 0, 1, b"x") == ErrorCode.KAFKA_STORAGE_ERROR
 
 
+def test_a_directory_that_cannot_be_read_goes_offline_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = two_directories()
+    assert produce(cluster, 0, 1, b"x") == 0
+    log = cluster.brokers[0].partitions[TWO].log
+    file = log.locate(0, 1, 1, at_least_one=True).segment.file
+
+    def broken(position: int, size: int) -> bytes:
+        raise OSError(errno.EIO, "broken")
+
+    monkeypatch.setattr(file, "read", broken)
+    (answer,) = cluster.call(0, ApiKey.FETCH, 12, fetch_request("t", 0, partition=1))
+    assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    cluster.world.sleep(1)
+    assert roles(cluster, 0) == ["leader", "offline", "leader"]
+    assert state(cluster, TWO) == (1, (1, 2))
+
+
 def test_clients_are_told_which_replicas_are_offline() -> None:
     cluster = two_directories()
     cluster.disk(0).failed.add("log-1")

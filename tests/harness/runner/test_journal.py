@@ -11,6 +11,7 @@ import pytest
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.runner.journal import Entries, Journal, ProcessMark, heal_leftovers, journal_directory
+from harness.targets import log_dirs
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
@@ -60,6 +61,18 @@ def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_
     assert "frozen (pause)" in line
     assert run.manifest().state == "abandoned"
     assert heal_leftovers() == []
+
+
+def test_a_log_directory_that_a_dead_harness_had_put_aside_is_put_back(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
+    directory = run.path / "cluster" / "broker-0" / "data" / "log-1"
+    directory.mkdir(parents=True)
+    (directory / "kept").touch()
+    log_dirs.fail(directory)
+    dead_harness(run.path, {})
+    [line] = heal_leftovers()
+    assert line.endswith(f"; put back {directory.resolve()}.")
+    assert (directory / "kept").exists()
 
 
 def test_a_process_that_has_the_number_of_a_dead_node_is_left_alone(tmp_path: Path) -> None:
