@@ -11,15 +11,15 @@ import yaml
 
 from harness.model import CLIENTS, CONTROLLER
 from harness.replication.knobs import GENERATIONS
-from harness.simulation.core.configuration import MS, PARTITION, Configuration
+from harness.simulation.core.configuration import DELETIONS, MS, PARTITION, Configuration
 from harness.simulation.core.trouble import Trouble
 from harness.simulation.shrink import Shrunk
 
 PRECISION_MS = 1
 """Waits are written in whole milliseconds."""
 
-INEXPRESSIBLE = frozenset({"slow"})
-"""Kinds of trouble that a scenario has no word for."""
+INEXPRESSIBLE = frozenset({"slow", *DELETIONS})
+"""Kinds of trouble that a scenario has no word for: it deletes up to an offset, and not a share."""
 
 
 class Moment(NamedTuple):

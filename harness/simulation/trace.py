@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model import Offset
 from harness.replication.messages import ErrorCode, Tick
+from harness.simulation.core.configuration import DELETIONS
 
 if TYPE_CHECKING:
     from harness.simulation.core.trouble import Trouble
@@ -83,6 +84,8 @@ class Trace:
 
 def describe(trouble: Trouble) -> str:
     """A fault in words."""
+    if trouble.kind in DELETIONS:
+        return f"broker {trouble.aim}, {trouble.amount} %"
     where = "" if trouble.kind.startswith("controller") else f"broker {trouble.aim} "
     peer = f"from {trouble.peer} ({trouble.direction}, {'held' if trouble.holds else 'dropped'}) " if (
         trouble.peer != "") else ""  # fmt: skip

@@ -47,10 +47,10 @@ def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
 
 def _lost(world: World, witness: Witness, logs: Sequence[Broker]) -> None:
     held = {record.value for broker in logs for record in broker.disk.records}
-    epochs = witness.written_in()
+    epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for one in witness.acknowledged_records:
         survives = one.value in held if one.offset < 0 else _held_at(logs, one.offset, one.value)
-        if survives:
+        if survives or 0 <= one.offset < deleted:
             continue
         holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
         found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
@@ -66,6 +66,11 @@ def _lost(world: World, witness: Witness, logs: Sequence[Broker]) -> None:
         )
 
 
+def _deleted(witness: Witness, logs: Sequence[Broker]) -> int:
+    """Below this offset nothing is lost that is missing: the log begins there, and rightly so."""
+    return min(witness.deleted, max(broker.disk.start for broker in logs))
+
+
 def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verdict:
     known = (one.offset, one.value)
     if one.acks != -1 and known not in witness.ever_committed and known not in witness.delivered:
@@ -75,9 +80,9 @@ def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verd
 
 def _vanished(witness: Witness, logs: Sequence[Broker]) -> None:
     """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
-    epochs = witness.written_in()
+    epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for offset, value in witness.delivered:
-        if not _held_at(logs, offset, value):
+        if offset >= deleted and not _held_at(logs, offset, value):
             excused = epochs.get(value, -1) < witness.given_up
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
@@ -107,7 +112,7 @@ def _epochs(witness: Witness, broker: Broker) -> None:
         return
     cache = LeaderEpochCache()
     for batch in broker.disk.batches:
-        cache.assign(batch.span.leader_epoch, batch.span.base_offset)
+        cache.assign(batch.span.leader_epoch, max(batch.span.base_offset, broker.disk.start))
     said = {entry.leader_epoch: entry.start_offset for entry in broker.replica.epoch_entries}
     wrong = [entry for entry in cache.entries if said.get(entry.leader_epoch) != entry.start_offset]
     if wrong:

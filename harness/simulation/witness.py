@@ -2,7 +2,7 @@
 
 It keeps the *truth*: for every offset below the true high watermark, the record that some leader committed there. Each
 event changes little, so each check looks only at what has just changed; in the end everything is looked at once more.
-What a protocol generation does not promise is not held against it: see :class:`Promises`.
+What a protocol generation does not promise is not held against it: see :mod:`harness.simulation.promises`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from typing import TYPE_CHECKING, NamedTuple
 from harness.checker import Verdict
 from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
-from harness.replication.knobs import Knobs
 from harness.replication.messages import (
     BatchSpan,
     EpochEntry,
     ErrorCode,
     ProposeIsr,
+    RaiseLogStart,
     ReplicaFailed,
     StartLogAt,
     Truncate,
 )
+from harness.simulation.promises import promises
 from harness.simulation.verdict import examine
 from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
 
@@ -31,28 +32,6 @@ if TYPE_CHECKING:
     from harness.simulation.witnessed import Broker, Produce, ProduceRequest, Wanted, World
 
 ACKS_ALL = -1
-
-
-class Promises(NamedTuple):
-    """What a set of knobs promises beyond what every generation does.
-
-    Attributes:
-        no_committed_cut: a replica never cuts a committed record (R10), so that everybody who may be elected holds
-            every one (R4). Only epochs that are looked up to the end keep it: from Kafka 2.0.1 on.
-        fenced: a leader serves followers of its own epoch only (T11).
-        frozen: the watermark waits for ``min.insync.replicas`` (T8).
-    """
-
-    no_committed_cut: bool
-    fenced: bool
-    frozen: bool
-
-
-def promises(knobs: Knobs) -> Promises:
-    """What ``knobs`` promise."""
-    by_epoch = knobs.truncation in ("epoch_pair", "diverging_fetch")
-    mended = knobs.lookup_below_first == "start_of_first" and knobs.epoch_entry == "on_election"
-    return Promises(by_epoch and mended, knobs.fetch_fencing, knobs.hw_below_min_isr == "freeze")
 
 
 class Committed(NamedTuple):
@@ -87,6 +66,8 @@ class Witness:
         given_up: the newest leader epoch that began with an election that the configuration allows to lose records;
             -1: none did. What leaders of older epochs wrote may be lost, even what they acknowledge before they hear
             that they lead no more.
+        deleted: below this offset records have been deleted on purpose, on some broker at least; what any log holds
+            there is nobody's business any more, but a log that ends there lacks what was committed.
     """
 
     def __init__(self, world: World) -> None:
@@ -100,6 +81,7 @@ class Witness:
         self.delivered: dict[tuple[Offset, int], None] = {}
         self.ever_committed: set[tuple[Offset, int]] = set()
         self.given_up = -1
+        self.deleted: Offset = 0
         self._unclean_epochs: set[int] = set()
         self._leaders: dict[int, NodeId] = {}
         self._lineage: dict[tuple[int, Offset], tuple[tuple[int, ...], tuple[int, Offset] | None]] = {}
@@ -186,7 +168,7 @@ class Witness:
                 "R1b", DANGER, f"epoch {span.leader_epoch} is used again for offset {span.base_offset}",
                 offset=span.base_offset, nodes=(broker.node,),
             )  # fmt: skip
-        elif known != (values, parent):
+        elif known[0] != values or (known[1] != parent and span.base_offset > self.deleted):
             self.accuse(
                 "R1b", DANGER,
                 f"the batch of epoch {span.leader_epoch} is put after {parent}, which its leader had after {known[1]}",
@@ -201,9 +183,26 @@ class Witness:
             self._cut(broker, cut, effect.reason)
 
     def wiped(self, broker: Broker, effect: StartLogAt) -> None:
-        """R10 for a whole log."""
+        """R8 and R10 for a whole log, which is going to begin anew."""
         self._seen[broker.node] = effect.offset
-        self._cut(broker, [batch for batch in broker.disk.batches if batch.span.end_offset > effect.offset], "wiped")
+        self._check_start(broker, effect.offset, self.deleted)
+        self._cut(broker, broker.disk.batches, "wiped")
+
+    def log_start_raised(self, broker: Broker, effect: RaiseLogStart) -> None:
+        """R8: what is deleted on purpose is committed; and followers delete nothing else."""
+        if effect.reason == "leader":
+            self._check_start(broker, effect.to_offset, self.deleted)
+            return
+        outdated = broker.replica is not None and broker.replica.leader_epoch < self.given_up
+        self._check_start(broker, effect.to_offset, effect.to_offset if outdated else len(self.truth))
+        self.deleted = max(self.deleted, effect.to_offset)
+
+    def _check_start(self, broker: Broker, to_offset: Offset, most: Offset) -> None:
+        if to_offset > most:
+            self.accuse(
+                "R8", DANGER, f"deletes up to {to_offset}, where {most} is allowed", offset=most, nodes=(broker.node,),
+                verdict=self._excused(self.given_up >= 0),
+            )  # fmt: skip
 
     def _cut(self, broker: Broker, cut: list[Batch], reason: str) -> None:
         offset = next((o for o in self._committed_in(cut)), None)
@@ -223,7 +222,7 @@ class Witness:
             offset
             for span, values in batches
             for offset, value in enumerate(values, span.base_offset)
-            if offset < len(truth) and truth[offset][:2] == (span.leader_epoch, value)
+            if self.deleted <= offset < len(truth) and truth[offset][:2] == (span.leader_epoch, value)
         ]
 
     def power_lost(self, broker: Broker, lost: list[Batch]) -> None:
@@ -246,12 +245,12 @@ class Witness:
             before_epoch: look only at what leaders of earlier epochs committed; None: at everything.
         """
         records, start = broker.disk.records, broker.disk.start
-        for offset in range(start, len(self.truth)):
+        for offset in range(min(self.deleted, broker.disk.end), len(self.truth)):
             epoch, value, committed_in = self.truth[offset]
             if before_epoch is not None and committed_in >= before_epoch:
                 continue
             at = offset - start
-            if at >= len(records) or records[at] != (epoch, value):
+            if not 0 <= at < len(records) or records[at] != (epoch, value):
                 return offset
         return None
 
@@ -273,7 +272,7 @@ class Witness:
 
     def _compare(self, broker: Broker, first: Offset, end: Offset) -> None:
         records, start, truth = broker.disk.records, broker.disk.start, self.truth
-        for offset in range(max(first, start), end):
+        for offset in range(max(first, start, self.deleted), end):
             if records[offset - start] != truth[offset][:2]:
                 self.accuse(
                     "R1", DANGER, f"holds {records[offset - start]} below its watermark where {truth[offset][:2]} was "
@@ -289,6 +288,9 @@ class Witness:
 
     def _commit(self, broker: Broker, epoch: int, high_watermark: Offset) -> None:
         truth, disk = self.truth, broker.disk
+        if disk.start > len(truth):
+            truth += [Committed(-1, -1, epoch)] * (disk.start - len(truth))
+            self.deleted = max(self.deleted, disk.start)
         first = max(len(truth), disk.start)
         for offset, record in enumerate(disk.records[first - disk.start : high_watermark - disk.start], first):
             self.ever_committed.add((offset, record.value))
@@ -304,10 +306,10 @@ class Witness:
         """Whether one who may be elected has everything from ``first`` on."""
         broker, truth = self._world.brokers[node], self.truth
         records, start = broker.disk.records, broker.disk.start
-        for offset in range(max(first, start), len(truth)):
+        for offset in range(max(first, min(self.deleted, broker.disk.end)), len(truth)):
             at = offset - start
             given_up = truth[offset].committed_in < self.given_up
-            if not given_up and (at >= len(records) or records[at] != truth[offset][:2]):
+            if not given_up and (not 0 <= at < len(records) or records[at] != truth[offset][:2]):
                 self.accuse(
                     invariant, DANGER, "may be elected, and lacks a committed record", offset=offset, nodes=(node,)
                 )
@@ -324,10 +326,11 @@ class Witness:
             self.accuse("T9", UNJUSTIFIED, "acknowledged above the watermark", offset=base_offset, nodes=(broker.node,))
         if not self._promised.no_committed_cut or broker.replica.leader_epoch < self.given_up:
             return
-        copies = sum(
-            other.lossy or other.disk.records[base_offset - other.disk.start : end - other.disk.start] == held
-            for other in self._world.brokers
-        )
+        copies = 0
+        for other in self._world.brokers:
+            start, records = other.disk.start, other.disk.records
+            gone = other.lossy or base_offset < min(start, self.deleted)
+            copies += gone or records[max(base_offset - start, 0) : end - start] == held
         if copies < self._least_isr:
             self.accuse("T9", DANGER, f"acknowledged with {copies} copies", offset=base_offset, nodes=(broker.node,))
 
@@ -382,6 +385,7 @@ class Witness:
         )  # fmt: skip
         if current:
             del self.truth[offset:]
+            self.deleted = min(self.deleted, offset)
             for node, seen in self._seen.items():
                 self._seen[node] = min(seen, offset)
 

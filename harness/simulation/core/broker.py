@@ -25,8 +25,6 @@ from harness.replication.messages import (
     FetchReceived,
     HighWatermarkAdvanced,
     IsrAnswered,
-    LogStartedAt,
-    LogStartRaised,
     NextEpochLookup,
     NextFetch,
     PartitionStateChanged,
@@ -95,8 +93,8 @@ class Broker(Process):
         self._performers: dict[type, Callable[[Any], None]] = {
             Append: self._append,
             Truncate: self._truncate,
-            RaiseLogStart: self._raise_start,
-            StartLogAt: self._start_at,
+            RaiseLogStart: self._move_start,
+            StartLogAt: self._move_start,
             CheckpointEpochs: self._checkpoint_epochs,
             AnswerProduce: self._answer_produce,
             AnswerFetch: self._answer_fetch,
@@ -198,14 +196,16 @@ class Broker(Process):
             self._world.recording.truncated(self, effect, end_before)
         self.handle(Truncated(self.disk.end))
 
-    def _raise_start(self, effect: RaiseLogStart) -> None:
-        self.disk.raise_start(effect.to_offset)
-        self.handle(LogStartRaised(effect.to_offset))
-
-    def _start_at(self, effect: StartLogAt) -> None:
-        self._world.witness.wiped(self, effect)
-        self.disk.start_at(effect.offset)
-        self.handle(LogStartedAt(effect.offset))
+    def _move_start(self, effect: RaiseLogStart | StartLogAt) -> None:
+        from_offset, witness = self.disk.start, self._world.witness
+        if isinstance(effect, RaiseLogStart):
+            witness.log_start_raised(self, effect)
+        else:
+            witness.wiped(self, effect)
+        done = self.disk.move_start(effect)
+        if self._world.recording is not None:
+            self._world.recording.log_start_moved(self, effect, from_offset)
+        self.handle(done)
 
     def _checkpoint_epochs(self, effect: CheckpointEpochs) -> None:
         self.disk.checkpoint_epochs(effect.entries)

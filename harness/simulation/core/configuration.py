@@ -28,6 +28,9 @@ FAULTS = (
 )  # fmt: skip
 """Every kind of trouble there is; see :mod:`harness.simulation.core.trouble`."""
 
+DELETIONS = ("retention", "delete_records")
+"""What makes a log begin later: no fault, but drawn, aimed and left out like one."""
+
 NETWORKS = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.02), (0.02, 0.0, 0.01), (0.01, 0.02, 0.03))
 """Probabilities that a message is lost, arrives twice, or arrives very late."""
 
@@ -47,6 +50,7 @@ class Configuration:
         lossy_budget: how many brokers may at one time have lost power, or have stopped uncleanly in such a time, or be
             about to, without having caught up again; what goes beyond is not done.
         acks: what the producers ask for, one each, in turn.
+        deletions: how often records are deleted from the beginning of some log.
     """
 
     nodes: int = 3
@@ -79,6 +83,7 @@ class Configuration:
     trouble: int = 6
     lossy_budget: int = 1
     faults: Mapping[str, int] = field(default_factory=dict)
+    deletions: int = 0
 
 
 CORE, STACK = "core", "stack"
@@ -136,6 +141,7 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
         trouble=chance.choice((2, 4, 6, 10, 16)),
         lossy_budget=min(min_isr, nodes) - 1,
         faults=_mix(chance),
+        deletions=chance.choice((0, 0, 0, 2, 6)),
     )
     return replace(drawn, **pinned) if pinned else drawn
 
@@ -175,6 +181,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "producers": (1, 100),
         "records_per_send": (1, _MOST),
         "trouble": (0, _MOST),
+        "deletions": (0, _MOST),
         "lossy_budget": (0, 9),
     }
 )

@@ -7,7 +7,14 @@ from typing import NamedTuple
 
 from harness.model import Offset
 from harness.replication.epochs import LeaderEpochCache
-from harness.replication.messages import BatchSpan, EpochEntry
+from harness.replication.messages import (
+    BatchSpan,
+    EpochEntry,
+    LogStartedAt,
+    LogStartRaised,
+    RaiseLogStart,
+    StartLogAt,
+)
 
 
 class Batch(NamedTuple):
@@ -100,6 +107,14 @@ class Disk:
         self.records.clear()
         self.start = self.end = offset
         self.flushed = self._unflushed_records = 0
+
+    def move_start(self, effect: RaiseLogStart | StartLogAt) -> LogStartRaised | LogStartedAt:
+        """Begin the log elsewhere, with what it holds or with nothing."""
+        if isinstance(effect, RaiseLogStart):
+            self.raise_start(effect.to_offset)
+            return LogStartRaised(effect.to_offset)
+        self.start_at(effect.offset)
+        return LogStartedAt(effect.offset)
 
     def read(self, from_offset: Offset, limit: int) -> list[Batch]:
         """At most ``limit`` batches from the one that holds ``from_offset`` on."""

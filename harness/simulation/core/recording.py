@@ -13,7 +13,7 @@ from harness.history.arrow import write_rows
 from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
-from harness.replication.messages import ErrorCode, ReplicaFailed, Truncate
+from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.core.trouble import Trouble, hit
 
@@ -144,6 +144,14 @@ class Recording:
         state = dict(zip(_STATE, _state(broker) or (), strict=False))
         self._say(broker.node, "truncation", detail=cut, **state)
 
+    def log_start_moved(self, broker: Broker, effect: RaiseLogStart | StartLogAt, from_offset: Offset) -> None:
+        """A log begins elsewhere."""
+        disk = broker.disk
+        moved = {"from_offset": from_offset, "to_offset": disk.start, "reason": effect.reason}
+        state = dict(zip(_STATE, _state(broker) or (), strict=False))
+        ends = {"log_start_offset": disk.start, "log_end_offset": disk.end}
+        self._say(broker.node, "log_start", detail=moved, **{**state, **ends})
+
     def failed(self, broker: Broker, effect: ReplicaFailed) -> None:
         """A broker exits."""
         self._say(broker.node, "storage_failed", detail={"errno": effect.errno, "operation": effect.reason or "append"})
@@ -232,7 +240,7 @@ class Recording:
             guarantees={
                 "min_insync_replicas": world.configuration.min_insync_replicas,
                 "unclean_election": world.configuration.unclean_leader_election_enable or world.witness.given_up >= 0,
-                "retention": False,
+                "retention": world.witness.deleted > 0,
             },
             duration_s=world.now_ns / 1e9,
         )

@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from harness.model import NO_LEADER, NodeId
+from harness.replication.messages import DeleteRecordsRequested, RetentionReached
 from harness.simulation.core.broker import Broker
-from harness.simulation.core.configuration import FAULTS, MS, Configuration
+from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, Configuration
 
 if TYPE_CHECKING:
     from harness.simulation.core.network import Link
@@ -39,6 +40,8 @@ class Trouble(NamedTuple):
             * ``slow``: everything that it sends or gets takes 20 times as long.
             * ``clock``: its wall clock is off by ``amount`` milliseconds. ``disk_full``: it cannot write.
             * ``controller_kill``, ``controller_pause``; ``elect``: an operator moves the leadership to it.
+            * ``retention``: it deletes its oldest batches, ``amount`` per cent of them, as far as they are committed;
+              ``delete_records``: somebody asks it, if it leads, to delete ``amount`` per cent of what is committed.
         aim: a broker, or LEADER, FOLLOWER, OTHER_FOLLOWER.
     """
 
@@ -59,6 +62,22 @@ def draw_troubles(seed: int, configuration: Configuration) -> tuple[Trouble, ...
     kinds = chance.choices(FAULTS, weights, k=configuration.trouble)
     horizon_ns = configuration.horizon_ms * MS
     return tuple(sorted(_draw(chance, kind, horizon_ns, configuration) for kind in kinds))
+
+
+def draw_deletions(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
+    """When records are deleted; drawn apart, so that the faults of a seed are the same without."""
+    chance = random.Random(f"{seed}:deletions")
+    horizon_ns = configuration.horizon_ms * MS
+    return tuple(
+        Trouble(
+            at_ns=int(chance.uniform(0.1, 0.98) * horizon_ns),
+            for_ns=0,
+            kind=chance.choice(DELETIONS),
+            aim=chance.choice((LEADER, LEADER, FOLLOWER, OTHER_FOLLOWER)),
+            amount=chance.choice((10, 50, 90, 100)),
+        )
+        for _ in range(configuration.deletions)
+    )
 
 
 def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Configuration) -> Trouble:
@@ -167,8 +186,22 @@ class Troublemaker:
             case "disk_full":
                 broker.disk.full = True
                 return lambda: world.free_disk(broker)
-        world.controller.elect(broker.node)
+            case "retention" | "delete_records":
+                self._delete(broker, trouble)
+            case _:
+                world.controller.elect(broker.node)
         return lambda: None
+
+    def _delete(self, broker: Broker, trouble: Trouble) -> None:
+        replica, disk = broker.replica, broker.disk
+        assert replica is not None
+        if trouble.kind == "retention":
+            batches = disk.batches[len(disk.batches) * trouble.amount // 100 :]
+            before = batches[0].span.base_offset if batches else disk.end
+            broker.handle(RetentionReached(before, broker.now_ns))
+        else:
+            before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
+            broker.handle(DeleteRecordsRequested(None, before, broker.now_ns))
 
     def _can_or_may(self, broker: Broker, trouble: Trouble) -> bool:
         """Whether a simple trouble is possible, and within the budget."""
@@ -180,6 +213,9 @@ class Troublemaker:
                 return controller.core is not None and not controller.paused
             case "disk_full":
                 return self._world.budget.affords(broker, lossy=False)
+            case "retention" | "delete_records":
+                leads = broker.replica is not None and broker.replica.role == "leader"
+                return not broker.paused and (leads or trouble.kind == "retention")
         return True
 
     def _resolve(self, aim: int) -> Broker | None:

@@ -23,7 +23,7 @@ from harness.simulation.core.controlling import Controlling
 from harness.simulation.core.network import Held, Link, Network
 from harness.simulation.core.process import Process
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, Troublemaker, draw_troubles
+from harness.simulation.core.trouble import Trouble, Troublemaker, draw_deletions, draw_troubles
 from harness.simulation.violations import Violation
 from harness.simulation.witness import Witness
 
@@ -78,7 +78,7 @@ class World:
         self.seed = seed
         self.knobs = setup.knobs
         self.configuration = configuration or draw(seed, setup.pinned)
-        self.troubles = draw_troubles(seed, self.configuration) if troubles is None else tuple(troubles)
+        self.troubles = self._drawn() if troubles is None else tuple(troubles)
         self.trace = trace
         self.now_ns = 0
         if trace is not None:
@@ -95,6 +95,10 @@ class World:
         self.witness = Witness(self)
         self.budget = Budget(self)
         self._people()
+
+    def _drawn(self) -> tuple[Trouble, ...]:
+        faults, deletions = draw_troubles(self.seed, self.configuration), draw_deletions(self.seed, self.configuration)
+        return tuple(sorted((*faults, *deletions))) if deletions else faults
 
     def _people(self) -> None:
         configuration = self.configuration

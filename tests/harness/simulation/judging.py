@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from checkers import reference
 from checkers.judge import Evidence, judge
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
+from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup
 from harness.simulation.core.world import Finished, World
 
@@ -18,17 +20,21 @@ COMPARED = ("lost-write", "vanished-read", "replica-divergence")
 
 @dataclass(frozen=True)
 class Judged:
-    """What the witness and the checkers say about the same run."""
+    """What the witness and the checkers say about the same run.
+
+    ``deleted``: what counts as lost or vanished because it was deleted on purpose, of which the witness says nothing.
+    """
 
     finished: Finished
     verdict: RunVerdict
+    deleted: Counter[str]
 
     @property
     def witnessed(self) -> Counter[str]:
         """How many losses, vanished reads and diverged offsets the witness has seen, whatever excuses them."""
         seen = {(one.kind, one.offset, one.kind == "replica-divergence" or one.value)
                 for one in self.finished.violations}  # fmt: skip
-        return Counter(kind for kind, _, _ in seen if kind in COMPARED)
+        return Counter(kind for kind, _, _ in seen if kind in COMPARED) + self.deleted
 
     @property
     def checked(self) -> Counter[str]:
@@ -50,4 +56,16 @@ def judged(seed: int, setup: Setup) -> Judged:
     tables = (recording.history, recording.timeline, recording.replica_logs)
     evidence = Evidence(recording.manifest(setup.generation), recording.faults)
     answers = reference.answer([RunRows(recording.run, *tables)])
-    return Judged(finished, judge(evidence, answers, Witnesses(*tables, recording.faults), "reference"))
+    verdict = judge(evidence, answers, Witnesses(*tables, recording.faults), "reference")
+    return Judged(finished, verdict, _deleted(world, recording.history))
+
+
+def _deleted(world: World, history: list[dict[str, Any]]) -> Counter[str]:
+    """The records before the final leader's log start."""
+    partition = world.controller.partition
+    leads = partition is not None and partition.leader != NO_LEADER
+    start = world.brokers[partition.leader].disk.start if partition is not None and leads else 0
+    before = [row for row in history if row["type"] == "ok" and row["offset"] is not None and row["offset"] < start]
+    found = {(row["f"], row["offset"], row["value"]) for row in before}
+    names = {"send": "lost-write", "poll": "vanished-read"}
+    return Counter(names[what] for what, _, _ in found)

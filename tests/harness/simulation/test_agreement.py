@@ -24,7 +24,7 @@ SEEDS = 150
 
 @pytest.fixture(scope="module", params=sorted(FLAWED))
 def batch(request: pytest.FixtureRequest) -> list[Judged]:
-    chosen = setup(request.param, FLAWED[request.param])
+    chosen = setup(request.param, FLAWED[request.param] | {"deletions": "0"})
     return [one for one in (judged(seed, chosen) for seed in range(SEEDS)) if one.finished.converged]
 
 
@@ -46,9 +46,18 @@ def test_a_run_that_breaks_no_promise_passes(batch: list[Judged]) -> None:
 def test_flawed_batches_are_flawed() -> None:
     for generation in ("0.10", "3.7"):
         chosen = setup(generation, FLAWED[generation])
-        runs = [judged(seed, chosen) for seed in range(SEEDS)]
+        runs = [judged(seed, chosen) for seed in range(SEEDS + 50)]
         guilty = [one for one in runs if any(v.verdict is Verdict.VIOLATION for v in one.finished.violations)]
         assert {"lost-write"} <= {kind for one in guilty for kind in one.witnessed}, generation
+
+
+@pytest.mark.parametrize("generation", ["0.11", "3.7", "4.1"])
+def test_they_count_the_same_where_records_are_deleted_on_purpose(generation: str) -> None:
+    chosen = setup(generation, FLAWED[generation] | {"deletions": "5"})
+    runs = [one for one in (judged(seed, chosen) for seed in range(60)) if one.finished.converged]
+    assert sum(bool(one.deleted) for one in runs) > 30
+    assert [one.witnessed for one in runs] == [one.checked for one in runs]
+    assert {one.verdict.outcome for one in runs if not one.finished.violations} == {Outcome.PASS}
 
 
 def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> None:

@@ -12,7 +12,16 @@ from harness.checker import Verdict
 from harness.model import NodeId
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
 from harness.replication.leadership import Leadership
-from harness.replication.messages import BatchSpan, EpochEntry, ErrorCode, NextEpochLookup, NextFetch, Truncate
+from harness.replication.messages import (
+    BatchSpan,
+    EpochEntry,
+    ErrorCode,
+    NextEpochLookup,
+    NextFetch,
+    RaiseLogStart,
+    StartLogAt,
+    Truncate,
+)
 from harness.replication.replica import Replica
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.clients import Produce
@@ -220,6 +229,30 @@ def member_without_a_committed_record(world: World) -> None:
     world.witness.isr_changed(IsrChanged(state, before, 1, ""))
 
 
+def records_deleted_that_are_not_committed(world: World) -> None:
+    broker = leader(world)
+    world.witness.log_start_raised(broker, RaiseLogStart(len(world.witness.truth) + 1, "retention"))
+
+
+def follower_that_deletes_more_than_anybody_wanted(world: World) -> None:
+    world.witness.log_start_raised(follower(world), RaiseLogStart(2, "delete_records"))
+    world.witness.log_start_raised(follower(world), RaiseLogStart(3, "leader"))
+
+
+def log_that_begins_anew_where_nothing_was_deleted(world: World) -> None:
+    broker = follower(world)
+    broker.disk.batches.clear()
+    world.witness.wiped(broker, StartLogAt(2, "nothing"))
+
+
+def leader_whose_log_ends_before_what_was_deleted(world: World) -> None:
+    broker, witness = leader(world), world.witness
+    assert broker.replica is not None
+    witness.log_start_raised(follower(world), RaiseLogStart(len(witness.truth), "retention"))
+    broker.disk.truncate(2)
+    witness.state_applied(broker, (-1, 0))
+
+
 def final_log_without_an_acknowledged_record(world: World) -> None:
     leader(world).disk.records[3] = Record(0, 777)
     world.witness.finish(converged=True)
@@ -252,6 +285,10 @@ FALSIFIED: list[tuple[Callable[[World], None], str]] = [
     (leader_outside_the_isr, "T5"),
     (isr_that_the_leader_does_not_wait_for, "T6"),
     (member_without_a_committed_record, "T10"),
+    (records_deleted_that_are_not_committed, "R8"),
+    (follower_that_deletes_more_than_anybody_wanted, "R8"),
+    (log_that_begins_anew_where_nothing_was_deleted, "R8"),
+    (leader_whose_log_ends_before_what_was_deleted, "R3"),
     (final_log_without_an_acknowledged_record, "C1"),
     (no_log_has_an_acknowledged_record_and_nobody_leads, "C1"),
     (fewer_than_the_minimal_isr_may_be_elected, "T5"),

@@ -11,7 +11,10 @@ from pathlib import Path
 import pytest
 
 from harness.replication.knobs import GENERATIONS
-from harness.simulation.core.configuration import Setup, draw, setup
+from harness.replication.messages import RaiseLogStart, ReplicaEffect
+from harness.replication.replica import Replica
+from harness.replication.storage import Raising
+from harness.simulation.core.configuration import DELETIONS, Setup, draw, setup
 from harness.simulation.core.trouble import draw_troubles
 from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
@@ -52,6 +55,31 @@ def test_a_power_loss_of_the_last_in_sync_replica_loses_records_without_eligible
     seeds = range(1_000)
     assert "lost-write" in {one.kind for one in violations(setup("3.7", settings), seeds).values()}
     assert violations(setup("4.1", settings), seeds) == {}
+
+
+def test_the_newest_protocol_keeps_what_nobody_wanted_deleted() -> None:
+    assert violations(setup("4.1", SAFE | {"deletions": "5"}), range(150)) == {}
+
+
+def test_deletions_are_drawn_apart_from_faults_and_make_logs_begin_later() -> None:
+    seed, chosen = 7, setup("4.1", SAFE | {"deletions": "6"})
+    world = World(seed, chosen)
+    world.run()
+    drawn = [trouble for trouble in world.troubles if trouble.kind not in DELETIONS]
+    assert tuple(drawn) == draw_troubles(seed, draw(seed, setup("4.1", SAFE | {"deletions": "0"}).pinned))
+    assert {trouble.kind for trouble in world.troublemaker.happened} >= {"retention", "delete_records"}
+    assert 0 < world.witness.deleted <= len(world.witness.truth)
+    assert max(broker.disk.start for broker in world.brokers) == world.witness.deleted
+
+
+def test_a_core_that_deletes_what_is_not_committed_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    def careless(self: Replica, offset: int, reason: str, token: object = None) -> list[ReplicaEffect]:
+        self._storage = Raising(token)
+        return [RaiseLogStart(min(offset, self.log_end_offset), reason)] if offset > self.log_start_offset else []
+
+    monkeypatch.setattr(Replica, "_raise_log_start", careless)
+    chosen = setup("4.1", SAFE | {"deletions": "6", "faults": "isolate"})
+    assert "R8" in {one.invariant for one in violations(chosen, range(60)).values()}
 
 
 def test_each_seed_draws_a_cluster_of_its_own_and_troubles_of_its_own() -> None:
