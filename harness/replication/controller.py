@@ -300,19 +300,22 @@ class Controller:
     ) -> tuple[list[PartitionState], list[ControllerEffect]]:
         """Elect and shrink wherever the set of live brokers demands it; the changed states and their records.
 
-        ``steps``: who was alive, if it has become what it is step by step.
+        ``steps``: who was alive, if it has become what it is step by step. Each step that changes something is recorded,
+        for even a leader that was deposed at once may have been elected uncleanly.
         """
         lives = tuple(steps) or (self.live_brokers,)
         changed: list[PartitionState] = []
         records: list[ControllerEffect] = []
-        for before in self.partitions:
-            name, after = before.topic_partition, before
+        for first in self.partitions:
+            name, before = first.topic_partition, first
             for live in lives:
-                after = settle(after, self._offline.live(name, live), self._rules, distrusted)
-            if after is not before:
-                self._state.partitions[after.topic_partition] = after
-                changed.append(after)
-                records.append(self._record(before, after, cause))
+                after = settle(before, self._offline.live(name, live), self._rules, distrusted)
+                if after is not before:
+                    records.append(self._record(before, after, cause))
+                before = after
+            if before is not first:
+                self._state.partitions[name] = before
+                changed.append(before)
         return changed, records
 
     def _record(self, before: PartitionState, after: PartitionState, cause: str) -> Elected | IsrChanged:
