@@ -300,8 +300,8 @@ class Controller:
     ) -> tuple[list[PartitionState], list[ControllerEffect]]:
         """Elect and shrink wherever the set of live brokers demands it; the changed states and their records.
 
-        ``steps``: who was alive, if it has become what it is step by step. Each step that changes something is recorded,
-        for even a leader that was deposed at once may have been elected uncleanly.
+        ``steps``: who was alive, if it has become what it is step by step. Each step that changes something is
+        recorded, for even a leader that was deposed at once may have been elected uncleanly.
         """
         lives = tuple(steps) or (self.live_brokers,)
         changed: list[PartitionState] = []
