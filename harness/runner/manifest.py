@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 from datetime import UTC, datetime
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -46,6 +47,7 @@ def _versions() -> dict[str, str]:
     }
 
 
+@cache
 def _version(package: str) -> str | None:
     try:
         return version(package)

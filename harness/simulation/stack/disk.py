@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
 from harness.broker.budget import Budgeted, top
 from harness.broker.ledger import Cut
@@ -64,9 +64,8 @@ class MemoryDisk(Budgeted):
         """See :class:`harness.broker.ports.FileSystem`."""
         if top(path) in self.failed or "" in self.failed:
             return []
-        within = path or "."
-        entries = [*self._files, *self._texts, *self._directories]
-        return sorted(PurePosixPath(entry).name for entry in entries if str(PurePosixPath(entry).parent) == within)
+        entries = [entry.rpartition("/") for entry in (*self._files, *self._texts, *self._directories)]
+        return sorted(name for within, _, name in entries if within == path)
 
     def remove(self, path: str) -> None:
         """See :class:`harness.broker.ports.FileSystem`."""
@@ -102,11 +101,10 @@ class MemoryDisk(Budgeted):
         """See :class:`harness.broker.ports.FileSystem`."""
         self._reach(path)
         self.check()
-        within = path or "."
         if path and path not in self._directories:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
         for entry in [*self._files, *self._directories]:
-            if str(PurePosixPath(entry).parent) == within:
+            if entry.rpartition("/")[0] == path:
                 self._safe_names[entry] = None
 
     # ------------------------------------------------------------------------------------ faults
@@ -223,13 +221,12 @@ class MemoryDisk(Budgeted):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
 
     def _make_parents(self, path: str) -> None:
-        for parent in list(PurePosixPath(path).parents)[-2::-1]:
-            self._directories.setdefault(str(parent))
+        for parent in _parents(path):
+            self._directories.setdefault(parent)
 
     def _survives(self, path: str) -> bool:
-        parents = [str(parent) for parent in PurePosixPath(path).parents][:-1]
         return (path in self._safe_names or path in self._safe_texts) and all(
-            parent in self._safe_names for parent in parents
+            parent in self._safe_names for parent in _parents(path)
         )
 
 
@@ -278,3 +275,9 @@ class MemoryFile:
 
     def close(self) -> None:
         """See :class:`harness.broker.ports.File`. There is no descriptor to give back."""
+
+
+def _parents(path: str) -> list[str]:
+    """The directories that ``path`` lies in, the outermost first."""
+    parts = path.split("/")[:-1]
+    return ["/".join(parts[: depth + 1]) for depth in range(len(parts))]

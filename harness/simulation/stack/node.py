@@ -14,8 +14,8 @@ from harness.broker.ledger import Cut
 from harness.broker.node import Node
 from harness.broker.settings import NodeConfig, NodeFaults
 from harness.broker.surroundings import Surroundings
-from harness.broker.timeline import Timeline
-from harness.model import CONTROLLER_ID, Link, NodeId, node_name
+from harness.broker.timeline import ReplicaState, Timeline
+from harness.model import CONTROLLER_ID, Link, NodeId, TopicPartition, node_name
 from harness.simulation.stack.clock import NodeClock
 from harness.simulation.stack.disk import MemoryDisk
 from harness.simulation.stack.network import SimulatedNetwork
@@ -52,6 +52,7 @@ class SimulatedNode:
         ending: how its last life ended; None while it lives.
         dropped: what its last power loss took; None when it has been started since, or never lost power.
         build: makes the program of each life.
+        is_quiet: whether it writes neither timeline nor log: somebody looks on who needs neither.
         begun: is called when a life begins; ``ended`` is told how it has ended.
     """
 
@@ -68,6 +69,7 @@ class SimulatedNode:
         self.build: Callable[[NodeConfig, Surroundings], Node] = (
             ControllerNode if self.node == CONTROLLER_ID else Broker
         )
+        self.is_quiet = False
         self.begun: Callable[[], None] = lambda: None
         self.ended: Callable[[Ending], None] = lambda _: None
         self._config = config
@@ -120,7 +122,9 @@ class SimulatedNode:
         self.begun()
         self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
-        timeline = Timeline(self.node, self.incarnation, self.clock, self.rows.append)
+        timeline = (_Unwritten if self.is_quiet else Timeline)(
+            self.node, self.incarnation, self.clock, self.rows.append
+        )
         halt = partial(self._halt, network)
         surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt)
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
@@ -173,6 +177,8 @@ class SimulatedNode:
     # ------------------------------------------------------------------------------------ internals
 
     def _say(self, sentence: str) -> None:
+        if self.is_quiet:
+            return
         seconds, milliseconds = divmod(self.clock.wall_ms(), 1000)
         minutes, second = divmod(seconds, 60)
         stamp = f"{minutes // 60 % 24:02d}:{minutes % 60:02d}:{second:02d}.{milliseconds:03d}"
@@ -195,3 +201,19 @@ class SimulatedNode:
             how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
             self._say(f"The node {how}.")
             self.ended(ending)
+
+
+class _Unwritten(Timeline):
+    """One that nobody reads."""
+
+    def about_node(self, kind: str, detail: Mapping[str, object] | None = None) -> None:
+        pass
+
+    def about_replica(
+        self,
+        kind: str,
+        partition: TopicPartition,
+        state: ReplicaState,
+        detail: Mapping[str, object] | None = None,
+    ) -> None:
+        pass

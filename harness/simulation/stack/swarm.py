@@ -58,6 +58,7 @@ class Swarm:
         clock: the time of the cluster.
         random: for clients.
         producing: whether there is load.
+        contents: the values of each batch that was seen, by its checksum and size: every replica writes the same bytes.
     """
 
     def __init__(
@@ -81,6 +82,7 @@ class Swarm:
         self.random = random.Random(f"{seed}:clients").random
         self.producing = True
         self.mended = False
+        self.contents: dict[tuple[int, int], tuple[int, ...]] = {}
         self._values = 0
         self.recording = Recording(self) if recorded else None
         self.witness: Witness = Witness(self)
@@ -114,6 +116,8 @@ class Swarm:
         )
 
     def _watch(self) -> None:
+        for node in self.cluster.nodes.values():
+            node.is_quiet = True
         self.controller.simulated.build = partial(ControllerInSight, self)
         self.controller.simulated.begun = partial(self.started, self.controller)
         for broker in self.brokers:

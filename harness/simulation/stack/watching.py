@@ -54,6 +54,7 @@ from harness.simulation.core.configuration import MS, PARTITION
 from harness.simulation.core.disk import Batch, Disk
 from harness.simulation.stack.node import SimulatedNode
 from harness.wire import batches as wire
+from harness.wire.batches import BatchHeader
 
 if TYPE_CHECKING:
     from harness.simulation.stack.swarm import Swarm
@@ -199,7 +200,7 @@ class PartitionInSight(Partition):
     def handle(self, event: ReplicaEvent) -> None:
         """See :class:`harness.broker.partition.Partition`."""
         if isinstance(event, ProduceRequested):
-            self._produced[event.token] = (event.acks, _values(cast("Batches", event.payload))[0])
+            self._produced[event.token] = (event.acks, self._values(event.payload)[0])
         before = (self.replica.leader_epoch, self.replica.partition_epoch)
         self._events.append(event)
         outer, self._effects = self._effects, []
@@ -216,7 +217,7 @@ class PartitionInSight(Partition):
 
     def _perform(self, effect: ReplicaEffect) -> ReplicaEvent | None:
         self._effects.append(effect)
-        written = _values(cast("Batches", effect.payload)) if isinstance(effect, Append) else ()
+        written = self._values(effect.payload) if isinstance(effect, Append) else ()
         answer = super()._perform(effect)
         match effect, answer:
             case Append(), Appended():
@@ -233,6 +234,17 @@ class PartitionInSight(Partition):
             case _:
                 self._tell(effect)
         return answer
+
+    def _values(self, batches: object) -> tuple[tuple[int, ...], ...]:
+        """The values of the records that are to be written, batch by batch."""
+        assert isinstance(batches, Batches)
+        known, found = self._world.contents, []
+        for header in batches.headers:
+            key = (header.crc, header.size)
+            if key not in known:
+                known[key] = _values_of(batches.buffer, header)
+            found.append(known[key])
+        return tuple(found)
 
     def _truncated(self, effect: Truncate) -> None:
         disk, recording = self._watched.disk, self._world.recording
@@ -322,17 +334,13 @@ def contents(log: SegmentLog) -> list[Batch]:
         data = memoryview(log.locate(offset, log.log_end_offset, _WHOLE, at_least_one=True).read())
         headers = wire.headers(data)
         assert headers, f"nothing is to be read at offset {offset}"
-        spans = map(span_of, headers)
-        found += [Batch(_placed(span), some) for span, some in zip(spans, _values(Batches(data, headers)), strict=True)]
+        found += [Batch(_placed(span_of(header)), _values_of(data, header)) for header in headers]
         offset = headers[-1].end_offset
     return found
 
 
-def _values(batches: Batches) -> tuple[tuple[int, ...], ...]:
-    """The values of the records, batch by batch."""
-    return tuple(
-        tuple([_value(record.value) for record in wire.records(batches.buffer, header)]) for header in batches.headers
-    )
+def _values_of(buffer: memoryview, header: BatchHeader) -> tuple[int, ...]:
+    return tuple([_value(record.value) for record in wire.records(buffer, header)])
 
 
 def _value(data: bytes | None) -> int:

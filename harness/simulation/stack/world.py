@@ -169,7 +169,7 @@ class World:
 
     def weather_on(self, link: Link) -> Weather:
         """How ``link`` carries frames."""
-        return self.local_weather.get(link, self.weather)
+        return self.local_weather.get(link, self.weather) if self.local_weather else self.weather
 
     def travel_ns(self, weather: Weather) -> int:
         """Draw how long a frame travels."""
