@@ -17,9 +17,9 @@ import typer
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.scenario import load
-from harness.simulation.core.configuration import Configuration, Setup, setup
+from harness.simulation.core.configuration import DEPTHS, Configuration, Setup, setup
 from harness.simulation.core.trouble import Trouble
-from harness.simulation.core.world import World
+from harness.simulation.depth import run_of
 
 MS = 1_000_000
 
@@ -62,7 +62,7 @@ def swarm(chosen: Setup) -> Callable[[int], tuple[int, int]]:
     """Seeds as ``seawall simulate`` runs them."""
 
     def run(seed: int) -> tuple[int, int]:
-        finished = World(seed, chosen).run()
+        finished = run_of(seed, chosen).run()
         return finished.events, finished.virtual_ns
 
     return run
@@ -72,7 +72,7 @@ def kip_101(chosen: Setup) -> Callable[[int], tuple[int, int]]:
     """The same small schedule with another network every time."""
 
     def run(seed: int) -> tuple[int, int]:
-        finished = World(seed, chosen, configuration=KIP_101, troubles=KIP_101_FAULTS).run()
+        finished = run_of(seed, chosen, configuration=KIP_101, troubles=KIP_101_FAULTS).run()
         return finished.events, finished.virtual_ns
 
     return run
@@ -92,11 +92,13 @@ def stack(name: str, generation: str) -> Callable[[int], tuple[int, int]]:
 
 def main() -> None:
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 5.0
-    chosen = setup("4.1", {"min.insync.replicas": "2"})
+    chosen, deep = (setup("4.1", {"min.insync.replicas": "2"}, depth) for depth in DEPTHS)
     typer.echo(f"{'per second of one core':44}{'schedules':>10}{'events':>10}{'virtual s':>11}")
     for name, run in (
         ("core, random schedules of all sizes", swarm(chosen)),
         ("core, KIP-101-sized schedules", kip_101(chosen)),
+        ("whole broker, random schedules of all sizes", swarm(deep)),
+        ("whole broker, KIP-101-sized schedules", kip_101(deep)),
     ):
         found = measure(run, seconds)
         rates = (found.schedules / found.seconds, found.events / found.seconds, found.virtual_ns / 1e9 / found.seconds)
