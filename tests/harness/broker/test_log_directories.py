@@ -260,6 +260,17 @@ def test_a_sole_replica_waits_for_its_disk_unless_it_is_made_anew_elsewhere(muta
         assert roles(cluster, 0) == ["leader", "offline", "leader"]
 
 
+def test_a_replica_that_is_made_anew_follows_where_another_can_lead() -> None:
+    cluster = two_directories(overrides={"recreated_elsewhere": "true"})
+    assert produce(cluster, 0, 1, b"x") == 0
+    cluster.disk(0).failed.add("log-1")
+    cluster.world.sleep(2)
+    assert placed(cluster, 0)[TWO] == 0
+    assert state(cluster, TWO)[0] == 1
+    ends = [cluster.brokers[node].partitions[TWO].replica.log_end_offset for node in range(3)]
+    assert ends == [1, 1, 1]
+
+
 def test_a_new_controller_hears_of_failed_directories_again() -> None:
     cluster = two_directories()
     cluster.disk(0).failed.add("log-1")
@@ -283,6 +294,18 @@ def test_a_clean_shutdown_without_one_directory_was_not_clean_to_the_controller(
     cluster.start(0)
     assert cluster.brokers[0].directories.previous_broker_epoch == -1
     assert [directory.clean for directory in cluster.brokers[0].directories] == [True, False]
+
+
+def test_a_clean_shutdown_counts_only_where_all_directories_are_found_again() -> None:
+    cluster = two_directories(knobs="4.1")
+    cluster.node(0).shut_down()
+    directories = cluster.start(0).directories
+    assert directories.previous_broker_epoch >= 0
+    next(iter(directories)).failure = errno.EIO  # it was read, but one of its logs could not be opened
+    assert directories.previous_broker_epoch == -1
+    cluster.node(0).shut_down()
+    cluster.disk(0).failed.add("log-1")
+    assert cluster.start(0).directories.previous_broker_epoch == -1
 
 
 @pytest.mark.parametrize("count", [0, 17])

@@ -123,6 +123,13 @@ def test_an_offline_replica_is_not_admitted_to_the_isr() -> None:
     assert answer.error is ErrorCode.INELIGIBLE_REPLICA  # type: ignore[union-attr]
 
 
+def test_a_broker_that_is_registered_anew_is_taken_to_have_everything() -> None:
+    cluster = Cluster("2.8")
+    cluster.answer(0, offline=(TWO,))
+    (metadata,) = [one for one in cluster.register(NodeId(0), "second") if isinstance(one, SendMetadata)]
+    assert metadata.offline == ()
+
+
 def test_a_new_process_of_a_broker_begins_with_all_its_replicas() -> None:
     replicas = OfflineReplicas()
     assert replicas.heard(NodeId(0), ["a"])
