@@ -13,7 +13,7 @@ from harness.simulation.core.world import World
 from tests.harness.simulation.judging import Judged, judged
 
 FLAWED = {
-    "0.10": {"min.insync.replicas": "2", "faults": "kill,pause,isolate:2,elect,controller_kill"},
+    "0.10": {"min.insync.replicas": "2", "faults": "kill,stop:2,pause,isolate:2,elect,controller_kill"},
     "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
     "2.0.1": {"faults": "isolate:2,elect:2,controller_pause,kill"},
     "3.7": {"faults": "power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"},

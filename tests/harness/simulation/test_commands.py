@@ -120,7 +120,7 @@ def test_a_shrunk_seed_is_a_scenario_that_still_shows_it_on_the_whole_broker(
     faults = "faults=kill:2,stop,pause:2,isolate:2,cut,slow,clock,controller_kill,controller_pause,elect"
     settings = ("min.insync.replicas=2", "unclean.leader.election.enable=false", "checkpoint.ms=5000", faults)
     pinned = [word for setting in settings for word in ("--set", setting)]
-    assert main(["shrink", "33", "--generation", "0.10", *pinned]) == ExitCode.PASS
+    assert main(["shrink", "147", "--generation", "0.10", *pinned]) == ExitCode.PASS
     file = tmp_path / "shrunk.yaml"
     file.write_text(capsys.readouterr().out)
     scenario = load(str(file))
