@@ -2,7 +2,7 @@
 
 Nobody tells it the schedule. What is given is the protocol generation, what its users would configure, and which kinds
 of faults may come up; a seed counts when it breaks a promise, and does not once the one rule that mends the flaw is
-turned on. Run it with ``make bench``, or ``python tests/bench/flaws.py [seeds]``.
+turned on. Run it with ``make bench``, or ``python tests/bench/flaws.py [seeds] [core|stack]``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import NamedTuple
 import typer
 
 from harness.replication.knobs import Knobs
-from harness.simulation.core.configuration import Setup, setup
+from harness.simulation.core.configuration import CORE, Setup, setup
 from harness.simulation.explore import run_seed
 
 LIMIT = 20_000
@@ -65,9 +65,9 @@ def mended(flaw: Flaw, setup_: Setup) -> Setup:
     return replace(setup_, knobs=replace(setup_.knobs, **{flaw.mended_by: getattr(Knobs(), flaw.mended_by)}))
 
 
-def search(flaw: Flaw, limit: int) -> tuple[int | None, int, float, str]:
+def search(flaw: Flaw, limit: int, depth: str) -> tuple[int | None, int, float, str]:
     """The first seed that shows the flaw, how many were tried, the seconds, and what it showed."""
-    chosen = setup(flaw.generation, flaw.settings)
+    chosen = setup(flaw.generation, flaw.settings, depth)
     healthy = mended(flaw, chosen)
     begun = time.process_time()
     for seed in range(limit):
@@ -82,9 +82,10 @@ def search(flaw: Flaw, limit: int) -> tuple[int | None, int, float, str]:
 
 def main() -> None:
     limit = int(sys.argv[1]) if len(sys.argv) > 1 else LIMIT
+    depth = sys.argv[2] if len(sys.argv) > 2 else CORE
     typer.echo(f"{'flaw':36}{'generation':12}{'first seed':>11}{'seconds':>9}  shown as")
     for flaw in FLAWS:
-        seed, _, seconds, shown = search(flaw, limit)
+        seed, _, seconds, shown = search(flaw, limit, depth)
         typer.echo(f"{flaw.name:36}{flaw.generation:12}{seed if seed is not None else '-':>11}{seconds:9.1f}  {shown}")
 
 
