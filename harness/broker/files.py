@@ -19,6 +19,7 @@ from harness.broker.ledger import Ledger
 from harness.broker.ports import Buffer
 
 _PROBE_PATH = ".probe"
+_OPEN = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
 
 
 class Disk(Budgeted):
@@ -42,8 +43,11 @@ class Disk(Budgeted):
 
     def _open(self, path: str, ledger: Ledger | None = None) -> DiskFile:
         target = self._root / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+        try:
+            descriptor = os.open(target, _OPEN, 0o644)
+        except FileNotFoundError:
+            target.parent.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(target, _OPEN, 0o644)
         return DiskFile(self, descriptor, path, ledger)
 
     def list(self, path: str) -> list[str]:
