@@ -23,21 +23,18 @@ def examine(world: World, witness: Witness) -> None:
     partition = world.controller.partition
     leader = None if partition is None or partition.leader == NO_LEADER else world.brokers[partition.leader]
     logs = world.brokers if leader is None else [leader]
-    _lost(world, witness, logs)
-    _vanished(witness, logs)
+    held = {place for broker in logs for place in _values(broker)}
+    _lost(world, witness, logs, held)
+    _vanished(witness, logs, held)
     for broker in world.brokers:
         if leader is not None and broker is not leader:
             _diverged(witness, leader, broker)
         _epochs(witness, broker)
 
 
-def _value_at(broker: Broker, offset: int) -> int | None:
-    at = offset - broker.disk.start
-    return broker.disk.records[at].value if 0 <= at < len(broker.disk.records) else None
-
-
-def _held_at(logs: Sequence[Broker], offset: int, value: int) -> bool:
-    return any(_value_at(broker, offset) == value for broker in logs)
+def _values(broker: Broker) -> list[tuple[int, int]]:
+    """What lies in a log: each offset with its value."""
+    return [(offset, record.value) for offset, record in enumerate(broker.disk.records, broker.disk.start)]
 
 
 def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
@@ -45,14 +42,14 @@ def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
     return (logs[0].node,) if len(logs) == 1 else ()
 
 
-def _lost(world: World, witness: Witness, logs: Sequence[Broker]) -> None:
-    held = {record.value for broker in logs for record in broker.disk.records}
+def _lost(world: World, witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int]]) -> None:
+    anywhere = {value for _, value in held}
     epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for one in witness.acknowledged_records:
-        survives = one.value in held if one.offset < 0 else _held_at(logs, one.offset, one.value)
+        survives = one.value in anywhere if one.offset < 0 else (one.offset, one.value) in held
         if survives or 0 <= one.offset < deleted:
             continue
-        holders = tuple(b.node for b in world.brokers if _value_at(b, one.offset) == one.value)
+        holders = tuple(b.node for b in world.brokers if (one.offset, one.value) in _values(b))
         found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
         witness.accuse(
             "C1",
@@ -78,11 +75,11 @@ def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verd
     return Verdict.DOCUMENTED if epochs.get(one.value, -1) < witness.given_up else Verdict.VIOLATION
 
 
-def _vanished(witness: Witness, logs: Sequence[Broker]) -> None:
+def _vanished(witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int]]) -> None:
     """What an unclean election gave up, a leader that has not heard of it may still deliver: that is excused, too."""
     epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for offset, value in witness.delivered:
-        if offset >= deleted and not _held_at(logs, offset, value):
+        if offset >= deleted and (offset, value) not in held:
             excused = epochs.get(value, -1) < witness.given_up
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
@@ -112,7 +109,8 @@ def _epochs(witness: Witness, broker: Broker) -> None:
         return
     cache = LeaderEpochCache()
     for batch in broker.disk.batches:
-        cache.assign(batch.span.leader_epoch, max(batch.span.base_offset, broker.disk.start))
+        if batch.span.leader_epoch != cache.latest:
+            cache.assign(batch.span.leader_epoch, max(batch.span.base_offset, broker.disk.start))
     said = {entry.leader_epoch: entry.start_offset for entry in broker.replica.epoch_entries}
     wrong = [entry for entry in cache.entries if said.get(entry.leader_epoch) != entry.start_offset]
     if wrong:

@@ -14,6 +14,7 @@ from harness.checker import Verdict
 from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState
 from harness.replication.messages import (
+    NO_ERROR,
     BatchSpan,
     EpochEntry,
     ErrorCode,
@@ -23,6 +24,7 @@ from harness.replication.messages import (
     StartLogAt,
     Truncate,
 )
+from harness.simulation.core.disk import Record
 from harness.simulation.promises import promises
 from harness.simulation.verdict import examine
 from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
@@ -32,14 +34,6 @@ if TYPE_CHECKING:
     from harness.simulation.witnessed import Broker, Produce, ProduceRequest, Wanted, World
 
 ACKS_ALL = -1
-
-
-class Committed(NamedTuple):
-    """The truth about one offset. ``committed_in``: the epoch of the leader whose watermark passed it."""
-
-    leader_epoch: int
-    value: int
-    committed_in: int
 
 
 class Acknowledged(NamedTuple):
@@ -59,6 +53,7 @@ class Witness:
     Attributes:
         violations: what it has seen, in the order in which it happened.
         truth: by offset, below the true high watermark.
+        committed_in: likewise, the epoch of the leader whose watermark passed it.
         dangers: how often a promise was broken that this generation does not make.
         acknowledged_records: what producers were told, in their order.
         delivered: what the consumer was given: (offset, value).
@@ -75,7 +70,8 @@ class Witness:
         self._knobs = world.knobs
         self._promised = promises(world.knobs)
         self.violations: list[Violation] = []
-        self.truth: list[Committed] = []
+        self.truth: list[Record] = []
+        self.committed_in: list[int] = []
         self.dangers = 0
         self.acknowledged_records: list[Acknowledged] = []
         self.delivered: dict[tuple[Offset, int], None] = {}
@@ -84,7 +80,7 @@ class Witness:
         self.deleted: Offset = 0
         self._unclean_epochs: set[int] = set()
         self._leaders: dict[int, NodeId] = {}
-        self._lineage: dict[tuple[int, Offset], tuple[tuple[int, ...], tuple[int, Offset] | None]] = {}
+        self._lineage: dict[tuple[int, Offset], tuple[tuple[Record, ...], tuple[int, Offset] | None]] = {}
         self._seen: dict[NodeId, Offset] = {}
         self._proposed: dict[NodeId, tuple[NodeId, ...]] = {}
         self._known: set[tuple[str, str, tuple[int, ...], Verdict]] = set()
@@ -123,7 +119,7 @@ class Witness:
 
     def written_in(self) -> dict[int, int]:
         """In which leader epoch each value was written."""
-        return {value: epoch for (epoch, _), (values, _) in self._lineage.items() for value in values}
+        return {record.value: record.leader_epoch for records, _ in self._lineage.values() for record in records}
 
     def heard_of(self, value: int) -> bool:
         """Whether ``value``, or one sent later, has been acknowledged by all."""
@@ -138,37 +134,36 @@ class Witness:
 
     # --------------------------------------------------------------------------------------------------------- logs
 
-    def appended(self, broker: Broker, spans: tuple[BatchSpan, ...], values: tuple[tuple[int, ...], ...]) -> None:
+    def appended(self, broker: Broker, batches: list[Batch]) -> None:
         """R5, R6 and R1b: batches continue a log, and come after what they came after where they were written."""
-        batches = broker.disk.batches
-        leads = broker.replica is not None and broker.replica.role == "leader"
-        at = len(batches) - len(spans)
-        before = batches[at - 1].span if at else None
-        for span, some in zip(spans, values, strict=True):
+        log = broker.disk.batches
+        at = len(log) - len(batches)
+        before = log[at - 1].span if at else None
+        for span, records in batches:
             end, epoch = (before.end_offset, before.leader_epoch) if before is not None else (span.base_offset, -1)
-            if span.base_offset != end or span.end_offset != span.base_offset + len(some):
+            if span.base_offset != end or span.end_offset != end + len(records):
                 self.accuse("R5", DANGER, f"a batch {span} follows offset {end}", offset=end, nodes=(broker.node,))
             if span.leader_epoch < epoch:
                 self.accuse(
                     "R6", DANGER, f"epoch {span.leader_epoch} follows {epoch}", offset=end, nodes=(broker.node,)
                 )
-            self._check_lineage(broker, span, some, before, leads=leads)
+            self._check_lineage(broker, span, records, before)
             before = span
 
     def _check_lineage(
-        self, broker: Broker, span: BatchSpan, values: tuple[int, ...], before: BatchSpan | None, *, leads: bool
+        self, broker: Broker, span: BatchSpan, records: tuple[Record, ...], before: BatchSpan | None
     ) -> None:
         key = (span.leader_epoch, span.base_offset)
         parent = None if before is None else (before.leader_epoch, before.base_offset)
         known = self._lineage.get(key)
         if known is None:
-            self._lineage[key] = (values, parent)
-        elif leads:
+            self._lineage[key] = (records, parent)
+        elif broker.replica is not None and broker.replica.role == "leader":
             self.accuse(
                 "R1b", DANGER, f"epoch {span.leader_epoch} is used again for offset {span.base_offset}",
                 offset=span.base_offset, nodes=(broker.node,),
             )  # fmt: skip
-        elif known[0] != values or (known[1] != parent and span.base_offset > self.deleted):
+        elif known[0] != records or (known[1] != parent and span.base_offset > self.deleted):
             self.accuse(
                 "R1b", DANGER,
                 f"the batch of epoch {span.leader_epoch} is put after {parent}, which its leader had after {known[1]}",
@@ -205,7 +200,7 @@ class Witness:
             )  # fmt: skip
 
     def _cut(self, broker: Broker, cut: list[Batch], reason: str) -> None:
-        offset = next((o for o in self._committed_in(cut)), None)
+        offset = next(iter(self._committed_of(cut)), None)
         if offset is None:
             return
         if not self._promised.no_committed_cut:
@@ -216,13 +211,13 @@ class Witness:
             verdict=self._excused(self._may_differ(broker, offset)),
         )  # fmt: skip
 
-    def _committed_in(self, batches: list[Batch]) -> list[Offset]:
+    def _committed_of(self, batches: list[Batch]) -> list[Offset]:
         truth = self.truth
         return [
             offset
-            for span, values in batches
-            for offset, value in enumerate(values, span.base_offset)
-            if self.deleted <= offset < len(truth) and truth[offset][:2] == (span.leader_epoch, value)
+            for span, records in batches
+            for offset, record in enumerate(records, span.base_offset)
+            if self.deleted <= offset < len(truth) and truth[offset] == record
         ]
 
     def power_lost(self, broker: Broker, lost: list[Batch]) -> None:
@@ -244,15 +239,18 @@ class Witness:
             broker: whose log.
             before_epoch: look only at what leaders of earlier epochs committed; None: at everything.
         """
-        records, start = broker.disk.records, broker.disk.start
-        for offset in range(min(self.deleted, broker.disk.end), len(self.truth)):
-            epoch, value, committed_in = self.truth[offset]
-            if before_epoch is not None and committed_in >= before_epoch:
-                continue
-            at = offset - start
-            if not 0 <= at < len(records) or records[at] != (epoch, value):
+        for offset in self._lacking(broker, min(self.deleted, broker.disk.end), len(self.truth)):
+            if before_epoch is None or self.committed_in[offset] < before_epoch:
                 return offset
         return None
+
+    def _lacking(self, broker: Broker, first: Offset, end: Offset) -> list[Offset]:
+        """The offsets from ``first`` up to ``end`` (exclusive) at which a replica's log does not hold the truth."""
+        records, start = broker.disk.records, broker.disk.start
+        if first >= start and records[first - start : end - start] == self.truth[first:end]:
+            return []
+        held = dict(enumerate(records, start))
+        return [offset for offset in range(first, end) if held.get(offset) != self.truth[offset]]
 
     # -------------------------------------------------------------------------------------------------- watermarks
 
@@ -271,31 +269,30 @@ class Witness:
             self._commit(broker, replica.leader_epoch, high_watermark)
 
     def _compare(self, broker: Broker, first: Offset, end: Offset) -> None:
-        records, start, truth = broker.disk.records, broker.disk.start, self.truth
-        for offset in range(max(first, start, self.deleted), end):
-            if records[offset - start] != truth[offset][:2]:
-                self.accuse(
-                    "R1", DANGER, f"holds {records[offset - start]} below its watermark where {truth[offset][:2]} was "
-                    "committed", offset=offset, nodes=(broker.node,),
-                    verdict=self._excused(self._may_differ(broker, offset)),
-                )  # fmt: skip
-                return
+        for offset in self._lacking(broker, max(first, broker.disk.start, self.deleted), end)[:1]:
+            held, truth = broker.disk.records[offset - broker.disk.start], self.truth[offset]
+            self.accuse(
+                "R1", DANGER, f"holds {held} below its watermark where {tuple(truth)} was committed",
+                offset=offset, nodes=(broker.node,), verdict=self._excused(self._may_differ(broker, offset)),
+            )  # fmt: skip
 
     def _may_differ(self, broker: Broker, offset: Offset) -> bool:
         """Whether ``offset`` was committed before records were given up, or the replica has not heard of that yet."""
         older = broker.replica is not None and broker.replica.leader_epoch < self.given_up
-        return older or self.truth[offset].committed_in < self.given_up
+        return older or self.committed_in[offset] < self.given_up
 
     def _commit(self, broker: Broker, epoch: int, high_watermark: Offset) -> None:
         truth, disk = self.truth, broker.disk
         if disk.start > len(truth):
-            truth += [Committed(-1, -1, epoch)] * (disk.start - len(truth))
+            self.committed_in += [epoch] * (disk.start - len(truth))
+            truth += [Record(-1, -1)] * (disk.start - len(truth))
             self.deleted = max(self.deleted, disk.start)
         first = max(len(truth), disk.start)
         for offset, record in enumerate(disk.records[first - disk.start : high_watermark - disk.start], first):
             self.ever_committed.add((offset, record.value))
             if epoch >= self.given_up:
-                truth.append(Committed(record.leader_epoch, record.value, epoch))
+                truth.append(record)
+                self.committed_in.append(epoch)
         partition = self._world.controller.partition
         if self._promised.no_committed_cut and partition is not None and partition.leader_epoch == epoch:
             for node in (*partition.isr, *partition.elr):
@@ -304,15 +301,11 @@ class Witness:
 
     def _check_holder(self, node: NodeId, first: Offset, invariant: str) -> None:
         """Whether one who may be elected has everything from ``first`` on."""
-        broker, truth = self._world.brokers[node], self.truth
-        records, start = broker.disk.records, broker.disk.start
-        for offset in range(max(first, min(self.deleted, broker.disk.end)), len(truth)):
-            at = offset - start
-            given_up = truth[offset].committed_in < self.given_up
-            if not given_up and (not 0 <= at < len(records) or records[at] != truth[offset][:2]):
-                self.accuse(
-                    invariant, DANGER, "may be elected, and lacks a committed record", offset=offset, nodes=(node,)
-                )
+        broker = self._world.brokers[node]
+        for offset in self._lacking(broker, max(first, min(self.deleted, broker.disk.end)), len(self.truth)):
+            if self.committed_in[offset] >= self.given_up:
+                why = "may be elected, and lacks a committed record"
+                self.accuse(invariant, DANGER, why, offset=offset, nodes=(node,))
                 return
 
     def acknowledged(self, broker: Broker, produce: ProduceRequest, base_offset: Offset) -> None:
@@ -384,7 +377,7 @@ class Witness:
             offset=offset, nodes=(broker.node,), verdict=self._excused(self._first_since_given_up(epoch)),
         )  # fmt: skip
         if current:
-            del self.truth[offset:]
+            del self.truth[offset:], self.committed_in[offset:]
             self.deleted = min(self.deleted, offset)
             for node, seen in self._seen.items():
                 self._seen[node] = min(seen, offset)
@@ -474,7 +467,7 @@ class Witness:
 
     def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
         """A producer was told that its records are in the log."""
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return
         for at, value in enumerate(produce.values):
             offset = base_offset + at if base_offset >= 0 else base_offset

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset
+from harness.model import NO_EPOCH, NO_LEADER, NodeId, Offset
 from harness.replication.messages import (
+    NO_ERROR,
     AnswerDeleteRecords,
     AnswerFetch,
     AnswerProduce,
@@ -42,7 +43,7 @@ from harness.replication.messages import (
 from harness.replication.replica import Replica
 from harness.simulation.core.clients import Poll, Produce
 from harness.simulation.core.configuration import MS, PARTITION
-from harness.simulation.core.disk import Batch, Disk
+from harness.simulation.core.disk import Batch, Disk, laid_out
 from harness.simulation.core.letters import Asked, StateUpdate
 from harness.simulation.core.process import Process
 
@@ -51,7 +52,6 @@ if TYPE_CHECKING:
 
 ENOSPC = 28
 REGISTER_AGAIN_NS = 5 * MS
-_UNDEFINED = EpochEnd(NO_EPOCH, NO_OFFSET)
 
 
 class Broker(Process):
@@ -181,9 +181,10 @@ class Broker(Process):
         if self.disk.full:
             self.handle(AppendFailed(ENOSPC))
             return
-        values: Any = effect.payload
-        self.disk.append(effect.spans, values)
-        self._world.witness.appended(self, effect.spans, values)
+        payload: Any = effect.payload
+        batches = [laid_out(effect.spans[0], payload.values)] if isinstance(payload, Produce) else payload
+        self.disk.append(batches)
+        self._world.witness.appended(self, batches)
         self.handle(Appended(self.now_ns))
         if self._parked:
             self._answer_parked()
@@ -296,13 +297,13 @@ class Broker(Process):
         event = FetchAnswered(
             wanted.leader, wanted.leader_epoch, wanted.fetch_offset,
             told.error, told.high_watermark, told.log_start_offset, told.log_end_offset, told.diverging,
-            tuple([batch.span for batch in batches]), tuple([batch.values for batch in batches]), self.now_ns,
+            tuple([batch.span for batch in batches]), batches, self.now_ns,
         )  # fmt: skip
         self.handle(event)
         if self._asking is not None or self._backing_off or self.replica is None:
             return
         following = replica.next_request()
-        if told.error is not ErrorCode.NONE or (following == wanted and (batches or told.diverging is not None)):
+        if told.error is not NO_ERROR or (following == wanted and (batches or told.diverging is not None)):
             self._back_off()
         elif following is not None:
             self._ask(following)
@@ -323,7 +324,7 @@ class Broker(Process):
             return
         leader, leader_epoch, requested_epoch = asked.wanted
         self.handle(EpochEndAnswered(leader, leader_epoch, requested_epoch, error, end, self.now_ns))
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self._back_off()
         else:
             self.poke()
@@ -341,7 +342,7 @@ class Broker(Process):
 
     def _answer_fetch(self, answer: AnswerFetch) -> None:
         asked: Any = answer.token
-        if answer.error is ErrorCode.NONE:
+        if answer.error is NO_ERROR:
             self._world.witness.fetch_served(self, asked.wanted)
             if answer.diverging is None and asked.wanted.fetch_offset >= self.disk.end:
                 asked.parked = True
@@ -352,7 +353,7 @@ class Broker(Process):
         self._respond(asked, answer)
 
     def _respond(self, asked: Asked, answer: AnswerFetch) -> None:
-        good = answer.error is ErrorCode.NONE and answer.diverging is None
+        good = answer.error is NO_ERROR and answer.diverging is None
         batches = self.disk.read(asked.wanted.fetch_offset, self._world.configuration.fetch_batches) if good else []
         follower = asked.follower
         self._world.send(self.index, follower, asked.life, follower.fetch_answered, (asked, answer, batches))
@@ -372,7 +373,7 @@ class Broker(Process):
         asked.parked = False
         if self.replica is not None and asked.event is not None:
             answer = self.replica.judge_fetch(asked.event)
-            if answer.error is ErrorCode.NONE:
+            if answer.error is NO_ERROR:
                 self._world.witness.fetch_served(self, asked.wanted)
             self._respond(asked, answer)
 
@@ -382,22 +383,17 @@ class Broker(Process):
             return
         wanted = lookup.wanted
         error, end = self.replica.judge_lookup(wanted.leader_epoch, wanted.requested_epoch)
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             self._world.witness.lookup_served(self, wanted)
-        if self._world.knobs.truncation == "epoch_offset":
-            end = end._replace(leader_epoch=NO_EPOCH)
         follower = lookup.follower
-        self._world.send(
-            self.index, follower, lookup.life, follower.lookup_answered,
-            (lookup, error, _UNDEFINED if error is not ErrorCode.NONE else end),
-        )  # fmt: skip
+        self._world.send(self.index, follower, lookup.life, follower.lookup_answered, (lookup, error, end))
 
     # ------------------------------------------------------------------------------------------------------- clients
 
     def produce_arrived(self, produce: Produce) -> None:
         """A client's records."""
         count, now_ns = len(produce.values), self.now_ns
-        self.handle(ProduceRequested(produce, produce.acks, (count,), (produce.values,), now_ns))
+        self.handle(ProduceRequested(produce, produce.acks, (count,), produce, now_ns))
         if produce.acks == -1 and not produce.answered:
             timeout_ns = self._world.configuration.send_timeout_ms * MS
             self._world.after(self, timeout_ns, self._expire_produce, produce)
@@ -409,7 +405,7 @@ class Broker(Process):
     def _answer_produce(self, answer: AnswerProduce) -> None:
         produce: Any = answer.token
         produce.answered = True
-        if answer.error is ErrorCode.NONE:
+        if answer.error is NO_ERROR:
             self._world.witness.acknowledged(self, produce, answer.base_offset)
         if produce.acks:
             producer = produce.producer
@@ -424,7 +420,7 @@ class Broker(Process):
         consumer, disk = poll.consumer, self.disk
         error = replica.leader_error(NO_EPOCH)
         found: list[tuple[Offset, int, int]] = []
-        if error is ErrorCode.NONE:
+        if error is NO_ERROR:
             start, bound = max(poll.position, disk.start), replica.read_bound(None)
             records = disk.records[start - disk.start : bound - disk.start] if bound > start else []
             found = [(start + at, record.value, record.leader_epoch) for at, record in enumerate(records)]

@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.model import NO_LEADER, NodeId, Offset
-from harness.replication.messages import ErrorCode
+from harness.replication.messages import (
+    NO_ERROR,
+    ErrorCode,
+)
 from harness.simulation.core.configuration import MS
 from harness.simulation.core.process import Process
 
@@ -86,7 +89,7 @@ class Producer(Client):
             world.after(self, world.configuration.send_timeout_ms * MS, self._give_up, produce)
         else:
             produce.done = True
-            world.sent(produce, ErrorCode.NONE, -1)
+            world.sent(produce, NO_ERROR, -1)
             self._rest()
 
     def answered(self, told: tuple[Produce, ErrorCode, Offset]) -> None:
@@ -96,7 +99,7 @@ class Producer(Client):
             return
         produce.done = True
         self._world.sent(produce, error, base_offset)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self._ask_somebody()
         self._rest()
 
@@ -140,7 +143,7 @@ class Consumer(Client):
         poll, error, found = told
         if poll.number != self._polled:
             return
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             self._ask_somebody()
         elif found:
             self.position = found[-1][0] + 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from harness.model import Offset
@@ -17,18 +17,28 @@ from harness.replication.messages import (
 )
 
 
-class Batch(NamedTuple):
-    """A record batch: where it lies, and its values."""
-
-    span: BatchSpan
-    values: tuple[int, ...]
-
-
 class Record(NamedTuple):
     """What lies at one offset."""
 
     leader_epoch: int
     value: int
+
+
+class Batch(NamedTuple):
+    """A record batch, which followers copy as it is: where it lies, and what it holds."""
+
+    span: BatchSpan
+    records: tuple[Record, ...]
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """What its producer sent."""
+        return tuple([record.value for record in self.records])
+
+
+def laid_out(span: BatchSpan, values: Iterable[int]) -> Batch:
+    """The batch that lies there with these values."""
+    return Batch(span, tuple([Record(span.leader_epoch, value) for value in values]))
 
 
 class Disk:
@@ -68,15 +78,13 @@ class Disk:
 
     # ------------------------------------------------------------------------------------------------------ the log
 
-    def append(self, spans: tuple[BatchSpan, ...], values: tuple[tuple[int, ...], ...]) -> None:
+    def append(self, batches: list[Batch]) -> None:
         """Write batches at the end; flush them when enough have come together."""
-        for span, some in zip(spans, values, strict=True):
-            self.batches.append(Batch(span, some))
-            epoch = span.leader_epoch
-            for value in some:
-                self.records.append(Record(epoch, value))
-            self._unflushed_records += len(some)
-        self.end = spans[-1].end_offset
+        self.batches += batches
+        for _, records in batches:
+            self.records += records
+            self._unflushed_records += len(records)
+        self.end = batches[-1].span.end_offset
         if self._flush_messages and self._unflushed_records >= self._flush_messages:
             self.flush()
 

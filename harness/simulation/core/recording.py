@@ -215,7 +215,8 @@ class Recording:
         self._add(process=-1, op=self._operation(), type="info", f="close")
 
     def _log_rows(self, broker: Broker) -> None:
-        for span, values in broker.disk.batches:
+        for batch in broker.disk.batches:
+            span, values = batch.span, batch.values
             crc = zlib.crc32(repr(values).encode())
             for offset, value in enumerate(values, span.base_offset):
                 if offset < broker.disk.start:

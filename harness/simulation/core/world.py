@@ -113,6 +113,7 @@ class World:
         ]
         self.consumer = Consumer(self, first + configuration.producers, "con")
         self.network = Network(first + configuration.producers + 1, first, configuration)
+        self._links = self.network.links
         self.troublemaker = Troublemaker(self)
 
     # ----------------------------------------------------------------------------------------------------------- time
@@ -131,7 +132,7 @@ class World:
         self, source: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
     ) -> None:
         """Send a message; it arrives, if at all, in the given life of ``destination``."""
-        link = self.network.links[source][destination.index]
+        link = self._links[source][destination.index]
         if link.cuts:
             if link.holds:
                 link.held.append((destination, life, arrive, argument))
@@ -147,7 +148,8 @@ class World:
                 delay_ns *= link.late_factor
         if link.slow > 1:
             delay_ns *= link.slow
-        self._push(delay_ns, destination, life, arrive, argument)
+        self._pushed += 1
+        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, destination, life, arrive, argument))
 
     def _push(
         self, delay_ns: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any

@@ -51,7 +51,7 @@ from harness.replication.messages import (
 )
 from harness.replication.replica import Replica
 from harness.simulation.core.configuration import MS, PARTITION
-from harness.simulation.core.disk import Batch, Disk
+from harness.simulation.core.disk import Batch, Disk, laid_out
 from harness.simulation.stack.node import SimulatedNode
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
@@ -221,8 +221,9 @@ class PartitionInSight(Partition):
         answer = super()._perform(effect)
         match effect, answer:
             case Append(), Appended():
-                self._watched.disk.append(effect.spans, written)
-                self._witness.appended(self._watched, effect.spans, written)
+                batches = list(map(laid_out, effect.spans, written))
+                self._watched.disk.append(batches)
+                self._witness.appended(self._watched, batches)
             case Truncate(), Truncated(end):
                 self._truncated(effect)
                 assert self._watched.disk.end == end, f"{self._watched.name} cuts at {end} for {effect.to_offset}"
@@ -334,7 +335,7 @@ def contents(log: SegmentLog) -> list[Batch]:
         data = memoryview(log.locate(offset, log.log_end_offset, _WHOLE, at_least_one=True).read())
         headers = wire.headers(data)
         assert headers, f"nothing is to be read at offset {offset}"
-        found += [Batch(_placed(span_of(header)), _values_of(data, header)) for header in headers]
+        found += [laid_out(_placed(span_of(header)), _values_of(data, header)) for header in headers]
         offset = headers[-1].end_offset
     return found
 
@@ -351,7 +352,7 @@ def _value(data: bytes | None) -> int:
 
 
 def _plain(batch: Batch) -> Batch:
-    return Batch(_placed(batch.span), batch.values)
+    return Batch(_placed(batch.span), batch.records)
 
 
 def _placed(span: BatchSpan) -> BatchSpan:

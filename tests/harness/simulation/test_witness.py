@@ -26,7 +26,7 @@ from harness.replication.replica import Replica
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.clients import Produce
 from harness.simulation.core.configuration import Configuration, setup
-from harness.simulation.core.disk import Batch, Record
+from harness.simulation.core.disk import Batch, Record, laid_out
 from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace
@@ -107,34 +107,30 @@ def partition(world: World) -> PartitionState:
     return cast("PartitionState", world.controller.partition)
 
 
-def append(broker: Broker, span: BatchSpan, values: tuple[int, ...]) -> None:
-    broker.disk.batches.append(Batch(span, values))
+def append(world: World, broker: Broker, *batches: Batch) -> None:
+    broker.disk.batches += batches
+    world.witness.appended(broker, list(batches))
 
 
 def gap(world: World) -> None:
     broker = leader(world)
-    span = BatchSpan(broker.disk.end + 1, broker.disk.end + 2, 0)
-    append(broker, span, (99,))
-    world.witness.appended(broker, (span,), ((99,),))
+    append(world, broker, laid_out(BatchSpan(broker.disk.end + 1, broker.disk.end + 2, 0), (99,)))
 
 
 def older_epoch_after_a_newer(world: World) -> None:
     broker = leader(world)
     end = broker.disk.end
     newer, older = BatchSpan(end, end + 1, 7), BatchSpan(end + 1, end + 2, 6)
-    append(broker, newer, (98,))
-    append(broker, older, (99,))
-    world.witness.appended(broker, (newer, older), ((98,), (99,)))
+    append(world, broker, laid_out(newer, (98,)), laid_out(older, (99,)))
 
 
 def batch_after_the_wrong_one(world: World) -> None:
     broker = follower(world)
     last = broker.disk.batches.pop()
-    broker.disk.batches[-1] = Batch(broker.disk.batches[-1].span._replace(leader_epoch=5), (99,))
-    broker.disk.batches.append(last._replace(span=last.span._replace(leader_epoch=5)))
+    broker.disk.batches[-1] = laid_out(broker.disk.batches[-1].span._replace(leader_epoch=5), (99,))
     key = (5, last.span.base_offset)
-    world.witness._lineage[key] = (last.values, (0, last.span.base_offset - 1))
-    world.witness.appended(broker, (broker.disk.batches[-1].span,), (last.values,))
+    world.witness._lineage[key] = (last.records, (0, last.span.base_offset - 1))
+    append(world, broker, last._replace(span=last.span._replace(leader_epoch=5)))
 
 
 def committed_record_cut(world: World) -> None:
@@ -367,7 +363,7 @@ def test_an_election_that_may_lose_records_excuses_those_committed_before_only(c
     broker, witness = follower(world), world.witness
     assert broker.replica is not None
     committed_record_cut(world)
-    world.witness.truth[-2] = world.witness.truth[-2]._replace(committed_in=witness.given_up)
+    world.witness.committed_in[-2] = witness.given_up
     broker.replica.leader_epoch = witness.given_up
     committed_record_cut(world)
     assert [one.verdict for one in witness.violations] == [Verdict.DOCUMENTED, Verdict.VIOLATION]
