@@ -72,7 +72,8 @@ class ProducerStamp(NamedTuple):
     base_sequence: int
 
 
-class BatchSpan(NamedTuple):
+@message
+class BatchSpan:
     """Where one record batch lies. ``end_offset`` is exclusive (its last record's offset + 1).
 
     ``producer`` is None where the batch's header has no producer id (-1).
@@ -98,7 +99,8 @@ class EpochEntry(NamedTuple):
     start_offset: Offset
 
 
-class NextFetch(NamedTuple):
+@message
+class NextFetch:
     """What a follower must ask its leader for next.
 
     ``leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the generation does not carry them, and so is

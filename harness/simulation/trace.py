@@ -7,7 +7,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from harness.model import Offset
-from harness.replication.messages import ErrorCode, Tick
+from harness.replication.messages import BatchSpan, ErrorCode, Tick
 from harness.simulation.core.configuration import DELETIONS
 
 if TYPE_CHECKING:
@@ -109,6 +109,8 @@ def _text(value: object) -> str:
     match value:
         case ErrorCode():
             return value.name
+        case BatchSpan():
+            return "(" + " ".join(_text(getattr(value, field.name)) for field in fields(value)) + ")"
         case tuple() if hasattr(value, "_fields"):
             return "(" + " ".join(_text(part) for part in value) + ")"
         case tuple():

@@ -7,6 +7,7 @@ when a broker opens its log again, what it finds on its disk is compared with th
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from harness import payload
@@ -356,4 +357,4 @@ def _plain(batch: Batch) -> Batch:
 
 
 def _placed(span: BatchSpan) -> BatchSpan:
-    return span._replace(producer=None)
+    return replace(span, producer=None)

@@ -127,10 +127,10 @@ def older_epoch_after_a_newer(world: World) -> None:
 def batch_after_the_wrong_one(world: World) -> None:
     broker = follower(world)
     last = broker.disk.batches.pop()
-    broker.disk.batches[-1] = laid_out(broker.disk.batches[-1].span._replace(leader_epoch=5), (99,))
+    broker.disk.batches[-1] = laid_out(replace(broker.disk.batches[-1].span, leader_epoch=5), (99,))
     key = (5, last.span.base_offset)
     world.witness._lineage[key] = (last.records, (0, last.span.base_offset - 1))
-    append(world, broker, last._replace(span=last.span._replace(leader_epoch=5)))
+    append(world, broker, last._replace(span=replace(last.span, leader_epoch=5)))
 
 
 def committed_record_cut(world: World) -> None:
