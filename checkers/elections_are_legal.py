@@ -2,7 +2,7 @@
 
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only from 4.1, with
   eligible leader replicas, while nobody leads); a member that is no replica, or twice; an eligible leader replica
-  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, a member without a
+  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, one that joined without a
   session (T5).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
@@ -30,8 +30,8 @@ KINDS = ("illegal-isr", "misclassified-election")
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
     for place, decisions in run.decided.items():
-        for one in decisions:
-            wrong = next(_illegal(run, place, one), None)
+        for before, one in zip([None, *decisions], decisions, strict=False):
+            wrong = next(_illegal(run, place, one, before), None)
             if wrong is not None:
                 yield Conclusion(
                     run.finding("illegal-isr", place, leader_epoch=one.leader_epoch, **seen_at(one)),
@@ -42,8 +42,8 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _misclassified(run, place, before, after)
 
 
-def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
-    """What is wrong with a decision."""
+def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch | None) -> Iterator[str]:
+    """What is wrong with a decision, which came after ``before``."""
     if one.isr is None:
         return
     isr, elr = one.isr, _eligible(one)
@@ -62,10 +62,10 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str
     least = run.least_isr(place)
     if elr and least is not None and len(isr) >= least:
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
-    if eligible:
-        away = sorted(set(isr) & _away(run, one))
+    if eligible and before is not None:
+        away = sorted((set(isr) - set(before.isr or isr)) & _away(run, one))
         if away:
-            yield f"broker {', '.join(map(str, away))} had no session"
+            yield f"broker {', '.join(map(str, away))} joined without a session"
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:

@@ -10,8 +10,8 @@
   legal, and so is one that began below the log's start. Only of a broker that was alive at the end: one that died may
   not have come to write its last epoch down.
 
-Severity: ``VIOLATION``. An ``epoch-disorder`` is ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
-up to the end and may keep records of an epoch that the leader never had.
+Severity: ``VIOLATION``. ``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where
+followers did not yet look epochs up to the end and may keep records of an epoch that the leader never had.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ _ORDER = tuple(GENERATIONS)
 PROMISED_SINCE: Mapping[str, str] = MappingProxyType(
     {
         "committed-cut": "2.0.1",
+        "epoch-cache-mismatch": "2.0.1",
         "epoch-disorder": "2.0.1",
         "lineage-break": "2.1",
         "unjustified-advance": "2.1",
@@ -28,6 +29,7 @@ PROMISED_SINCE: Mapping[str, str] = MappingProxyType(
 WHY_NOT: Mapping[str, str] = MappingProxyType(
     {
         "committed-cut": "followers cut by their own watermark, or look an epoch up only once (KIP-101, KIP-279)",
+        "epoch-cache-mismatch": "followers keep records that their leader never had, in any order (KIP-279)",
         "epoch-disorder": "followers do not look epochs up to the end (KIP-279)",
         "lineage-break": "fetches are not fenced by epoch (KIP-320), nor epochs always looked up to the end",
         "unjustified-advance": "a leader counts the fetches of followers that live in another epoch (KIP-320)",

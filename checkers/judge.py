@@ -45,6 +45,8 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "replica-divergence": frozenset({"replica_logs"}),
         "advance-below-min-isr": frozenset({"timeline"}),
         "committed-cut": frozenset({"timeline"}),
+        "unjustified-advance": frozenset({"timeline"}),
+        "unjustified-join": frozenset({"timeline"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),
         "sequence-gap": frozenset({"replica_logs"}),
     }
@@ -59,6 +61,8 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "inconsistent-offsets": ("lost-write", "vanished-read"),
         "hw-regression": ("lost-write", "vanished-read"),
         "committed-cut": ("lost-write", "vanished-read"),
+        "unjustified-advance": ("lost-write", "vanished-read"),
+        "unjustified-join": ("lost-write", "vanished-read"),
         "advance-below-min-isr": ("lost-write", "vanished-read"),
         "epoch-disorder": ("lost-write", "vanished-read", "replica-divergence"),
         "nonmonotonic-poll": ("lost-write", "vanished-read"),
@@ -115,7 +119,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
-    doubts = list(inconclusive(ends, numbers))
+    doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers))
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
@@ -273,7 +277,7 @@ def _follows(finding: Finding, cause: Finding) -> bool:
     if (finding.topic, finding.partition) != (cause.topic, cause.partition):
         return False
     match finding.kind:
-        case "hw-regression" | "committed-cut" | "advance-below-min-isr":
+        case "hw-regression" | "committed-cut" | "advance-below-min-isr" | "unjustified-advance" | "unjustified-join":
             return finding.offset <= cause.offset < (finding.until or 0)
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
             return finding.offset <= cause.offset <= (finding.other_offset or 0)

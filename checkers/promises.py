@@ -11,6 +11,7 @@ from checkers import (
     clusters_recover,
     commits_are_kept,
     committed_is_not_cut,
+    committed_is_replicated,
     committed_reads_stay,
     elections_are_legal,
     epochs_only_rise,
@@ -80,4 +81,5 @@ PROMISES: tuple[Promise, ...] = (
     polls_are_ordered,
     commits_are_kept,
     watermarks_only_rise,
+    committed_is_replicated,
 )

@@ -36,6 +36,7 @@ from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lost_writes import lost_writes
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
+from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.tables import PLACE, Tables, read_tables
 from spark_analysis.transactions import broken_transactions
@@ -63,6 +64,7 @@ QUESTIONS = (
     short_logs,
     two_leaders,
     unjustified_acks,
+    unfounded_commits,
 )
 """A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``."""
 

@@ -156,20 +156,34 @@ def before_eligible_leader_replicas_nobody_may_empty_an_isr(story: Story) -> Non
 
 
 @case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))
-def a_member_without_a_session_is_found(story: Story) -> None:
+def a_member_that_joins_without_a_session_is_found(story: Story) -> None:
     write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1])
     story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
-    decide(story, partition_epoch=1)
-    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "registered"})
     decide(story, partition_epoch=2)
+    decide(story, partition_epoch=3, isr=[0, 1])
+    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "registered"})
+    decide(story, partition_epoch=4)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def of_several_sessions_that_end_at_once_the_members_leave_one_by_one(story: Story) -> None:
+    write(story, 2)
+    decide(story, partition_epoch=1)
+    for broker in (1, 2):
+        story.say(CONTROLLER, "session", None, {"broker": broker, "change": "expired"})
+    decide(story, partition_epoch=2, isr=[0, 2])
+    decide(story, partition_epoch=3, isr=[0], detail={"elr": [2]})
     story.finish()
 
 
 @case(Outcome.PASS, generation="3.7")
-def before_4_1_the_last_members_may_be_dead(story: Story) -> None:
+def before_4_1_the_dead_may_join(story: Story) -> None:
     write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1])
     story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
-    decide(story, partition_epoch=1)
+    decide(story, partition_epoch=2)
     story.finish()
 
 
@@ -201,6 +215,7 @@ def shrink(story: Story) -> None:
     story.partitions[0].isr = set(NODES)
     for node in (1, 2):
         story.partitions[0].logs[node] = list(story.partitions[0].logs[0])
+        story.state(node)
     story.commit()
     story.finish()
 
@@ -236,6 +251,73 @@ def a_watermark_beyond_the_log_is_found(story: Story) -> None:
     write(story, 2)
     story.state(2)["high_watermark"] = 3
     story.state(2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(copies=(1,))
+    story.partitions[0].logs[2] = list(story.partitions[0].logs[0])
+    story.state(2)
+    story.finish()
+
+
+@case(Outcome.PASS, ("unjustified-advance", "DOCUMENTED", 2), generation="2.0.1")
+def before_2_1_leaders_are_known_to_count_what_they_should_not(story: Story) -> None:
+    a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story)
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_commits_before_a_member_has_heard_of_its_epoch_is_found(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.timeline = [row for row in story.timeline if (row["node"], row["leader_epoch"]) != (2, 1)]
+    story.sequences[2] = sum(row["node"] == 2 for row in story.timeline)
+    part = story.partitions[0]
+    value = story.send(result="info", append=False)
+    for node in NODES:
+        part.logs[node].append((0 if node == 2 else 1, value))
+    story.state(0)
+    part.epoch, part.leader = 0, 0
+    story.state(2)
+    part.epoch, part.leader = 1, 1
+    part.marks[1] = 3
+    story.state(1)
+    for node in NODES:
+        part.logs[node][2] = (1, value)
+    story.state(0)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_member_that_a_crash_has_robbed_is_not_held_against_its_leader(story: Story) -> None:
+    write(story, 2)
+    log = story.partitions[0].logs[2]
+    story.partitions[0].logs[2], story.partitions[0].marks[2] = [], 0
+    story.restart(2)
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-join", "VIOLATION", 1), ("committed-cut", "VIOLATION", 1))
+def a_member_that_lacks_what_is_committed_is_found(story: Story) -> None:
+    write(story, 3)
+    log = list(story.partitions[0].logs[2])
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.cut(2, 1)
+    story.partitions[0].isr = set(NODES)
+    story.state(0)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.commit()
     story.finish()
 
 
@@ -334,7 +416,7 @@ def a_producer_may_begin_anywhere(story: Story) -> None:
 @case(Outcome.INCONCLUSIVE, ("stuck", "INDETERMINATE", None))
 def a_replica_that_stays_behind_leaves_the_run_open(story: Story) -> None:
     write(story, 2)
-    story.send(copies=(1,))
+    story.send(result="info", copies=(1,), commit=False)
     story.finish()
 
 

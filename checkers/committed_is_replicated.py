@@ -1,0 +1,131 @@
+"""What a leader commits, everybody in its ISR has.
+
+At every row in which a leader's high watermark or ISR has changed, every member of that ISR must be known to have the
+log up to the watermark:
+
+* ``unjustified-advance``: the watermark rose, and a member's log did not reach it; or a member had not even heard of
+  the leader's epoch, so that it cannot have fetched in it (T7).
+* ``unjustified-join``: the watermark had been there before, and a member's log does not reach it: somebody is counted
+  as in sync who is not (T10, T6, and so R4: it may be elected).
+
+How far a member's log reaches is the furthest that it has said since it last cut its log; what it says at the same
+instant counts. What a crash took from it is not held against the leader, who cannot know. Where a member has said
+nothing yet, nothing is judged. All nodes write to one clock, and a follower writes its row before it fetches on, so a
+leader that has counted a fetch is never earlier than the row.
+
+One anomaly for each leader, epoch and member: the first such row. ``offset`` is the first that the member lacks (or,
+in an epoch that it has not heard of, the first that was committed without it), ``until`` the watermark.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where leaders count the fetches of followers in other epochs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from checkers.rows import Row, RunRows, where
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+
+KINDS = ("unjustified-advance", "unjustified-join")
+
+
+class _Claim(NamedTuple):
+    """A leader's row: it counts ``member`` as in sync. ``before``: its watermark a row before, in that epoch."""
+
+    member: int
+    row: Row
+    before: int | None
+
+    @property
+    def rose(self) -> bool:
+        """Whether the watermark rose in this row."""
+        return self.before is not None and (self.row["high_watermark"] or 0) > self.before
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: for each leader, epoch and member the first row that counts on what is not there."""
+    by_replica: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
+    for row in rows.timeline:
+        if row["topic"] is not None and row["kind"] in WITH_LOG_END:
+            by_replica[where(row), row["node"]].append(row)
+    for (place, node), ours in by_replica.items():
+        found: dict[tuple[int, int, int], Finding] = {}
+        for claim in _claims(ours):
+            key = (claim.row["incarnation"], claim.row["leader_epoch"], claim.member)
+            finding = _unfounded(rows.run, place, claim, by_replica.get((place, claim.member), []))
+            if finding is not None and node != claim.member:
+                found.setdefault(key, finding)
+        yield from found.values()
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    leader = f"Node {finding.node}, leader in epoch {finding.leader_epoch}"
+    if finding.kind == "unjustified-join":
+        return (
+            f"{leader}, counts node {finding.other_node} as in sync, which has its log up to {finding.offset} only, "
+            f"although everything below {finding.until} is committed."
+        )
+    return (
+        f"{leader}, committed offsets {finding.offset} to {(finding.until or 1) - 1} although node "
+        f"{finding.other_node}, which is in its ISR, is not known to have them."
+    )
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """The leader's row, and what became of the offset."""
+    row = {"node": finding.node or 0, "incarnation": finding.incarnation or 0, "sequence": finding.row or 0}
+    says = f"node {finding.node} had committed up to {finding.until}, with node {finding.other_node} in its ISR"
+    yield Evidence("timeline", row, says)
+    yield from witnesses.cuts(finding)
+    yield from witnesses.holders(finding)
+
+
+def _claims(ours: Sequence[Row]) -> Iterator[_Claim]:
+    """The rows of one replica as a leader in which its watermark or its ISR is not what it was in the row before."""
+    before: Row | None = None
+    for row in sorted((r for r in ours if r["kind"] == "state"), key=lambda r: (r["incarnation"], r["sequence"])):
+        led = before is not None and _led(before) == _led(row)
+        mark = (before["high_watermark"] or 0) if led and before is not None else None
+        same = led and before is not None and mark == (row["high_watermark"] or 0) and before["isr"] == row["isr"]
+        if row["role"] == "leader" and row["isr"] is not None and not same:
+            yield from (_Claim(member, row, mark) for member in row["isr"] if member != row["node"])
+        before = row
+
+
+def _led(row: Row) -> tuple[object, ...]:
+    return row["incarnation"], row["role"], row["leader_epoch"]
+
+
+def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Row]) -> Finding | None:
+    """A finding, if the member's log does not bear the claim out."""
+    row = claim.row
+    told = [r for r in said if r["time_ns"] <= row["time_ns"]]
+    told.sort(key=lambda r: (r["time_ns"], r["incarnation"], r["sequence"]))
+    cut = max((at for at, r in enumerate(told) if r["kind"] != "state"), default=0)
+    reached = max((r["log_end_offset"] for r in told[cut:] if r["log_end_offset"] is not None), default=None)
+    epoch = max((r["leader_epoch"] for r in told if r["leader_epoch"] is not None), default=row["leader_epoch"])
+    mark = row["high_watermark"] or 0
+    unheard = claim.rose and epoch < row["leader_epoch"]
+    if reached is None or (mark <= reached and not unheard):
+        return None
+    return Finding(
+        run, "unjustified-advance" if claim.rose else "unjustified-join", *place,
+        offset=reached if mark > reached else claim.before,
+        leader_epoch=row["leader_epoch"],
+        row=row["sequence"],
+        time_ns=row["time_ns"],
+        node=row["node"],
+        incarnation=row["incarnation"],
+        other_node=claim.member,
+        until=mark,
+    )  # fmt: skip
+
+
+WITH_LOG_END = frozenset({"state", "truncation", "log_start"})
+"""The kinds of rows that say where a log ends, while its broker runs. The last two say that it was cut."""

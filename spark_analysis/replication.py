@@ -1,0 +1,81 @@
+"""When did a leader count on what a member of its ISR did not have?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views, findings
+
+_ORDER = ("time_ns", "claims", "incarnation", "sequence")
+_CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before")
+
+
+def unfounded_commits(views: Views) -> DataFrame:
+    """``unjustified-advance`` and ``unjustified-join``, as ``checkers.committed_is_replicated`` defines them.
+
+    Every claim of a leader is put among the rows of the member that it is about; then running maxima say how far that
+    one's log reached. A timeline is sorted once by replica and once by member, whatever its length.
+    """
+    kinds = f.col("kind").isin("state", "truncation", "log_start")
+    ends = views.tables.timeline.where(f.col("topic").isNotNull() & kinds)
+    both = _said(ends).unionByName(_claims(ends))
+    rows = Window.partitionBy(*PLACE, "member").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
+    numbered = both.withColumns({"cut": f.sum("cuts").over(rows), "heard": f.max("epoch").over(rows)})
+    since_cut = Window.partitionBy(*PLACE, "member", "cut").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
+    known = numbered.withColumn("reached", f.max("log_end").over(since_cut)).where(f.col("claims") == 1)
+    short = f.col("watermark") > f.col("reached")
+    unheard = _rose() & (f.col("heard") < f.col("leader_epoch"))
+    unfounded = known.where(f.col("reached").isNotNull() & (short | f.coalesce(unheard, f.lit(False))))
+    first = f.min_by(f.struct(*_CLAIM, "reached"), f.struct("sequence"))
+    key = [*PLACE, "node", "incarnation", "leader_epoch", "member"]
+    found = unfounded.groupBy(*key).agg(first.alias("first")).select(*PLACE, "member", "first.*")
+    return findings(
+        found,
+        f.when(_rose(), "unjustified-advance").otherwise("unjustified-join"),
+        offset=f.when(short, f.col("reached")).otherwise(f.col("before")),
+        row="sequence",
+        other_node="member",
+        until="watermark",
+        **{name: name for name in ("leader_epoch", "time_ns", "node", "incarnation")},
+    )
+
+
+def _rose() -> Column:
+    return f.coalesce(f.col("watermark") > f.col("before"), f.lit(False))
+
+
+def _said(ends: DataFrame) -> DataFrame:
+    """What members say of their own logs."""
+    return ends.select(
+        *PLACE, f.col("node").alias("member"), "time_ns", f.lit(0).alias("claims"), "incarnation", "sequence",
+        f.when(f.col("kind") == "state", 0).otherwise(1).alias("cuts"),
+        f.col("log_end_offset").alias("log_end"),
+        f.col("leader_epoch").alias("epoch"),
+        *[f.lit(None).cast(kind).alias(name) for name, kind in
+          (("node", "int"), ("leader_epoch", "int"), ("watermark", "long"), ("before", "long"))],
+    )  # fmt: skip
+
+
+def _claims(ends: DataFrame) -> DataFrame:
+    """The rows of leaders in which the watermark or the ISR has changed, once for each other member."""
+    rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence")
+    term = f.struct("incarnation", "role", "leader_epoch")
+    watermark = f.coalesce("high_watermark", f.lit(0))
+    states = ends.where(f.col("kind") == "state").withColumns(
+        {
+            "watermark": watermark,
+            "led": f.coalesce(f.lag(term).over(rows).eqNullSafe(term), f.lit(False)),
+            "last": f.lag(f.struct(watermark.alias("watermark"), "isr")).over(rows),
+        }
+    )
+    before = f.when(f.col("led"), f.col("last.watermark"))
+    same = f.col("led") & (f.col("last.watermark") == f.col("watermark")) & f.col("last.isr").eqNullSafe(f.col("isr"))
+    changed = states.where((f.col("role") == "leader") & f.col("isr").isNotNull() & ~f.coalesce(same, f.lit(False)))
+    members = changed.withColumn("before", before).withColumn("member", f.explode(f.array_distinct("isr")))
+    return members.where(f.col("member") != f.col("node")).select(
+        *PLACE, "member", "time_ns", f.lit(1).alias("claims"), "incarnation", "sequence", f.lit(0).alias("cuts"),
+        f.lit(None).cast("long").alias("log_end"), f.lit(None).cast("int").alias("epoch"),
+        "node", "leader_epoch", "watermark", "before",
+    )  # fmt: skip
