@@ -27,16 +27,20 @@ class Expected:
         partitions: every configured partition.
         faults: the names of the faults that the schedule injects, or that chaos injects at the least.
         retention: whether the configuration lets a log's start move.
+        brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
     """
 
     nodes: tuple[int, ...]
     partitions: Mapping[TopicPartition, Replicas]
     faults: tuple[str, ...]
     retention: bool
+    brokers: bool = True
 
 
 def expected(manifest: Manifest) -> Expected | None:
     """What ``manifest``'s resolved configuration demands; None when it does not say."""
+    if "imported" in manifest.configuration:
+        return Expected((), {}, (), manifest.guarantees.get("retention") is True, brokers=False)
     try:
         scenario: Mapping[str, Any] = manifest.configuration["scenario"]
         brokers = int(scenario["cluster"]["brokers"])

@@ -10,7 +10,9 @@ operation without a completion is no breach: its outcome is unknown, and it coun
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
 did not reach the high watermark of its final leader, or that leader never committed the end of its own log, and when an
-acknowledgement with acks=all is above every leader's high watermark without being known to be unjustified.
+acknowledgement with acks=all is above every leader's high watermark without being known to be unjustified. Of an
+imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
+was given, or have gone on until a poll gave nothing.
 """
 
 from __future__ import annotations
@@ -151,19 +153,25 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
 
 
-def inconclusive(ends: Sequence[PartitionEnd], numbers: Mapping[str, int]) -> Iterator[str]:
-    """One sentence for everything that leaves a question open."""
+def inconclusive(ends: Sequence[PartitionEnd], numbers: Mapping[str, int], *, brokers: bool = True) -> Iterator[str]:
+    """One sentence for everything that leaves a question open; ``brokers``: whether they were there to be asked."""
     if not numbers["sends_ok"]:
         yield "Nothing was acknowledged, so nothing could be lost."
     if not numbers["final_records"] and not numbers["polled_records"]:
         yield "Nothing was read."
-    if unknown := numbers["acked_unaccounted"]:
+    if brokers and (unknown := numbers["acked_unaccounted"]):
         yield f"{unknown} acknowledgements with acks=all are above every high watermark that any leader wrote down."
     if not numbers["final_poll_rows"]:
         yield "There is no final read."
         return
     for end in ends:
-        yield from _open_end(end)
+        yield from _open_end(end) if brokers else _short_read(end)
+
+
+def _short_read(end: PartitionEnd) -> Iterator[str]:
+    if end.polled > end.reached and not end.exhausted:
+        place = f"{end.topic}-{end.partition}"
+        yield f"The final read of {place} ended at {end.reached}, and an earlier poll was given offset {end.polled - 1}."
 
 
 def _open_end(end: PartitionEnd) -> Iterator[str]:

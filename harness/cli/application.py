@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import check, cluster, demo, doctor, heal, replay, report, run, scenario, shrink, simulate
+from harness.cli import check, cluster, demo, doctor, heal, jepsen, replay, report, run, scenario, shrink, simulate
 
 app = typer.Typer(
     name="seawall",
@@ -28,6 +28,8 @@ app.command("shrink")(shrink.shrink)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(jepsen.imports, name="import")
+app.add_typer(jepsen.exports, name="export")
 app.add_typer(scenario.app, name="scenario")
 
 

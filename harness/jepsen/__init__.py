@@ -1,0 +1,6 @@
+"""Jepsen's Kafka histories: read into run directories, and written from them."""
+
+from harness.jepsen.reading import Assumptions, Imported, import_history
+from harness.jepsen.writing import Exported, export_history
+
+__all__ = ["Assumptions", "Exported", "Imported", "export_history", "import_history"]

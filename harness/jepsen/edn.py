@@ -1,0 +1,187 @@
+"""One line of a Jepsen history: an operation's map in EDN, as far as Kafka histories use it.
+
+A line is read field by field with one regular expression; a value that is a collection is cut out by its brackets, and
+only those that matter are looked into. Vectors and maps of integers and keywords differ from JSON in little more than
+their commas, so they are translated and left to :mod:`json`, whose reader is the fastest that Python has.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from harness.errors import InvalidRun
+
+_FIELD = re.compile(r"[\s,]*:([\w\-?./!*+]+)[\s,]+(?:(-?\d+|:[^\s,\[\]{}()\";]+|nil|true|false)(?=[\s,}\])])|)")
+_USUAL = re.compile(
+    r"\{:index (\d+), :time (\d+), :type :(\w+), :process (-?\d+|:\w+), :f :([\w\-]+), :value ([^\"#]*)\}\s*\Z"
+)
+"""A line whose fields are the usual ones in the usual order; that none follows is known by ``, :`` not being there."""
+
+_NEXT = re.compile(r"[\s,]*")
+_BRACKETS = re.compile(r"\"(?:[^\"\\]|\\.)*\"|\\.|[\[({]|[\])}]")
+_ATOM = re.compile(r"(?:#[\w.\-/]+\s*)?(?:\"(?:[^\"\\]|\\.)*\"|\\?[^\s,\[\]{}()\";]+)?")
+_TAG = re.compile(r"\s*(?:#[\w.\-/]+\s*)?\{")
+_PLAIN = str.maketrans({"{": "[", "}": "]", ",": " "})
+_KNOWN = re.compile(r"(?<![^\s,\[\]{}])(?:-?\d+|:poll|:send|nil)(?=[\s,\[\]{}]|$)|[\[\]{}]")
+
+_INTEGERS = re.compile(r"-?\d+")
+_EVENT = re.compile(r"\{[^{}]*\}")
+
+
+class Line(NamedTuple):
+    """The fields of an operation that an import needs; see the :mod:`package <harness.jepsen>`.
+
+    Attributes:
+        number: which line of the file, from 1.
+        position, time: ``:index`` and ``:time``; None where the line has none.
+        process: as it is written: a number, or ``:nemesis``.
+        value: the text of the value.
+        error: the text of the error; None without one.
+        rebalances: the text of the rebalance log; empty without one.
+        seeks: whether an assign starts from the beginning of its partitions.
+    """
+
+    number: int
+    position: int | None
+    time: int | None
+    type: str
+    process: str
+    f: str
+    value: str
+    error: str | None
+    rebalances: str
+    seeks: bool
+
+
+def read_line(text: str, number: int) -> Line:
+    """The operation on line ``number`` of a history.
+
+    Raises:
+        InvalidRun: the line is cut off, or is no operation; names the line.
+    """
+    usual = _USUAL.match(text)
+    if usual is not None and ", :" not in usual[6]:
+        index, time, kind, process, f, value = usual.groups()
+        return Line(number, int(index), int(time), kind, process, f, value, None, "", seeks=False)
+    fields = _fields(text, number)
+    try:
+        return Line(
+            number,
+            _integer(fields.get("index")),
+            _integer(fields.get("time")),
+            fields["type"][1:],
+            fields["process"],
+            fields["f"][1:],
+            fields.get("value", "nil"),
+            fields.get("error"),
+            fields.get("rebalance-log", ""),
+            fields.get("seek-to-beginning?") == "true",
+        )
+    except KeyError as error:
+        raise InvalidRun(f"line {number} has no :{error.args[0]}.") from error
+    except ValueError as error:
+        raise InvalidRun(f"line {number}: :index or :time is no integer.") from error
+
+
+def micro_operations(line: Line) -> list[list[Any]]:
+    """The micro-operations of a send, a poll or a transaction, maps as flat lists.
+
+    Examples:
+        ``[[:send 4 [0 17]] [:poll {4 [[0 17]]}]]`` is ``[["send", 4, [0, 17]], ["poll", [4, [[0, 17]]]]]``.
+
+    Raises:
+        InvalidRun: the value has a token that no such operation has; names the line and the token.
+    """
+    text = ",".join(line.value.translate(_PLAIN).split())
+    text = text.replace(":poll", '"poll"').replace(":send", '"send"').replace("nil", "null")
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    if isinstance(found, list) and all(isinstance(mop, list) and mop for mop in found):
+        return found
+    if any(line.value.count(left) != line.value.count(right) for left, right in ("[]", "{}")):
+        raise _cut_off(line.number)
+    raise InvalidRun(f"line {line.number}: {_strange(line.value)!r} is not part of a {line.f}.")
+
+
+def keys(line: Line) -> list[int]:
+    """The keys that an assign or a subscribe names."""
+    return [int(key) for key in _INTEGERS.findall(line.value)]
+
+
+def rebalances(line: Line) -> list[tuple[str, list[int]]]:
+    """What rebalances did to the process during the operation: ``assigned``, ``revoked`` or ``lost``, and the keys."""
+    found = []
+    for event in _EVENT.findall(line.rebalances):
+        fields = _fields(event, line.number)
+        if "type" in fields and "keys" in fields:
+            found.append((fields["type"][1:], [int(key) for key in _INTEGERS.findall(fields["keys"])]))
+    return found
+
+
+def written(fields: Mapping[str, str]) -> str:
+    """A line of a history."""
+    return "{" + ", ".join(f":{name} {value}" for name, value in fields.items()) + "}\n"
+
+
+def vector(parts: Sequence[object]) -> str:
+    """A vector of what is already EDN, or prints like it."""
+    return "[" + " ".join(map(str, parts)) + "]"
+
+
+def _fields(text: str, number: int) -> dict[str, str]:
+    start = _TAG.match(text)
+    if start is None:
+        raise InvalidRun(f"line {number} is no map: it begins with {text[:20]!r}.")
+    at, end, found = start.end(), len(text), {}
+    while True:
+        field = _FIELD.match(text, at)
+        if field is None:
+            break
+        name, value = field.groups()
+        at = field.end()
+        if value is None:
+            begun, at = at, _past(text, at, number)
+            value = text[begun:at]
+        found[name] = value
+    at = _NEXT.match(text, at).end()  # type: ignore[union-attr]
+    if at >= end:
+        raise _cut_off(number)
+    if text[at] != "}":
+        raise InvalidRun(f"line {number}: {text[at : at + 20]!r} is no field.")
+    return found
+
+
+def _past(text: str, at: int, number: int) -> int:
+    """Where the value that begins at ``at`` ends."""
+    atom = _ATOM.match(text, at)
+    at = atom.end() if atom else at
+    if at < len(text) and text[at] not in "[({":
+        return at
+    depth = 0
+    for bracket in _BRACKETS.finditer(text, at):
+        if bracket[0] in ("[", "(", "{"):
+            depth += 1
+        elif bracket[0] in ("]", ")", "}"):
+            depth -= 1
+            if not depth:
+                return bracket.end()
+    raise _cut_off(number)
+
+
+def _cut_off(number: int) -> InvalidRun:
+    return InvalidRun(f"line {number} is cut off.", "The file is incomplete, and a part of a history proves nothing.")
+
+
+def _integer(text: str | None) -> int | None:
+    return None if text is None else int(text)
+
+
+def _strange(value: str) -> str:
+    """The first token that is out of place."""
+    left = _KNOWN.sub(" ", value).replace(",", " ").split()
+    return left[0][:40] if left else value[:40]

@@ -1,0 +1,316 @@
+"""``seawall import jepsen``: from a Jepsen Kafka history to a run directory.
+
+Key k becomes partition k of the topic ``jepsen``. The history is read line by line, and its rows are written a part at
+a time, so a file of any size needs the same memory.
+
+**Processes.** Every client is a process of its own, and is never used again. Jepsen gives a thread a new number after
+an operation that ended ``info``, a crash among them; an assign that starts from the beginning makes a new one too,
+since the consumer forgets where it was.
+
+**The final read.** Jepsen has no notion of one, but its generator ends with one: fresh consumers are assigned every key
+from the beginning, and poll until they have seen all that anybody has. So polls count as final when they follow the
+history's last send, transaction and subscribe, and their process was assigned from the beginning after these. Without
+such polls the run has no final read, and what was never read is ``unseen``.
+
+**What is not there.** The brokers say nothing: no timeline, no replicas' logs, no faults. What the checker would ask
+them is not asked; see ``Expected.brokers`` in :mod:`checkers.expected`. Operations of the nemesis and of the admin
+client are counted and otherwise ignored.
+"""
+
+from __future__ import annotations
+
+import mmap
+import shutil
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from harness.errors import EnvironmentFault, InvalidRun
+from harness.history import Manifest, RunDirectory
+from harness.history.arrow import write_columns
+from harness.history.schema import HISTORY
+from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
+
+TOPIC = "jepsen"
+"""The topic of every imported partition."""
+
+PART_ROWS = 100_000
+"""Rows per part of the history."""
+
+_IGNORED = frozenset({"debug-topic-partitions"})
+_CLIENT = frozenset({"send", "poll", "txn", "assign", "subscribe", "crash"})
+_COMPLETIONS = frozenset({"ok", "fail", "info"})
+_BEFORE_THE_END = (b":f :send", b":f :txn", b":f :subscribe")
+
+
+@dataclass(frozen=True, slots=True)
+class Assumptions:
+    """What a history does not say of itself; the defaults promise the most.
+
+    Attributes:
+        acks: what producers waited for: -1 (all), 1 or 0.
+        isolation: what consumers were shown.
+        idempotent_producers, unclean_election, retention: as in ``run.json``'s guarantees.
+    """
+
+    acks: int = -1
+    isolation: str = "read_committed"
+    idempotent_producers: bool = True
+    unclean_election: bool = False
+    retention: bool = False
+
+
+class Imported(NamedTuple):
+    """What was read: client operations, rows of the history, operations ignored, and whether there is a final read."""
+
+    operations: int
+    rows: int
+    ignored: int
+    final_read: bool
+
+
+class _Open(NamedTuple):
+    """An operation under way: its number, our process, and the line of its invocation."""
+
+    op: int
+    process: int
+    line: int
+    f: str
+    final: bool
+
+
+def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
+    """Read the history ``path`` into the new run directory ``out``.
+
+    Raises:
+        InvalidRun: the history has a gap, is cut off, or has something that is no Kafka history's; names the line.
+        EnvironmentFault: a file cannot be read or written.
+    """
+    try:
+        end_phase = _end_phase(path)
+    except OSError as error:
+        raise EnvironmentFault(f"{path} cannot be read: {error.strerror}.") from error
+    guarantees = {name: value for name, value in asdict(assumptions).items() if name not in ("acks", "isolation")}
+    configuration = {"imported": {"from": "jepsen", "acks": assumptions.acks, "isolation": assumptions.isolation}}
+    directory = RunDirectory.create(
+        out,
+        Manifest(
+            out.name, "jepsen", 0, datetime.now(UTC).isoformat(), configuration=configuration, guarantees=guarantees
+        ),
+    )
+    try:
+        rows = _Rows(directory, assumptions)
+        history = _Import(rows, end_phase)
+        history.read(path)
+        rows.close()
+    except BaseException:
+        shutil.rmtree(out)
+        raise
+    for table in ("timeline", "replica_logs", "faults"):
+        directory.write_table(table, [])
+    directory.finish("complete", rows.time_ns / 1e9)
+    return Imported(history.operations, rows.written, history.ignored, history.read_finally)
+
+
+def _end_phase(path: Path) -> int:
+    """Where the last send, transaction or subscribe of the history begins, in bytes; -1 for none."""
+    if not path.stat().st_size:
+        raise InvalidRun(f"{path} is empty.")
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
+        return max(text.rfind(f) for f in _BEFORE_THE_END)
+
+
+class _Rows:
+    """The rows of the history, written a part at a time."""
+
+    def __init__(self, directory: RunDirectory, assumptions: Assumptions) -> None:
+        self._run = directory.manifest().run
+        self._directory = directory.path / HISTORY.path
+        self._assumptions = assumptions
+        self._rows: list[tuple[Any, ...]] = []
+        self._part = 0
+        self.written = 0
+        self.time_ns = 0
+
+    def add(
+        self, op: _Open, kind: str, f: str, place: tuple[int, int | None, int | None] | None = None,
+        *, txn: bool = False, mop: int = 0, error: str | None = None,
+    ) -> None:  # fmt: skip
+        """One row; ``place`` is partition, offset and value."""
+        self._rows.append((self.time_ns, op.process, op.op, txn, mop, kind, f, *(place or _NOWHERE), error, op.final))
+
+    def flush(self, least: int) -> None:
+        """Write what there is, if it is at least so many rows."""
+        rows, number = self._rows, len(self._rows)
+        if number < least:
+            return
+        times, processes, ops, txns, mops, types, fs, partitions, offsets, values, errors, finals = zip(
+            *rows, strict=True
+        )
+        none: list[None] = [None] * number
+        sends, polls = [f == "send" for f in fs], [f == "poll" for f in fs]
+        columns: dict[str, Any] = {
+            "run": [self._run] * number,
+            "index": range(self.written, self.written + number),
+            "time_ns": times, "process": processes, "op": ops, "txn": txns, "mop": mops, "type": types, "f": fs,
+            "topic": [None if partition is None else TOPIC for partition in partitions],
+            "partition": partitions, "offset": offsets, "value": values, "error": errors, "final": finals,
+            "acks": [self._assumptions.acks if send else None for send in sends],
+            "isolation": [self._assumptions.isolation if poll else None for poll in polls],
+        }  # fmt: skip
+        path = self._directory / f"part-{self._part:05d}.parquet"
+        write_columns(HISTORY, path, [columns.get(column.name, none) for column in HISTORY.columns])
+        self._rows, self._part, self.written = [], self._part + 1, self.written + number
+
+    def close(self) -> None:
+        """Write the ``close`` row and everything that is left."""
+        self.add(_Open(-1, -1, 0, "close", False), "ok", "close")
+        self.flush(1)
+
+
+_NOWHERE = (None, None, None)
+
+
+class _Import:
+    """Reads a history, one line after the other."""
+
+    def __init__(self, rows: _Rows, end_phase: int) -> None:
+        self._rows = rows
+        self._end_phase = end_phase
+        self._next_index = 0
+        self._processes: dict[str, int] = {}
+        self._lives = 0
+        self._final: set[int] = set()
+        self._polled: set[int] = set()
+        self._open: dict[str, _Open] = {}
+        self.operations = 0
+        self.ignored = 0
+        self.read_finally = False
+
+    def read(self, path: Path) -> None:
+        """Read it all."""
+        at = 0
+        with path.open("rb") as file:
+            for number, raw in enumerate(file, 1):
+                if raw.strip():
+                    self._take(read_line(raw.decode(errors="replace"), number), late=at > self._end_phase)
+                    self._rows.flush(PART_ROWS)
+                at += len(raw)
+
+    def _take(self, line: Line, *, late: bool) -> None:
+        self._count(line)
+        if not line.process.lstrip("-").isdigit() or line.f in _IGNORED:
+            self.ignored += line.type == "invoke" or line.f not in _IGNORED
+            return
+        if line.f not in _CLIENT:
+            raise InvalidRun(f"line {line.number}: :f :{line.f} is no operation of a Kafka history.")
+        if line.type == "invoke":
+            self._invoke(line, late=late)
+        elif line.type in _COMPLETIONS:
+            self._complete(line)
+        else:
+            raise InvalidRun(f"line {line.number}: :type :{line.type} is none of invoke, ok, fail and info.")
+
+    def _count(self, line: Line) -> None:
+        """Index and time must rise; a file without indexes is taken as it is."""
+        if line.position is not None:
+            if line.position > self._next_index:
+                gap = f"{self._next_index} to {line.position - 1}"
+                raise InvalidRun(f"line {line.number}: the history has a gap: operations {gap} are missing.")
+            if line.position < self._next_index:
+                raise InvalidRun(f"line {line.number}: :index {line.position} is there twice, or out of order.")
+            self._next_index += 1
+        self._rows.time_ns = max(self._rows.time_ns, line.number if line.time is None else line.time)
+
+    # ------------------------------------------------------------------------------------------------- invocations
+
+    def _invoke(self, line: Line, *, late: bool) -> None:
+        if line.process in self._open:
+            open_line = self._open[line.process].line
+            raise InvalidRun(
+                f"line {line.number}: process {line.process} begins an operation before that of line {open_line} ends."
+            )
+        process = self._process(line, late=late)
+        op = _Open(self.operations, process, line.number, line.f, process in self._final)
+        self.operations += 1
+        self._open[line.process] = op
+        if line.f in ("send", "poll", "txn"):
+            self._steps(line, op)
+        elif line.f == "crash":
+            self._rows.add(op, "invoke", "crash")
+        else:
+            self._assigned(line, op)
+
+    def _process(self, line: Line, *, late: bool) -> int:
+        """Our process for the line's; a new one when it is new, or starts over."""
+        known = self._processes.get(line.process)
+        if known is None or (line.f == "assign" and line.seeks):
+            known = self._processes[line.process] = self._lives
+            self._lives += 1
+            if late and line.f == "assign" and line.seeks:
+                self._final.add(known)
+        return known
+
+    # ------------------------------------------------------------------------------------------------- completions
+
+    def _complete(self, line: Line) -> None:
+        op = self._open.pop(line.process, None)
+        if op is None:
+            raise InvalidRun(f"line {line.number} completes an operation of process {line.process} that never began.")
+        if op.f != line.f:
+            raise InvalidRun(f"line {line.number} is a {line.f}, and completes the {op.f} of line {op.line}.")
+        for change, moved in rebalances(line):
+            for key in moved:
+                self._rows.add(op, "info", change, (key, None, None), txn=line.f == "txn")
+        match line.f:
+            case "crash":
+                self._rows.add(op, line.type, "crash", error=line.error)
+            case "assign" | "subscribe":
+                self._assigned(line, op)
+            case _:
+                self._steps(line, op)
+                self.read_finally |= op.final and line.f == "poll" and line.type == "ok"
+
+    def _assigned(self, line: Line, op: _Open) -> None:
+        named = keys(line)
+        for key in named:
+            self._rows.add(op, line.type, line.f, (key, None, None), error=line.error)
+        if not named:
+            self._rows.add(op, line.type, line.f, error=line.error)
+
+    def _steps(self, line: Line, op: _Open) -> None:
+        steps = micro_operations(line)
+        txn = line.f == "txn" or len(steps) > 1
+        for mop, step in enumerate(steps):
+            match step:
+                case ["send", int(key), int(value)]:
+                    self._row(line, op, "send", (key, None, value), txn=txn, mop=mop)
+                case ["send", int(key), [int() | None as offset, int(value)]]:
+                    known = None if line.type == "invoke" else offset
+                    self._row(line, op, "send", (key, known, value), txn=txn, mop=mop)
+                case ["poll"] | ["poll", None]:
+                    self._row(line, op, "poll", None, txn=txn, mop=mop)
+                case ["poll", [*polled]]:
+                    found = list(_polled(line, polled)) if line.type != "invoke" else []
+                    for place in found or (None,):
+                        self._row(line, op, "poll", place, txn=txn, mop=mop)
+                case _:
+                    raise InvalidRun(f"line {line.number}: {str(step)[:60]} is neither a send nor a poll.")
+
+    def _row(
+        self, line: Line, op: _Open, f: str, place: tuple[int, int | None, int | None] | None, *, txn: bool, mop: int
+    ) -> None:
+        self._rows.add(op, line.type, f, place, txn=txn, mop=mop, error=line.error)
+
+
+def _polled(line: Line, polled: list[Any]) -> Iterator[tuple[int, int, int]]:
+    """Partition, offset and value of everything that a poll delivered."""
+    for key, records in zip(polled[::2], polled[1::2], strict=True):
+        for record in records:
+            match record:
+                case [int(offset), int(value)]:
+                    yield key, offset, value
+                case _:
+                    raise InvalidRun(f"line {line.number}: {str(record)[:40]} is no record with its offset.")

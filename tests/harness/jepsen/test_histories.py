@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.errors import InvalidRun
+from harness.history import RunDirectory
+from harness.jepsen import Assumptions, Imported, export_history, import_history
+from tests.harness.jepsen.conftest import assigned, lines, polled, sent
+
+EXAMPLE = [
+    *assigned(0, "4 5"),
+    *sent(1, 4, 17, 0),
+    *polled(0, "4 [[0 17]]"),
+    ":nemesis info kill :one",
+    ':nemesis info kill {"n1" :killed}',
+    "2 invoke debug-topic-partitions [4 5]",
+    '2 ok debug-topic-partitions {4 {:leader "n1 {"}}',
+    "1 invoke send [[:send 5 18]]",
+    "1 info send [[:send 5 18]], :error :timeout",
+    "3 invoke txn [[:poll] [:send 5 19]]",
+    "3 ok txn [[:poll {}] [:send 5 [3 19]]], :rebalance-log [{:type :revoked, :keys [4 5]}]",
+    "4 invoke send [[:send 4 20]]",
+    '4 fail send [[:send 4 20]], :error [:definite "no {such} \\"topic\\""]',
+    "0 invoke crash nil",
+    "0 info crash nil",
+    *assigned(6, "4 5", seek=True),
+    *polled(6, "4 [[0 17]], 5 [[3 19]]"),
+]
+
+
+def imported(tmp_path: Path, text: str) -> tuple[Imported, RunDirectory]:
+    (tmp_path / "history.edn").write_text(text)
+    found = import_history(tmp_path / "history.edn", tmp_path / "run", Assumptions())
+    return found, RunDirectory.open(tmp_path / "run")
+
+
+def test_an_import_tells_what_the_history_tells(tmp_path: Path) -> None:
+    found, directory = imported(tmp_path, lines(*EXAMPLE))
+    assert found == Imported(operations=9, rows=28, ignored=3, final_read=True)
+    rows = directory.read_table("history")
+    assert [row["index"] for row in rows] == list(range(28))
+    told = [(r["process"], r["type"], r["f"], r["partition"], r["offset"], r["value"], r["final"]) for r in rows]
+    assert (1, "ok", "send", 4, 0, 17, False) in told
+    assert (1, "info", "send", 5, None, 18, False) in told
+    assert (4, "ok", "poll", 5, 3, 19, True) in told
+    txn = [(r["type"], r["f"], r["mop"], r["partition"], r["value"]) for r in rows if r["txn"]]
+    assert txn == [
+        ("invoke", "poll", 0, None, None),
+        ("invoke", "send", 1, 5, 19),
+        ("info", "revoked", 0, 4, None),
+        ("info", "revoked", 0, 5, None),
+        ("ok", "poll", 0, None, None),
+        ("ok", "send", 1, 5, 19),
+    ]
+    assert {r["error"] for r in rows} == {None, ":timeout", '[:definite "no {such} \\"topic\\""]'}
+
+
+def test_what_is_exported_is_imported_as_it_was(tmp_path: Path) -> None:
+    _, first = imported(tmp_path, lines(*EXAMPLE))
+    export_history(first, tmp_path / "again.edn")
+    import_history(tmp_path / "again.edn", tmp_path / "again", Assumptions())
+    again = RunDirectory.open(tmp_path / "again")
+
+    def told(directory: RunDirectory) -> list[tuple[object, ...]]:
+        names = ("process", "type", "f", "partition", "value", "txn", "mop", "error", "final")
+        return [tuple(row[name] for name in names) for row in directory.read_table("history")]
+
+    assert told(first) == told(again)
+
+
+def test_fields_may_come_in_any_order_and_with_tags(tmp_path: Path) -> None:
+    text = (
+        '#jepsen.history.Op{:process 0 :f :send, :value [[:send 4 17]], :type :invoke, :at #inst "2026", :index 0}\n'
+        '{:exception {:via [{:message "} \\" ]"}]}, :process 0, :f :send, :value [[:send 4 [0 17]]], '
+        ":type :ok, :index 1}\n"
+    )
+    found, _ = imported(tmp_path, text)
+    assert (found.operations, found.rows) == (1, 3)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        (
+            lines(*EXAMPLE).replace(":index 4,", ":index 6,"),
+            "line 5: the history has a gap: operations 4 to 5 are missing",
+        ),
+        (lines(*EXAMPLE).replace(":index 4,", ":index 3,"), "line 5: :index 3 is there twice"),
+        (lines(*EXAMPLE)[:-20], "line 22 is cut off"),
+        (lines(*EXAMPLE)[:-3] + "\n", "line 22 is cut off"),
+        (lines("0 invoke send [[:send 4 x17]]"), "line 1: 'x17' is not part of a send"),
+        (lines("0 invoke send [[:append 4 17]]"), "line 1: ':append' is not part of a send"),
+        (lines("0 invoke read [[:poll]]"), "line 1: :f :read is no operation of a Kafka history"),
+        (lines("0 ok poll [[:poll {}]]"), "line 1 completes an operation of process 0 that never began"),
+        (lines("0 invoke poll [[:poll]]", "0 invoke poll [[:poll]]"), "line 2: process 0 begins an operation before"),
+        (
+            lines("0 invoke poll [[:poll]]", "0 ok poll [[:poll {4 [[nil 3]]}]]"),
+            "line 2: .* is no record with its offset",
+        ),
+        ("hello\n", "line 1 is no map"),
+        ("", "is empty"),
+    ],
+)
+def test_what_is_no_whole_history_is_refused_with_the_line(tmp_path: Path, text: str, sentence: str) -> None:
+    with pytest.raises(InvalidRun, match=sentence):
+        imported(tmp_path, text)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_large_history_is_written_in_parts_without_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.jepsen.reading.PART_ROWS", 10)
+    sends = [line for value in range(30) for line in sent(1, 4, value, value)]
+    _, directory = imported(tmp_path, lines(*sends))
+    assert [row["index"] for row in directory.read_table("history")] == list(range(61))
+    assert len(directory.table_files("history")) > 3
+
+
+def test_an_export_leaves_out_what_jepsen_throws_on(tmp_path: Path) -> None:
+    history = [*sent(1, 4, 17, 1000), *polled(2, "3 [], 4 [[1000 17] [2000 99]]"), *sent(1, 4, 18, 3000)]
+    _, directory = imported(tmp_path, lines(*history))
+    done = export_history(directory, tmp_path / "out.edn")
+    values = [line.split(":value ")[1] for line in (tmp_path / "out.edn").read_text().splitlines()]
+    assert done.left_out == 1
+    assert values[3] == "[[:poll {4 [[0 17]]}]]}"
+    assert values[5] == "[[:send 4 [2 18]]]}"
+    assert values[-1] == "[[:poll {}]]}"
