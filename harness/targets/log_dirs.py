@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from harness.errors import EnvironmentFault
 from harness.target import Receipt
 
@@ -40,8 +41,10 @@ def named(names: Sequence[str], log_dir: int | None) -> str:
 def found_in(data_dir: Path) -> list[Path]:
     """The log directories of a data directory: those below it, or else itself.
 
-    The log of partition 0 of a topic ``log`` looks like one, but for its segments.
+    The log of partition 0 of a topic ``log`` looks like one, but for its segments, and for the checkpoints beside it.
     """
+    if any((data_dir / checkpoint).exists() for checkpoint in (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)):
+        return [data_dir]
     below = [path for path in sorted(data_dir.glob("log-*")) if path.is_dir() and not any(path.glob("*.log"))]
     return below or [data_dir]
 

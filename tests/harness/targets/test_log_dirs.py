@@ -146,5 +146,16 @@ def test_what_a_dead_harness_has_put_aside_is_put_back(tmp_path: Path) -> None:
 
 def test_the_log_of_a_topic_called_log_is_no_log_directory(tmp_path: Path) -> None:
     (tmp_path / "log-0").mkdir()
-    (tmp_path / "log-0" / "00000000000000000000.log").touch()
+    segment = tmp_path / "log-0" / "00000000000000000000.log"
+    segment.touch()
     assert log_dirs.found_in(tmp_path) == [tmp_path]
+    segment.unlink()  # a power loss may leave the directory alone
+    (tmp_path / "replication-offset-checkpoint").touch()
+    assert log_dirs.found_in(tmp_path) == [tmp_path]
+
+
+def test_log_directories_are_found_below_the_data_directory(tmp_path: Path) -> None:
+    for number in (0, 1):
+        (tmp_path / f"log-{number}" / "ledger-0").mkdir(parents=True)
+        (tmp_path / f"log-{number}" / "replication-offset-checkpoint").touch()
+    assert log_dirs.found_in(tmp_path) == [tmp_path / "log-0", tmp_path / "log-1"]
