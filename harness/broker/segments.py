@@ -162,8 +162,7 @@ class SegmentLog:
         first = bisect_right(self._segments, self.recovery_point, key=lambda segment: segment.base_offset) - 1
         for segment in self._segments[max(first, 0) :]:
             segment.file.flush()
-        if self._policy.flush_names:
-            self._flush_names()
+        self._keep_names()
         self.recovery_point = self.log_end_offset
 
     def truncate(self, to_offset: Offset) -> None:
@@ -197,6 +196,8 @@ class SegmentLog:
             return
         if roll and offset >= self.log_end_offset and self._segments[-1].size:
             self._roll()
+        if len(self._segments) > 1 and self._segments[1].base_offset <= offset:
+            self._keep_names()  # before the names of those that could be found instead are gone
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._drop(self._segments.pop(0))
         self.log_start_offset = offset
@@ -211,6 +212,7 @@ class SegmentLog:
             self._drop(self._segments.pop())
         self.log_start_offset = self.log_end_offset = self.recovery_point = offset
         self._add_segment()
+        self._keep_names()
 
     def expired(self, before_ms: int, high_watermark: Offset) -> Offset:
         """Where the log would start if the segments were gone that hold nothing as young as ``before_ms``.
@@ -297,6 +299,11 @@ class SegmentLog:
         self._segments.append(self._open(self.log_end_offset))
         self._has_unsafe_names = True
 
+    def _keep_names(self) -> None:
+        """Flush new names where the policy says so; an empty log's only name is all that says where it ends."""
+        if self._policy.flush_names:
+            self._flush_names()
+
     def _flush_names(self) -> None:
         if self._has_unsafe_names:
             self._files.flush_directory(self._directory)
@@ -355,6 +362,7 @@ class SegmentLog:
             self._drop(segment)
             return size
         self._segments.append(segment)
+        self._has_unsafe_names = True  # as far as anybody knows: whoever made it may have died before it was flushed
         self.log_end_offset = segment.load(base_offset, epochs, trusted=trusted)
         return 0 if trusted else segment.cut_garbage()
 

@@ -1,12 +1,13 @@
 """What of a log survives which death, on real files."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness.broker.files import Disk
 from harness.broker.ledger import lose_power
-from harness.broker.segments import Checkpointed
+from harness.broker.segments import Checkpointed, SegmentLog
 from harness.replication.messages import EpochEntry
 from harness.wire.batches import headers
 from harness.wire.errors import CorruptBatch
@@ -63,6 +64,36 @@ def test_rolling_flushes_what_is_behind_the_new_segment(root: Path) -> None:
     assert log.recovery_point == 4
     lose_power(root)
     assert open_log(Disk(root), TWO_BATCHES).log_end_offset == 4
+
+
+def test_what_is_kept_of_a_log_has_a_name_before_the_names_of_what_is_deleted_are_gone(root: Path) -> None:
+    log = open_log(Disk(root), TWO_BATCHES)
+    for _ in range(3):
+        append(log, 2)
+    log.raise_start(4, roll=True)
+    lose_power(root)
+    assert sorted(path.name for path in (root / "t-0").glob("*.log")) == [Path(SECOND).name]
+
+
+def test_what_a_start_after_a_crash_flushes_keeps_its_name_too(root: Path) -> None:
+    log = open_log(Disk(root), TWO_BATCHES)
+    for _ in range(3):
+        append(log, 2)
+    again = open_log(Disk(root), TWO_BATCHES)
+    assert again.recovery_point == 6
+    lose_power(root)
+    assert open_log(Disk(root), TWO_BATCHES).log_end_offset == 6
+
+
+@pytest.mark.parametrize("empty", [lambda log: log.raise_start(4, roll=True), lambda log: log.start_at(4)])
+def test_a_log_that_everything_was_deleted_from_still_knows_its_end_after_a_power_loss(
+    root: Path, empty: Callable[[SegmentLog], None]
+) -> None:
+    log = open_log(Disk(root))
+    append(log, 4)
+    empty(log)
+    lose_power(root)
+    assert open_log(Disk(root)).log_end_offset == 4
 
 
 @pytest.mark.parametrize(("flush_names", "survives"), [(True, 6), (False, 4)])
