@@ -34,7 +34,8 @@ bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known fl
 
 nightly: $(STAMP) ## what takes hours: the matrix on real processes, and 100,000 seeds of the newest protocol in virtual time
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
-	@$(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2 --set replication.reelected_leader=forgets --seeds 100000
+	@$(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2 --seeds 100000 \
+		--set replication.reelected_leader=forgets --set replication.straddled_batch=cut
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -199,13 +199,16 @@ class Following:
         """What to do with batches that do not continue the log; None: nothing, ask again.
 
         A leader's log may start within a batch, once records have been deleted. An empty log then starts where the
-        batch does (``Partition.doAppendRecordsToFollowerOrFutureReplica``).
+        batch does (``Partition.doAppendRecordsToFollowerOrFutureReplica``). One that is not empty, and ends within that
+        batch, has another batch there: it can go on only if it gives that one up.
         """
         end = self._log.log_end_offset
         first = spans[0]
-        if self._log.log_start_offset == end and 0 <= first.base_offset < end < first.end_offset:
+        if not 0 <= first.base_offset < end < first.end_offset:
+            return None
+        if self._log.log_start_offset == end:
             return StartOver(first.base_offset, "first_batch")
-        return None
+        return Cut(first.base_offset, "straddled_batch") if self._knobs.straddled_batch == "cut" else None
 
     def _outlived(self, leader_end: Offset) -> Decision:
         """Our log is the longer one."""

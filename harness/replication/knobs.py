@@ -73,6 +73,10 @@ class Knobs:
             it cuts it to the leader's log end offset (``lenient``, KAFKA-7414, Kafka 2.0.1), unless unclean elections
             are off: then the broker shuts down (``exit``, Kafka 0.8.1 to 2.0.0). ``wipe`` also shuts down, and
             otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
+        straddled_batch: what becomes of a follower's log that ends within the batch in which its leader's begins, now
+            that records have been deleted: it stays as it is, and the follower never gets on (``refused``, every
+            Kafka), or what it holds there is ``cut``, which is a remedy that Kafka does not have; see N02 in
+            ``docs/simulation.md``.
         elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
         broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
@@ -125,6 +129,7 @@ class Knobs:
     hw_waits_for: Literal["isr_and_caught_up", "isr"] = "isr_and_caught_up"
     hw_below_min_isr: Literal["advance", "freeze"] = "freeze"
     out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
+    straddled_batch: Literal["refused", "cut"] = "refused"
     elections: Literal["isr", "elr"] = "elr"
     broker_bounce: Literal["unnoticed", "noticed", "refused"] = "refused"
     shrink_raises_epoch: bool = False
@@ -182,7 +187,7 @@ GENERATIONS: Mapping[str, Knobs] = MappingProxyType(_generations())
 
 CURRENT_GENERATION = "4.1"
 
-REMEDIES: Mapping[str, str] = MappingProxyType({"reelected_leader": "forgets"})
+REMEDIES: Mapping[str, str] = MappingProxyType({"reelected_leader": "forgets", "straddled_batch": "cut"})
 """Knobs with a value that no generation has, and that mends a flaw which all of them have."""
 
 

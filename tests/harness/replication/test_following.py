@@ -13,6 +13,7 @@ from harness.replication.following import Cut, Decision, Exit, Following, Phase,
 from harness.replication.knobs import GENERATIONS, Knobs
 from harness.replication.log_state import LogState
 from harness.replication.messages import (
+    BatchSpan,
     EpochEnd,
     EpochEndAnswered,
     EpochEntry,
@@ -230,3 +231,26 @@ def test_a_leader_that_does_not_know_leaves_a_follower_where_an_earlier_answer_h
 
 def test_a_log_is_loaded_without_the_epochs_that_ended_before_its_start() -> None:
     assert LogState(6, 10, 6, EPOCHS).epochs.entries == (EpochEntry(3, 6), EpochEntry(5, 8))
+
+
+@pytest.mark.parametrize(
+    ("rule", "first", "decision"),
+    [
+        ("refused", BatchSpan(8, 12, 6), None),
+        ("cut", BatchSpan(8, 12, 6), Cut(8, "straddled_batch")),
+        ("cut", BatchSpan(8, 10, 6), None),
+        ("cut", BatchSpan(11, 12, 6), None),
+    ],
+)
+def test_a_log_that_ends_within_the_leaders_first_batch_may_give_up_what_it_has_there(
+    rule: str, first: BatchSpan, decision: Decision | None
+) -> None:
+    follower = following(replace(CURRENT, straddled_batch=rule))  # type: ignore[arg-type]
+    follower.follow(ONE, 6)
+    assert follower.misfit((first,)) == decision
+
+
+@pytest.mark.parametrize("rule", ["refused", "cut"])
+def test_an_empty_log_begins_where_the_leaders_first_batch_does(rule: str) -> None:
+    follower = following(replace(CURRENT, straddled_batch=rule), LogState(10, 10, 10, ()))  # type: ignore[arg-type]
+    assert follower.misfit((BatchSpan(8, 12, 6),)) == StartOver(8, "first_batch")

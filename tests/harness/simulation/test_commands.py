@@ -26,15 +26,24 @@ def test_an_exploration_names_its_seeds_the_rule_that_mends_them_and_how_to_see_
     assert main(words) == ExitCode.VIOLATION
 
 
+FAULTS_OF_N01 = "faults=kill,stop,power_loss,pause,isolate,cut,slow,clock,controller_kill,controller_pause,elect"
+
+
+@pytest.mark.parametrize(
+    ("seed", "settings", "remedy"),
+    [
+        ("31609", ("--set", FAULTS_OF_N01), "replication.reelected_leader=forgets"),
+        ("63180", (), "replication.straddled_batch=cut"),
+    ],
+    ids=["N01", "N02"],
+)
 def test_a_flaw_of_every_generation_is_a_violation_and_the_rule_that_mends_it_is_named(
-    capsys: pytest.CaptureFixture[str],
+    seed: str, settings: tuple[str, ...], remedy: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    faults = "faults=kill,stop,power_loss,pause,isolate,cut,slow,clock,controller_kill,controller_pause,elect"
-    words = ["simulate", "--seeds", "1", "--first-seed", "31609", "--jobs", "1", "--set", "min.insync.replicas=2"]
-    words += ["--set", faults]
-    assert main(words) == ExitCode.VIOLATION
-    assert "does not happen with replication.reelected_leader=forgets\n" in capsys.readouterr().out
-    assert main([*words, "--set", "replication.reelected_leader=forgets"]) == ExitCode.PASS
+    words = ["simulate", "--seeds", "1", "--first-seed", seed, "--jobs", "1", "--set", "min.insync.replicas=2"]
+    assert main([*words, *settings]) == ExitCode.VIOLATION
+    assert f"does not happen with {remedy}\n" in capsys.readouterr().out
+    assert main([*words, *settings, "--set", remedy]) == ExitCode.PASS
 
 
 def test_an_exploration_that_finds_nothing_passes(capsys: pytest.CaptureFixture[str]) -> None:
