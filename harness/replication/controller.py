@@ -183,8 +183,6 @@ class Controller:
         """A new process although the session of the old one has not ended."""
         if self._knobs.broker_bounce == "unnoticed":
             return self._take_over(request, known)
-        if request.broker in self._unheard:
-            return self._admit(request, known, [])
         known.live = False
         _, records = self._settle(f"broker {request.broker} bounced")
         return self._admit(request, known, records)

@@ -82,9 +82,9 @@ class Knobs:
         broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
             ``unnoticed``: after a clean shutdown it goes on with the session and stays in every ISR, for the
             controller does not see that it was away; after any other end it is refused until the session ends, as
-            ZooKeeper keeps the node of the old one (Kafka <= 2.1). ``noticed``: it has left every ISR and come back
-            (KIP-380, Kafka 2.2). ``refused`` until the session ends, always (KRaft). Who bounced while there was no
-            controller is not noticed up to Kafka 2.8.
+            ZooKeeper keeps the node of the old one; unless there was no controller, for one that starts cannot see what
+            was before (Kafka <= 2.1). ``noticed``: it has left every ISR and come back (KIP-380, Kafka 2.2).
+            ``refused`` until the session ends, always (KRaft).
         shrink_raises_epoch: whether the controller raises the leader epoch also when it takes a dead broker out of an
             ISR and the leader stays, so that what that broker had under way is fenced (ZooKeeper's controllers; KRaft's
             until KAFKA-15021, Kafka 3.6). What a leader proposes never raises it.
