@@ -19,7 +19,7 @@ from harness.replication.messages import ErrorCode
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, draw
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, draw_troubles
+from harness.simulation.core.trouble import Trouble, draw_deletions, draw_troubles
 from harness.simulation.core.world import SETTLE_MS, Finished
 from harness.simulation.stack.clients import Clients, Sending
 from harness.simulation.stack.cluster import Request, SimulatedCluster
@@ -38,7 +38,7 @@ _BRING_UP_MS = 200
 _LOOK_EVERY_MS = 10
 _CREATE_TOPICS_VERSION = 5
 _SEGMENT_BYTES = (300, 1_500, 1 << 26)
-_RECOVERY_POINT_MS = (20, 200, 60_000)
+_CHECKPOINT_MS = (20, 200, 60_000)
 _BATCH_BYTES = 150
 _ALL_BYTES = 1 << 20
 
@@ -74,7 +74,7 @@ class Swarm:
         self.seed = seed
         self.knobs = setup.knobs
         self.configuration = configuration or draw(seed, setup.pinned)
-        self.troubles = draw_troubles(seed, self.configuration) if troubles is None else tuple(troubles)
+        self.troubles = self._drawn() if troubles is None else tuple(troubles)
         self.trace = trace
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
@@ -94,6 +94,10 @@ class Swarm:
         self._troubles = Troubles(self)
         self._clients = Clients(self)
 
+    def _drawn(self) -> tuple[Trouble, ...]:
+        faults, deletions = draw_troubles(self.seed, self.configuration), draw_deletions(self.seed, self.configuration)
+        return tuple(sorted((*faults, *deletions)))
+
     def _settings(self) -> Settings:
         chance = random.Random(f"{self.seed}:stack")
         drawn = self.configuration
@@ -112,7 +116,8 @@ class Swarm:
             log_segment_bytes=chance.choice(_SEGMENT_BYTES),
             log_flush_interval_messages=drawn.flush_messages or NEVER,
             log_flush_interval_ms=drawn.flush_ms or NEVER,
-            log_flush_offset_checkpoint_interval_ms=chance.choice(_RECOVERY_POINT_MS),
+            log_flush_offset_checkpoint_interval_ms=chance.choice(_CHECKPOINT_MS),
+            log_flush_start_offset_checkpoint_interval_ms=chance.choice(_CHECKPOINT_MS),
         )
 
     def _watch(self) -> None:

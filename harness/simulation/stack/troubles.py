@@ -7,17 +7,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from harness.model import CLIENTS, CONTROLLER, NO_LEADER, Link
-from harness.simulation.core.configuration import PARTITION
+from harness.simulation.core.configuration import DELETIONS, PARTITION
 from harness.simulation.core.trouble import CONTROLLER_KINDS, FOLLOWER, LEADER, Trouble
+from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.watching import WatchedNode
 from harness.simulation.stack.world import Weather
+from harness.wire.keys import ApiKey
+from harness.wire.messages import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 
 if TYPE_CHECKING:
     from harness.simulation.stack.swarm import Swarm
 
 Undo = Callable[[], None]
 
+_DELETE_RECORDS_VERSION = 2
 _SLOWER = 20
 
 
@@ -85,6 +89,9 @@ class Troubles:
                 return self._simple(broker, trouble)
 
     def _simple(self, broker: WatchedNode, trouble: Trouble) -> Undo:
+        if trouble.kind in DELETIONS:
+            self._delete(broker, trouble)
+            return lambda: None
         match trouble.kind:
             case "pause":
                 return self._pause(broker.simulated)
@@ -106,6 +113,9 @@ class Troubles:
                 return broker.simulated.runs and broker.broker_epoch >= 0
             case "elect":
                 return self._world.controller.simulated.runs
+            case "retention" | "delete_records":
+                leads = broker.replica is not None and broker.replica.role == "leader"
+                return broker.simulated.runs and broker.replica is not None and (leads or trouble.kind == "retention")
             case "kill" | "power_loss" | "disk_full":
                 return self._world.budget.affords(broker, lossy=trouble.kind == "power_loss")
         return True
@@ -141,6 +151,19 @@ class Troubles:
         request = {"topic": PARTITION.topic, "partition": PARTITION.partition, "leader": broker.node, "unclean": False}
         self._world.controller.simulated.operate("elect", request)
         return lambda: None
+
+    def _delete(self, broker: WatchedNode, trouble: Trouble) -> None:
+        """As if its oldest batches had reached ``log.retention.ms``; or because a client asks it to."""
+        disk, replica = broker.disk, broker.replica
+        assert replica is not None
+        if trouble.kind == "retention":
+            batches = disk.batches[len(disk.batches) * trouble.amount // 100 :]
+            broker.retire(batches[0].span.base_offset if batches else disk.end)
+            return
+        before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
+        topic = DeleteRecordsTopic(PARTITION.topic, [DeleteRecordsPartition(PARTITION.partition, before)])
+        request = Request(ApiKey.DELETE_RECORDS, _DELETE_RECORDS_VERSION, DeleteRecordsRequest([topic]), 1.0)
+        caller = self._world.cluster.call(broker.simulated.name, request, lambda _: caller.close())
 
     def _end(self, broker: WatchedNode, kind: str) -> Undo:
         node = broker.simulated

@@ -46,6 +46,7 @@ from harness.replication.messages import (
     ReplicaEffect,
     ReplicaEvent,
     ReplicaFailed,
+    RetentionReached,
     StartLogAt,
     Truncate,
     Truncated,
@@ -125,17 +126,35 @@ class WatchedNode:
         self.disk.full = is_full
         self.simulated.disk.free_bytes = 0 if is_full else None
 
+    def retire(self, before: Offset) -> None:
+        """Let it delete what is before an offset, as retention does."""
+        partition = self._partition
+        assert partition is not None
+        partition.handle(RetentionReached(before, self.world.clock.now_ns))
+
     def opened(self, log: SegmentLog) -> None:
-        """It has opened its log: after a crash nothing may be missing, after a power loss only what was not flushed."""
+        """It has opened its log: after a crash nothing may be missing, after a power loss only what was not flushed.
+
+        What was deleted, but not with its segment, is there again if the new start had not been checkpointed.
+        """
         found, written = contents(log), self.disk.batches
-        assert found == [_plain(batch) for batch in written[: len(found)]], f"{self.name} reads what was never written"
-        lost = written[len(found) :]
+        known = [batch for batch in found if batch.span.end_offset > self.disk.start]
+        assert known == [_plain(batch) for batch in written[: len(known)]], f"{self.name} reads what was never written"
+        lost = written[len(known) :]
         assert self._lost_power or not lost, f"{self.name} does not find {lost} again"
         assert log.log_end_offset >= self._flushed, f"{self.name} had flushed {self._flushed} records: {lost} is gone"
         self._lost_power, self._flushed = False, 0
+        if (log.log_start_offset, log.log_end_offset) != (self.disk.start, self.disk.end):
+            self._hold(found, log.log_start_offset)
         if lost:
-            self.disk.truncate(lost[0].span.base_offset)
             self.world.witness.power_lost(self, lost)
+
+    def _hold(self, found: list[Batch], start: Offset) -> None:
+        """Let the log be what was found."""
+        self.disk.start_at(found[0].span.base_offset if found else start)
+        if found:
+            self.disk.append(found)
+            self.disk.raise_start(start)
 
     def check_disk(self) -> None:
         """What lies on the disk is what was asked for."""
@@ -228,11 +247,8 @@ class PartitionInSight(Partition):
             case Truncate(), Truncated(end):
                 self._truncated(effect)
                 assert self._watched.disk.end == end, f"{self._watched.name} cuts at {end} for {effect.to_offset}"
-            case RaiseLogStart(), LogStartRaised(start):
-                self._watched.disk.raise_start(start)
-            case StartLogAt(), LogStartedAt():
-                self._witness.wiped(self._watched, effect)
-                self._watched.disk.start_at(effect.offset)
+            case RaiseLogStart() | StartLogAt(), LogStartRaised() | LogStartedAt():
+                self._start_moved(effect)
             case _:
                 self._tell(effect)
         return answer
@@ -255,6 +271,17 @@ class PartitionInSight(Partition):
         self._witness.truncated(self._watched, effect, cut)
         if recording is not None:
             recording.truncated(self._watched, effect, end_before)
+
+    def _start_moved(self, effect: RaiseLogStart | StartLogAt) -> None:
+        disk, recording = self._watched.disk, self._world.recording
+        from_offset = disk.start
+        if isinstance(effect, RaiseLogStart):
+            self._witness.log_start_raised(self._watched, effect)
+        else:
+            self._witness.wiped(self._watched, effect)
+        disk.move_start(effect)
+        if recording is not None:
+            recording.log_start_moved(self._watched, effect, from_offset)
 
     def _tell(self, effect: ReplicaEffect) -> None:
         """Tell the witness what is no change of the log."""
