@@ -39,7 +39,7 @@ from harness.replication.controller_messages import (
 )
 from harness.replication.elections import Rules, choose, settle, with_isr
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
-from harness.replication.messages import ErrorCode, Tick
+from harness.replication.messages import NO_ERROR, ErrorCode, Tick
 from harness.replication.offline_replicas import OfflineReplicas
 from harness.replication.topics import Assignments, Refusal, found, place
 
@@ -164,7 +164,7 @@ class Controller:
             return self._admit(request, known, [])
         if known.incarnation_id == request.incarnation_id:
             self._hear(request.broker, request.now_ns)
-            return [AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)]
+            return [AnswerRegistration(request.token, NO_ERROR, known.epoch)]
         if not self._may_bounce(request, known):
             return [AnswerRegistration(request.token, ErrorCode.DUPLICATE_BROKER_REGISTRATION, -1)]
         return self._bounce(request, known)
@@ -192,7 +192,7 @@ class Controller:
         known.incarnation_id, known.host, known.port = request.incarnation_id, request.host, request.port
         self._hear(known.broker, request.now_ns)
         self._offline.restarted(known.broker)
-        answer = AnswerRegistration(request.token, ErrorCode.NONE, known.epoch)
+        answer = AnswerRegistration(request.token, NO_ERROR, known.epoch)
         return self._welcome(known.broker, "bounced", answer)
 
     def _admit(
@@ -210,7 +210,7 @@ class Controller:
             BrokerRecord(request.broker, request.incarnation_id, epoch, request.host, request.port, live=True)
         )
         self._hear(request.broker, request.now_ns)
-        answer = AnswerRegistration(request.token, ErrorCode.NONE, epoch)
+        answer = AnswerRegistration(request.token, NO_ERROR, epoch)
         return self._welcome(request.broker, "registered", answer, records)
 
     def _is_unclean(self, request: RegistrationRequested, known: BrokerRecord) -> bool:
@@ -224,7 +224,7 @@ class Controller:
     def _heartbeat(self, heartbeat: HeartbeatReceived) -> list[ControllerEffect]:
         error = self._broker_error(heartbeat.broker, heartbeat.broker_epoch)
         answer = AnswerHeartbeat(heartbeat.token, error)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return [answer]
         self._hear(heartbeat.broker, heartbeat.now_ns)
         lost_log_dirs = self._offline.heard(heartbeat.broker, heartbeat.offline_log_dirs)
@@ -240,7 +240,7 @@ class Controller:
 
     def _hear_of_replicas(self, answer: ReplicasAnswered) -> list[ControllerEffect]:
         """A broker has answered which of its replicas lie in log directories that have failed."""
-        if self._broker_error(answer.broker, answer.broker_epoch) is not ErrorCode.NONE:
+        if self._broker_error(answer.broker, answer.broker_epoch) is not NO_ERROR:
             return []
         if not self._offline.answered(answer.broker, answer.offline, answer.online):
             return []
@@ -289,7 +289,7 @@ class Controller:
         known = self._state.brokers.get(broker)
         if known is None:
             return ErrorCode.BROKER_ID_NOT_REGISTERED
-        return ErrorCode.NONE if known.epoch == broker_epoch else ErrorCode.STALE_BROKER_EPOCH
+        return NO_ERROR if known.epoch == broker_epoch else ErrorCode.STALE_BROKER_EPOCH
 
     # --------------------------------------------------------------------------------------------------- elections
 
@@ -336,7 +336,7 @@ class Controller:
         return [
             self._persist(),
             self._record(before, after, "an operator's election"),
-            AnswerElection(request.token, ErrorCode.NONE, after),
+            AnswerElection(request.token, NO_ERROR, after),
             *self._send([after]),
         ]
 
@@ -345,22 +345,22 @@ class Controller:
     def _change_isr(self, request: IsrChangeRequested) -> list[ControllerEffect]:
         before = self._state.partitions.get(request.topic_partition)
         error = self._isr_error(request, before)
-        if before is None or error is not ErrorCode.NONE:
+        if before is None or error is not NO_ERROR:
             return self._refuse_isr(request, error, before)
         if set(request.isr) == set(before.isr):
-            return [AnswerIsrChange(request.token, ErrorCode.NONE, before)]
+            return [AnswerIsrChange(request.token, NO_ERROR, before)]
         after = with_isr(before, request.isr, self._rules)
         self._state.partitions[after.topic_partition] = after
         return [
             self._persist(),
             self._record(before, after, f"proposed by leader {request.broker}"),
-            AnswerIsrChange(request.token, ErrorCode.NONE, after),
+            AnswerIsrChange(request.token, NO_ERROR, after),
             *self._send([after]),
         ]
 
     def _isr_error(self, request: IsrChangeRequested, partition: PartitionState | None) -> ErrorCode:
         error = self._broker_error(request.broker, request.broker_epoch)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return error
         if partition is None:
             return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
@@ -378,7 +378,7 @@ class Controller:
             return ErrorCode.INVALID_UPDATE_VERSION
         if not set(request.isr) <= set(partition.replicas):
             return ErrorCode.INVALID_REQUEST
-        return ErrorCode.NONE if self._are_eligible(request) else ErrorCode.INELIGIBLE_REPLICA
+        return NO_ERROR if self._are_eligible(request) else ErrorCode.INELIGIBLE_REPLICA
 
     def _are_eligible(self, request: IsrChangeRequested) -> bool:
         """Whether every member has a session (KIP-841), the one that the leader knows (KIP-903)."""
@@ -388,7 +388,7 @@ class Controller:
         if not self._knobs.broker_epoch_check:
             return True
         said = zip(request.isr, request.broker_epochs, strict=False)
-        return all(epoch == -1 or self._broker_error(node, epoch) is ErrorCode.NONE for node, epoch in said)
+        return all(epoch == -1 or self._broker_error(node, epoch) is NO_ERROR for node, epoch in said)
 
     def _refuse_isr(
         self, request: IsrChangeRequested, error: ErrorCode, partition: PartitionState | None
@@ -424,16 +424,16 @@ class Controller:
             )
             for partition in created
         ]
-        answer = AnswerTopicCreation(request.token, ErrorCode.NONE, "", len(placed), len(placed[0]))
+        answer = AnswerTopicCreation(request.token, NO_ERROR, "", len(placed), len(placed[0]))
         return [self._persist(), *elections, *self._send(created, are_new=True), answer]
 
     def _allocate_producer_ids(self, request: ProducerIdsRequested) -> list[ControllerEffect]:
         error = self._broker_error(request.broker, request.broker_epoch)
-        if error is not ErrorCode.NONE:
+        if error is not NO_ERROR:
             return [AnswerProducerIds(request.token, error, -1, 0)]
         first = self._state.next_producer_id
         self._state.next_producer_id += PRODUCER_ID_BLOCK
-        return [self._persist(), AnswerProducerIds(request.token, ErrorCode.NONE, first, PRODUCER_ID_BLOCK)]
+        return [self._persist(), AnswerProducerIds(request.token, NO_ERROR, first, PRODUCER_ID_BLOCK)]
 
     # ----------------------------------------------------------------------------------------------------- effects
 

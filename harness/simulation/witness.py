@@ -288,11 +288,11 @@ class Witness:
             truth += [Record(-1, -1)] * (disk.start - len(truth))
             self.deleted = max(self.deleted, disk.start)
         first = max(len(truth), disk.start)
-        for offset, record in enumerate(disk.records[first - disk.start : high_watermark - disk.start], first):
-            self.ever_committed.add((offset, record.value))
-            if epoch >= self.given_up:
-                truth.append(record)
-                self.committed_in.append(epoch)
+        records = disk.records[first - disk.start : high_watermark - disk.start]
+        self.ever_committed.update((offset, record.value) for offset, record in enumerate(records, first))
+        if epoch >= self.given_up:
+            truth += records
+            self.committed_in += [epoch] * len(records)
         partition = self._world.controller.partition
         if self._promised.no_committed_cut and partition is not None and partition.leader_epoch == epoch:
             for node in (*partition.isr, *partition.elr):

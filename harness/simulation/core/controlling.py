@@ -29,7 +29,7 @@ from harness.replication.controller_messages import (
     SessionChanged,
     TopicCreationRequested,
 )
-from harness.replication.messages import ErrorCode, IsrAnswered, ProposeIsr, Tick
+from harness.replication.messages import NO_ERROR, IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, PARTITION
 from harness.simulation.core.letters import StateUpdate
@@ -193,13 +193,13 @@ class Controlling(Process):
     def _answer_registration(self, answer: AnswerRegistration) -> None:
         sender: Any = answer.token
         broker, life = sender
-        if answer.error is ErrorCode.NONE:
+        if answer.error is NO_ERROR:
             self._world.send(self.index, broker, life, broker.registered, answer.broker_epoch)
 
     def _answer_heartbeat(self, answer: AnswerHeartbeat) -> None:
         beat: Any = answer.token
         broker, life, _ = beat
-        if answer.error is not ErrorCode.NONE:
+        if answer.error is not NO_ERROR:
             self._world.send(self.index, broker, life, broker.session_refused, answer.error)
 
     def _answer_proposal(self, answer: AnswerIsrChange) -> None:

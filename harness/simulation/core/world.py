@@ -137,9 +137,10 @@ class World:
             if link.holds:
                 link.held.append((destination, life, arrive, argument))
             return
-        delay_ns = link.delay_ns + int(link.spread_ns * self.random())
+        luck = self.random
+        delay_ns = link.delay_ns + int(link.spread_ns * luck())
         if link.late:
-            chance = self.random()
+            chance = luck()
             if chance < link.lost:
                 return
             if chance < link.doubled:
