@@ -23,7 +23,8 @@ def examine(world: World, witness: Witness) -> None:
     partition = world.controller.partition
     leader = None if partition is None or partition.leader == NO_LEADER else world.brokers[partition.leader]
     logs = world.brokers if leader is None else [leader]
-    held = {place for broker in logs for place in _values(broker)}
+    disks = [broker.disk for broker in logs]
+    held = {(offset, record.value) for disk in disks for offset, record in enumerate(disk.records, disk.start)}
     _lost(world, witness, logs, held)
     _vanished(witness, logs, held)
     for broker in world.brokers:
@@ -32,9 +33,9 @@ def examine(world: World, witness: Witness) -> None:
         _epochs(witness, broker)
 
 
-def _values(broker: Broker) -> list[tuple[int, int]]:
-    """What lies in a log: each offset with its value."""
-    return [(offset, record.value) for offset, record in enumerate(broker.disk.records, broker.disk.start)]
+def _holds(broker: Broker, offset: int, value: int) -> bool:
+    at = offset - broker.disk.start
+    return 0 <= at < len(broker.disk.records) and broker.disk.records[at].value == value
 
 
 def _alone(logs: Sequence[Broker]) -> tuple[int, ...]:
@@ -49,7 +50,7 @@ def _lost(world: World, witness: Witness, logs: Sequence[Broker], held: set[tupl
         survives = one.value in anywhere if one.offset < 0 else (one.offset, one.value) in held
         if survives or 0 <= one.offset < deleted:
             continue
-        holders = tuple(b.node for b in world.brokers if (one.offset, one.value) in _values(b))
+        holders = tuple(b.node for b in world.brokers if _holds(b, one.offset, one.value))
         found = f"is still on broker {', '.join(map(str, holders))} (R9)" if holders else "is nowhere (R9)"
         witness.accuse(
             "C1",
