@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
@@ -34,6 +34,9 @@ SETTLE_MS = 20_000
 """Virtual time in which a healthy core must converge; beyond every timeout and back-off that can be drawn."""
 
 _LOOK_EVERY_MS = 10
+
+_Planned: TypeAlias = tuple[Process | None, int, Callable[[Any], object], Any]
+"""Whose it is (None: nobody's), in which of its lives, what is to be done, and with what."""
 
 
 class Finished(NamedTuple):
@@ -89,8 +92,8 @@ class World:
         self.mended = False
         self._random = random.Random(f"{seed}:world")
         self.random = self._random.random
-        self._heap: list[tuple[int, int, Process | None, int, Callable[[Any], object], Any]] = []
-        self._pushed = 0
+        self._times: list[int] = []
+        self._planned: dict[int, list[_Planned]] = {}
         self._values = 0
         self.witness = Witness(self)
         self.budget = Budget(self)
@@ -120,13 +123,19 @@ class World:
 
     def at(self, time_ns: int, act: Callable[[Any], object], argument: Any) -> None:
         """Do something at a time, whoever is alive."""
-        self._pushed += 1
-        heappush(self._heap, (time_ns, self._pushed, None, 0, act, argument))
+        self._plan(time_ns, (None, 0, act, argument))
 
     def after(self, process: Process, delay_ns: int, act: Callable[[Any], object], argument: Any) -> None:
         """A timer of ``process``: it dies with it, and waits while it is paused."""
-        self._pushed += 1
-        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, process, process.life, act, argument))
+        self._plan(self.now_ns + delay_ns, (process, process.life, act, argument))
+
+    def _plan(self, time_ns: int, what: _Planned) -> None:
+        """What is to happen at one time happens in the order in which it was planned."""
+        if time_ns in self._planned:
+            self._planned[time_ns].append(what)
+        else:
+            self._planned[time_ns] = [what]
+            heappush(self._times, time_ns)
 
     def send(
         self, source: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
@@ -144,45 +153,39 @@ class World:
             if chance < link.lost:
                 return
             if chance < link.doubled:
-                self._push(delay_ns * 3, destination, life, arrive, argument)
+                self._plan(self.now_ns + delay_ns * 3, (destination, life, arrive, argument))
             elif chance < link.late:
                 delay_ns *= link.late_factor
         if link.slow > 1:
             delay_ns *= link.slow
-        self._pushed += 1
-        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, destination, life, arrive, argument))
-
-    def _push(
-        self, delay_ns: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
-    ) -> None:
-        self._pushed += 1
-        heappush(self._heap, (self.now_ns + delay_ns, self._pushed, destination, life, arrive, argument))
+        self._plan(self.now_ns + delay_ns, (destination, life, arrive, argument))
 
     def release(self, link: Link, held: Held) -> None:
         """A mended link lets go of what it had kept."""
-        self._push(link.delay_ns + int(link.spread_ns * self.random()), *held)
+        self._plan(self.now_ns + link.delay_ns + int(link.spread_ns * self.random()), held)
 
     def resume(self, process: Process) -> None:
         """A paused process goes on with what has come together."""
         process.paused = False
         waiting, process.waiting = process.waiting, []
         for act, argument in waiting:
-            self._push(0, process, process.life, act, argument)
+            self._plan(self.now_ns, (process, process.life, act, argument))
 
     def run_until(self, end_ns: int) -> None:
         """Let happen what happens before ``end_ns``."""
-        heap = self._heap
-        while heap and heap[0][0] < end_ns:
-            now_ns, _, process, life, act, argument = heappop(heap)
-            if process is not None:
-                if process.life != life:
-                    continue
-                if process.paused:
-                    process.waiting.append((act, argument))
-                    continue
-            self.now_ns = now_ns
-            self.events += 1
-            act(argument)
+        times, planned = self._times, self._planned
+        while times and times[0] < end_ns:
+            now_ns = heappop(times)
+            for process, life, act, argument in planned.pop(now_ns):
+                if process is not None:
+                    if process.life != life:
+                        continue
+                    if process.paused:
+                        process.waiting.append((act, argument))
+                        continue
+                self.now_ns = now_ns
+                self.events += 1
+                act(argument)
         self.now_ns = end_ns
 
     # ------------------------------------------------------------------------------------------------------------ run
