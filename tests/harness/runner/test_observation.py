@@ -203,6 +203,21 @@ def test_what_was_read_and_vanished_is_lost_too_unless_losses_are_predicted_one_
     ]  # fmt: skip
 
 
+def test_offsets_that_a_loss_has_freed_break_no_order() -> None:
+    lost = quiet(sends=2)
+    for _ in range(2):
+        lost.send(copies=())
+    lost.elect(1)
+    lost.send(process=1)
+    disordered = Story()
+    disordered.send(offset=1, append=False, process=0)
+    disordered.send(offset=0, append=False, process=1)
+    for value in (1, 0):
+        disordered.append(0, value, (1, 2))
+    found = [{one.kind for one in observe(gathered(story.finish())).unexpected} for story in (lost, disordered)]
+    assert ["G0-realtime" in kinds for kinds in found] == [False, True]
+
+
 def test_a_prediction_that_nothing_meets_is_a_difference() -> None:
     seen = observe(gathered(quiet().finish(), predictions=[{"kind": "lost-write", "offset": 2}]))
     assert [one for one in differences(Expectation(outcome=(Word.SAFE,)), seen) if "not found" in one]
