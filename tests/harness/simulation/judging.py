@@ -13,7 +13,8 @@ from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
 from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup
-from harness.simulation.core.world import Finished, World
+from harness.simulation.core.world import Finished
+from harness.simulation.depth import Run, run_of
 
 COMPARED = ("lost-write", "vanished-read", "replica-divergence")
 
@@ -50,7 +51,7 @@ class Judged:
 
 
 def judged(seed: int, setup: Setup) -> Judged:
-    world = World(seed, setup, recorded=True)
+    world = run_of(seed, setup, recorded=True)
     finished, recording = world.run(), world.recording
     assert recording is not None
     tables = (recording.history, recording.timeline, recording.replica_logs)
@@ -60,7 +61,7 @@ def judged(seed: int, setup: Setup) -> Judged:
     return Judged(finished, verdict, _deleted(world, recording.history))
 
 
-def _deleted(world: World, history: list[dict[str, Any]]) -> Counter[str]:
+def _deleted(world: Run, history: list[dict[str, Any]]) -> Counter[str]:
     """The records before the final leader's log start."""
     partition = world.controller.partition
     leads = partition is not None and partition.leader != NO_LEADER
