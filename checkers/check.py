@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
 from checkers.judge import Evidence, judge
+from checkers.recovery import healed_ns
 from checkers.rows import Row, RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
@@ -102,7 +103,10 @@ def _require_distinct(runs: Sequence[_Run]) -> None:
 
 
 def _ask_reference(runs: Sequence[_Run]) -> tuple[Answers, dict[str, Witnesses]]:
-    tables = [RunRows(run.manifest.run, *(_rows(run, name) for name in ASKED)) for run in runs]
+    tables = []
+    for run in runs:
+        history, timeline, replica_logs = (_rows(run, name) for name in ASKED)
+        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults)))
     witnesses = {
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
         for rows, run in zip(tables, runs, strict=True)
@@ -124,7 +128,8 @@ def _ask_spark(
     spark = session or spark_session.session(master)
     names = [run.manifest.run for run in runs]
     files = {name: [path for run in runs for path in run.files[name]] for name in ASKED}
-    answers, rows = ask(spark, names, files)
+    healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
+    answers, rows = ask(spark, names, files, healed)
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 
 

@@ -2,8 +2,8 @@
 
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only from 4.1, with
   eligible leader replicas, while nobody leads); a member that is no replica, or twice; an eligible leader replica
-  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, one that joined without a
-  session (T5).
+  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, one that joined
+  without a session (T5).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
   everything else that is excused by unclean elections hangs on.
@@ -62,7 +62,9 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
     least = run.least_isr(place)
     if elr and least is not None and len(isr) >= least:
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
-    if eligible and before is not None:
+    # Sessions that end at the same moment are all said to have ended before the first of them has its consequences.
+    ending = str(detail(one).get("cause", "")).startswith("session of")
+    if eligible and before is not None and not ending:
         away = sorted((set(isr) - set(before.isr or isr)) & _away(run, one))
         if away:
             yield f"broker {', '.join(map(str, away))} joined without a session"

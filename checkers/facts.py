@@ -6,8 +6,11 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checkers.rows import Row, RunRows
-from spark_analysis.facts import Facts, LogEpoch, ProducerLog, Stretch
+from checkers import acked_writes_survive
+from checkers.rows import Row, RunRows, where
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
+from spark_analysis.facts import SILENCE_NS, Facts, FirstAck, LogEpoch, LostRange, ProducerLog, Silence, Stretch
 
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
 
@@ -18,6 +21,9 @@ def facts(rows: RunRows) -> Facts:
         stretches=list(_stretches(rows)),
         log_epochs=list(_log_epochs(rows)),
         producer_logs=list(_producer_logs(rows)),
+        lost_ranges=list(_lost_ranges(rows)),
+        silences=list(_silences(rows)),
+        first_acks=list(_first_acks(rows)),
     )
 
 
@@ -87,3 +93,48 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
         if len(records) != last - first + 1 or len(numbers) != last - first + 1:
             offset = min(offset for _, offset in records)
             yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset)
+
+
+# ---------------------------------------------------------------------------------------------------------- history
+
+
+def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
+    lost: dict[tuple[str, int, int | None], dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
+    for finding in acked_writes_survive.find(rows):
+        if finding.kind == "lost-write" and finding.offset is not None:
+            lost[finding.topic, finding.partition, finding.leader_epoch][finding.offset].append(finding)
+    for (topic, partition, epoch), by_offset in lost.items():
+        offsets = sorted(by_offset)
+        begins = [o for o in offsets if o - 1 not in by_offset]
+        for begin in begins:
+            end = next(o for o in range(begin, offsets[-1] + 2) if o not in by_offset)
+            ours = [x for o in range(begin, end) for x in by_offset[o]]
+            times, acks = [x.time_ns or 0 for x in ours], [0 if x.acks is None else x.acks for x in ours]
+            # acks=all is written as -1 and is the most that a sender can wait for.
+            least = min((a for a in acks if a >= 0), default=-1)
+            yield LostRange(rows.run, topic, partition, epoch, begin, end, min(times), max(times), least)
+
+
+def _silences(rows: RunRows) -> Iterator[Silence]:
+    """Between two acknowledgements, or the first attempt and the first acknowledgement."""
+    tries: dict[TopicPartition, list[int]] = defaultdict(list)
+    acks: dict[TopicPartition, list[int]] = defaultdict(list)
+    for row in rows.operations:
+        if row["f"] == "send" and row["topic"] is not None and row["type"] in ("invoke", "ok"):
+            (tries if row["type"] == "invoke" else acks)[where(row)].append(row["time_ns"])
+    for place, times in acks.items():
+        begin = min(tries[place], default=None)
+        for end in sorted(times):
+            if begin is not None and end - begin >= SILENCE_NS and any(begin <= t < end for t in tries[place]):
+                yield Silence(rows.run, *place, begin, end)
+            begin = end
+
+
+def _first_acks(rows: RunRows) -> Iterator[FirstAck]:
+    times: dict[TopicPartition, list[int]] = defaultdict(list)
+    for row in rows.operations:
+        after = rows.healed_ns is not None and row["time_ns"] >= rows.healed_ns
+        if row["f"] == "send" and row["type"] == "ok" and row["topic"] is not None and after:
+            times[where(row)].append(row["time_ns"])
+    for place, ours in times.items():
+        yield FirstAck(rows.run, *place, min(ours))

@@ -23,7 +23,9 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
+from checkers.recovery import recovery
 from checkers.rows import Row
+from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
@@ -65,6 +67,7 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "unjustified-join": ("lost-write", "vanished-read"),
         "advance-below-min-isr": ("lost-write", "vanished-read"),
         "epoch-disorder": ("lost-write", "vanished-read", "replica-divergence"),
+        "lineage-break": ("lost-write", "vanished-read", "replica-divergence"),
         "nonmonotonic-poll": ("lost-write", "vanished-read"),
         "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
     }
@@ -106,7 +109,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken_timeline = _broken_timeline(lives, run.faults, wanted)
     gaps |= {"timeline"} if broken_timeline else set()
     found = [x for x in answers.findings if x.run == name]
-    told = _concluded(run, answers, wanted, found)
+    facts = RunFacts(name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation)
+    told = _concluded(facts, found)
     findings = sorted([*found, *told], key=_order)
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = partial(_severity, run, wanted, gaps)
@@ -136,6 +140,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         predicted=predicted,
         unmet=unmet,
         counts=_counts(numbers, findings, run.faults, len(ends)),
+        losses=tuple(stories(facts)),
+        recovery=tuple(recovery(facts)),
     )
 
 
@@ -198,14 +204,8 @@ def _anomalies(
     return [anomaly for _, anomaly in judged]
 
 
-def _concluded(
-    run: Evidence, answers: Answers, wanted: Expected | None, known: Sequence[Finding]
-) -> dict[Finding, Conclusion]:
+def _concluded(facts: RunFacts, known: Sequence[Finding]) -> dict[Finding, Conclusion]:
     """What follows from the facts, by finding; a cut that has come to a loss is part of that one's story."""
-    manifest = run.manifest
-    facts = RunFacts(
-        manifest.run, answers.facts.of(manifest.run), run.faults, manifest.guarantees, wanted, manifest.generation
-    )
     found = [one for promise in CONCLUSIONS for one in promise.conclude(facts)]
     return {one.finding: one for one in kept([one for one in found if not _is_lost(one.finding, known)])}
 
@@ -270,15 +270,28 @@ def _foreseen(
     return anomaly.verdict
 
 
+_RANGES = frozenset(
+    {
+        "hw-regression",
+        "committed-cut",
+        "advance-below-min-isr",
+        "unjustified-advance",
+        "unjustified-join",
+        "lineage-break",
+    }
+)
+"""The kinds that are about the offsets from ``offset`` to ``until``."""
+
+
 def _follows(finding: Finding, cause: Finding) -> bool:
     """Whether ``finding`` is another side of ``cause``."""
     if cause.kind not in CONSEQUENCE_OF.get(finding.kind, ()) or cause.offset is None or finding.offset is None:
         return False
     if (finding.topic, finding.partition) != (cause.topic, cause.partition):
         return False
+    if finding.kind in _RANGES:
+        return finding.offset <= cause.offset < (finding.until or 0)
     match finding.kind:
-        case "hw-regression" | "committed-cut" | "advance-below-min-isr" | "unjustified-advance" | "unjustified-join":
-            return finding.offset <= cause.offset < (finding.until or 0)
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
             return finding.offset <= cause.offset <= (finding.other_offset or 0)
         case "vanished-read":

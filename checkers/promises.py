@@ -15,6 +15,7 @@ from checkers import (
     committed_reads_stay,
     elections_are_legal,
     epochs_only_rise,
+    lineages_match,
     logs_are_whole,
     no_duplicates,
     offsets_agree,
@@ -64,6 +65,7 @@ CONCLUSIONS: tuple[Conclusive, ...] = (
     watermarks_wait,
     committed_is_not_cut,
     logs_are_whole,
+    lineages_match,
     clusters_recover,
 )
 """The promises that are judged by facts, by the same code for both engines."""

@@ -97,6 +97,7 @@ class RunRows:
     history: Sequence[Row] = field(default=())
     timeline: Sequence[Row] = field(default=())
     replica_logs: Sequence[Row] = field(default=())
+    healed_ns: int | None = None
 
     # -------------------------------------------------------------------------------------------------- history
 

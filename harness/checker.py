@@ -103,6 +103,108 @@ class Prediction:
 
 
 @dataclass(frozen=True, slots=True)
+class CopyStory:
+    """One replica's copy of a lost range, as its broker told of it.
+
+    Attributes:
+        end_offset: exclusive.
+        held_ns: by when it had all of that.
+        event: what took it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None: nothing.
+        reason: what the row about it says.
+        gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it.
+    """
+
+    node: int
+    first_offset: int
+    end_offset: int
+    held_ns: int
+    event: str | None = None
+    reason: str | None = None
+    gone_ns: int | None = None
+    incarnation: int | None = None
+    sequence: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class LossStory:
+    """What became of lost records at consecutive offsets of one partition and one leader epoch.
+
+    Attributes:
+        end_offset: exclusive.
+        leader_epoch: of the records; None: nobody knows it, and then nobody knows the rest either.
+        acks: the least that a sender of them waited for.
+        acknowledged_by: who led in that epoch.
+        committed_by: the leader whose high watermark passed all of them in that epoch, ``committed_ns``: by when.
+        copies: every copy of any of them, by the time at which it was there.
+        survivors: the nodes on whose disks some of them still are.
+        last_copy: the copy that went last; None when there are survivors, or no row says what took it.
+        fault: the last fault that was injected before that.
+        election: the last election before that which began a later epoch: leader, leader_epoch, time_ns, clean, cause.
+        words: all of this in a sentence.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    end_offset: int
+    leader_epoch: int | None
+    acks: int
+    acknowledged_by: int | None
+    first_acknowledged_ns: int
+    last_acknowledged_ns: int
+    committed_by: int | None
+    committed_ns: int | None
+    copies: tuple[CopyStory, ...]
+    survivors: tuple[int, ...]
+    last_copy: CopyStory | None
+    fault: str | None
+    election: Mapping[str, Any] | None
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A second or more without an acknowledgement of a partition, in which somebody tried to send.
+
+    It begins with the acknowledgement before, or with the first attempt, and ends with the next acknowledgement.
+    """
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How soon a partition was whole and in service again: numbers, not verdicts.
+
+    Attributes:
+        healed_ns: when the last fault of the run was proven to be healed; None: there was none.
+        isr_full_ns: since when the controller has had every replica in the ISR until the end; None: it has not.
+        first_ack_ns: the first acknowledgement after ``healed_ns``; None: there was none.
+        outages: see :class:`Outage`; in order.
+    """
+
+    topic: str
+    partition: int
+    healed_ns: int | None
+    isr_full_ns: int | None
+    first_ack_ns: int | None
+    outages: tuple[Outage, ...]
+
+    @property
+    def isr_full_after_s(self) -> float | None:
+        """How long after the last healing the ISR was full; 0 when it was before."""
+        if self.healed_ns is None or self.isr_full_ns is None:
+            return None
+        return max(0, self.isr_full_ns - self.healed_ns) / 1e9
+
+    @property
+    def longest_outage_s(self) -> float:
+        """The longest of the outages; 0 without any."""
+        return max((one.end_ns - one.begin_ns for one in self.outages), default=0) / 1e9
+
+
+@dataclass(frozen=True, slots=True)
 class RunVerdict:
     """The verdict on one run.
 
@@ -110,6 +212,8 @@ class RunVerdict:
         reasons: one sentence each for an invalid or inconclusive outcome.
         unmet: predictions that nothing matched.
         counts: acknowledged, failed and indeterminate sends, polled records, faults proven ... by name.
+        losses: the story of each lost range.
+        recovery: how soon each partition was in service again.
     """
 
     run: str
@@ -120,6 +224,8 @@ class RunVerdict:
     predicted: Sequence[Prediction] = ()
     unmet: Sequence[Prediction] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
+    losses: Sequence[LossStory] = ()
+    recovery: Sequence[Recovery] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -153,4 +259,19 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
         predicted=tuple(Prediction(**p) for p in document["predicted"]),
         unmet=tuple(Prediction(**p) for p in document["unmet"]),
         counts=dict(document["counts"]),
+        losses=tuple(_loss(one) for one in document.get("losses", ())),
+        recovery=tuple(
+            Recovery(**{**one, "outages": tuple(Outage(**outage) for outage in one["outages"])})
+            for one in document.get("recovery", ())
+        ),
     )
+
+
+def _loss(document: Mapping[str, Any]) -> LossStory:
+    last = document["last_copy"]
+    nested = {
+        "copies": tuple(CopyStory(**copy) for copy in document["copies"]),
+        "survivors": tuple(document["survivors"]),
+        "last_copy": None if last is None else CopyStory(**last),
+    }
+    return LossStory(**{**document, **nested})

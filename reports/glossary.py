@@ -47,6 +47,21 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "two-leaders": Kind("Two brokers led one partition in the same leader epoch."),
         "unjustified-ack": Kind("A send with acks=all was acknowledged at an offset that no leader's high watermark "
                                 "had passed."),
+        "unjustified-advance": Kind("A leader committed records that a member of its ISR did not have."),
+        "unjustified-join": Kind("A leader counted a replica as in sync that lacked what was committed."),
+        "advance-below-min-isr": Kind("A leader committed records with fewer than min.insync.replicas in sync."),
+        "committed-cut": Kind("A replica cut committed records off its log; nothing is lost yet."),
+        "epoch-regression": Kind("A broker or the controller fell back to an older epoch."),
+        "epoch-disorder": Kind("A log holds a record of an older leader epoch behind one of a newer."),
+        "epoch-cache-mismatch": Kind("The leader epochs that a replica has written down are not those of its log."),
+        "illegal-isr": Kind("The controller decided on a leader or an ISR that may not be."),
+        "misclassified-election": Kind("An election was recorded as clean, or unclean, and was not."),
+        "lineage-break": Kind("Two replicas share records, and differ before them."),
+        "log-overlap": Kind("A log holds two records at one offset."),
+        "bounds-crossed": Kind("A running broker's watermark or log start lay beyond its log end."),
+        "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),
+        "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),
+        "stuck": Kind("All faults were healed, and a partition did not come to rest."),
     }
 )  # fmt: skip
 """The kinds of the checkers that ship with seawall."""

@@ -82,7 +82,7 @@ def told(loss: Loss) -> Sequence[Event]:
         *_replaced(loss),
     ]
     ordered = sorted(events, key=lambda e: e.time_ns or loss.run.start_ns)
-    return [*ordered, *_left(loss)]
+    return [*ordered, *_left(loss), *_last_copies(loss)]
 
 
 def closeup(loss: Loss) -> tuple[int, int]:
@@ -252,6 +252,18 @@ def _disks(loss: Loss) -> Event:
     each = ", ".join(f"broker {node} has {number}" for node, number in sorted(kept.items()))
     words = f"On disk after the run, of the {len(mine)} values {each} (see the logs below)."
     return Event(None, "after", words, "replica_logs")
+
+
+def _last_copies(loss: Loss) -> Iterator[Event]:
+    """What took the last copy, as the checker concludes it."""
+    for one in loss.run.verdict.losses:
+        here = (one.topic, one.partition) == loss.known.partition
+        if here and one.first_offset < loss.end_offset and one.end_offset > loss.offset:
+            lost = one.last_copy
+            row = (
+                "" if lost is None else f", node {lost.node}, incarnation {lost.incarnation}, sequence {lost.sequence}"
+            )
+            yield Event(None, "after", one.words, "verdict.json" + (f"; timeline{row}" if row else ""))
 
 
 def _polls(loss: Loss) -> Sequence[rows.Poll]:

@@ -101,6 +101,7 @@ def position(finding: Finding) -> tuple[Any, ...]:
         finding.row is None, finding.row or 0,
         finding.node is None, finding.node or 0,
         finding.incarnation is None, finding.incarnation or 0,
+        finding.other_node is None, finding.other_node or 0,
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -73,7 +74,10 @@ BYTES_PER_PARTITION = 4 * 1024 * 1024
 
 
 def ask(
-    spark: SparkSession, runs: Iterable[str], files: Mapping[str, Sequence[Path]]
+    spark: SparkSession,
+    runs: Iterable[str],
+    files: Mapping[str, Sequence[Path]],
+    healed: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -81,6 +85,7 @@ def ask(
         spark: the session.
         runs: the runs' ids.
         files: by table name, the Parquet files of all of them.
+        healed: by run, when its last fault was healed; a run without faults is not in it.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -94,7 +99,7 @@ def ask(
         for table in tables:
             table.persist()
         try:
-            return _ask(spark, list(runs), tables)
+            return _ask(spark, list(runs), tables, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise EnvironmentFault(f"Spark failed: {reason}", "Check without Spark: --engine reference.") from error
@@ -115,8 +120,11 @@ def _shuffle_partitions(spark: SparkSession, wanted: int) -> Iterator[None]:
         spark.conf.set(name, usual)
 
 
-def _ask(spark: SparkSession, runs: list[str], tables: Tables) -> tuple[Answers, Mapping[str, Rows]]:
+def _ask(
+    spark: SparkSession, runs: list[str], tables: Tables, healed: Mapping[str, int]
+) -> tuple[Answers, Mapping[str, Rows]]:
     views = views_of(tables._replace(history=well_formed(tables.history)))
+    healings = spark.createDataFrame(sorted(healed.items()), "run string, healed_ns bigint")
     sections = {
         "finding": kept(reduce(DataFrame.unionByName, [question(views) for question in QUESTIONS])),
         "end": _ends(views),
@@ -124,7 +132,7 @@ def _ask(spark: SparkSession, runs: list[str], tables: Tables) -> tuple[Answers,
         "life": lives(tables.timeline),
         "replica": replicas(tables),
         "count": counts(tables, views),
-        **questions_of_fact(tables),
+        **questions_of_fact(tables, views, healings),
     }
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)
@@ -137,7 +145,8 @@ def _ask(spark: SparkSession, runs: list[str], tables: Tables) -> tuple[Answers,
 def kept(findings: DataFrame) -> DataFrame:
     """The first findings of each kind, partition and excuse, and how many there are (``total``)."""
     group = Window.partitionBy(*PLACE, "kind", "excuse")
-    order = [f.col(name).asc_nulls_last() for name in ("offset", "value", "leader_epoch", "row", "node", "incarnation")]
+    names = ("offset", "value", "leader_epoch", "row", "node", "incarnation", "other_node")
+    order = [f.col(name).asc_nulls_last() for name in names]
     ranked = findings.withColumn("rank", f.row_number().over(group.orderBy(*order)))
     counted = ranked.withColumn("total", f.count("*").over(group))
     return counted.where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")

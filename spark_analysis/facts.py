@@ -93,13 +93,29 @@ class ProducerLog(NamedTuple):
 
 
 class Silence(NamedTuple):
-    """A second or more in which a partition acknowledged nothing, since an acknowledgement (None: the beginning)."""
+    """A second or more without an acknowledgement of a partition, although somebody tried to send meanwhile.
+
+    It begins with the acknowledgement before, or with the first attempt of all, and ends with the next one.
+    """
 
     run: str
     topic: str
     partition: int
-    begin_ns: int | None
+    begin_ns: int
     end_ns: int
+
+
+class FirstAck(NamedTuple):
+    """The first acknowledgement of a partition after the run's last fault was healed."""
+
+    run: str
+    topic: str
+    partition: int
+    time_ns: int
+
+
+SILENCE_NS = 1_000_000_000
+"""How long a silence lasts at least, and how finely the history is looked at for it."""
 
 
 class LostRange(NamedTuple):
@@ -108,7 +124,7 @@ class LostRange(NamedTuple):
     Attributes:
         end: one more than the last offset.
         first_ack_ns: when the first of them was acknowledged; ``last_ack_ns``: the last.
-        committed: how many of them had been committed.
+        acks: the least that a sender of them waited for.
     """
 
     run: str
@@ -120,7 +136,6 @@ class LostRange(NamedTuple):
     first_ack_ns: int
     last_ack_ns: int
     acks: int
-    committed: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +146,7 @@ class Facts:
     log_epochs: Sequence[LogEpoch] = ()
     producer_logs: Sequence[ProducerLog] = ()
     silences: Sequence[Silence] = ()
+    first_acks: Sequence[FirstAck] = ()
     lost_ranges: Sequence[LostRange] = ()
 
     def of(self, run: str) -> Facts:

@@ -7,18 +7,24 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_analysis.facts import Facts, LogEpoch, ProducerLog, Stretch
+from spark_analysis.facts import Facts, FirstAck, LogEpoch, LostRange, ProducerLog, Silence, Stretch
 from spark_analysis.log_facts import log_epochs, producer_logs
+from spark_analysis.lost_writes import lost_ranges
+from spark_analysis.silences import first_acks, silences
 from spark_analysis.stretches import stretches
 from spark_analysis.tables import Tables
+from spark_analysis.views import Views
 
 
-def questions_of_fact(tables: Tables) -> dict[str, DataFrame]:
-    """By name, the rows of each sort of facts."""
+def questions_of_fact(tables: Tables, views: Views, healed: DataFrame) -> dict[str, DataFrame]:
+    """By name, the rows of each sort of facts; ``healed``: ``run, healed_ns``, when its last fault was healed."""
     return {
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(tables.replica_logs),
         "producer_log": producer_logs(tables.replica_logs),
+        "lost_range": lost_ranges(views),
+        "silence": silences(views.tables.history),
+        "first_ack": first_acks(views.tables.history, healed),
     }
 
 
@@ -28,6 +34,9 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         stretches=[_stretch(row) for row in found.get("stretch", ())],
         log_epochs=[LogEpoch(**row) for row in found.get("log_epoch", ())],
         producer_logs=[ProducerLog(**row) for row in found.get("producer_log", ())],
+        silences=[Silence(**row) for row in found.get("silence", ())],
+        first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
+        lost_ranges=[LostRange(**_whole(LostRange._fields, row)) for row in found.get("lost_range", ())],
     )
 
 

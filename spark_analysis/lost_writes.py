@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import given_up, led_during
 from spark_analysis.partitions import missing
 from spark_analysis.records import ALL
+from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 
@@ -36,6 +37,25 @@ def lost_writes(views: Views) -> DataFrame:
         other_value=f.when(f.col("offset").isNotNull(), f.col("final_value")),
         committed="committed",
     )
+
+
+def lost_ranges(views: Views) -> DataFrame:
+    """Lost writes at consecutive offsets: the fields of :class:`spark_analysis.facts.LostRange`."""
+    placed = lost_writes(views).where((f.col("kind") == "lost-write") & f.col("offset").isNotNull())
+    # acks=all is written as -1 and is the most that a sender can wait for.
+    least = f.coalesce(f.min(f.when(f.col("acks") >= 0, f.col("acks"))), f.lit(ALL))
+    offsets = placed.groupBy(*PLACE, "leader_epoch", "offset").agg(
+        f.min("time_ns").alias("first_ns"), f.max("time_ns").alias("last_ns"), least.alias("acks")
+    )
+    rank = f.row_number().over(Window.partitionBy(*PLACE, "leader_epoch").orderBy("offset"))
+    ranges = offsets.withColumn("range", f.col("offset") - rank).groupBy(*PLACE, "leader_epoch", "range")
+    return ranges.agg(
+        f.min("offset").alias("first"),
+        (f.max("offset") + 1).alias("end"),
+        f.min("first_ns").alias("first_ack_ns"),
+        f.max("last_ns").alias("last_ack_ns"),
+        f.coalesce(f.min(f.when(f.col("acks") >= 0, f.col("acks"))), f.lit(ALL)).alias("acks"),
+    ).drop("range")
 
 
 def _could_append(term: Column) -> Column:

@@ -388,6 +388,38 @@ def a_log_with_two_records_at_one_offset_is_found(story: Story) -> None:
     story.logs.append(double | {"value": 99, "batch_crc": 99})
 
 
+def fork(story: Story) -> None:
+    """Node 2 keeps a record of its own below what it has in common with the others; all watermarks are below both."""
+    write(story, 1)
+    for _ in range(2):
+        story.send(result="info", commit=False)
+    story.finish()
+    for row in story.logs:
+        if row["offset"] > 0:
+            row["leader_epoch"] = 1 if (row["node"], row["offset"]) == (2, 1) else 2
+            row["batch_crc"] = row["leader_epoch"] * 100 + row["offset"]
+
+
+@case(Outcome.VIOLATION, ("lineage-break", "VIOLATION", 1), reason="did not commit")
+def replicas_that_differ_before_what_they_share_are_found(story: Story) -> None:
+    fork(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("lineage-break", "DOCUMENTED", 1), generation="2.0.1", reason="did not commit")
+def before_2_1_replicas_may_differ_before_what_they_share(story: Story) -> None:
+    fork(story)
+
+
+@case(Outcome.INCONCLUSIVE, reason="did not commit")
+def replicas_may_differ_behind_what_they_share(story: Story) -> None:
+    write(story, 1)
+    story.send(result="info", commit=False)
+    story.finish()
+    for row in story.logs:
+        if row["offset"] == 1:
+            row |= {"leader_epoch": row["node"], "batch_crc": row["node"]}
+
+
 def numbered(story: Story, *sequences: int) -> None:
     write(story, len(sequences))
     story.finish()

@@ -1,0 +1,92 @@
+"""Which replica held which offsets, from when to when, and what took them from it.
+
+Told from what each broker says of its log's end: what it says that it has, it got in the leader epoch that it was in.
+The offsets that a replica had when it was first heard of are not among its copies: nobody knows in which epoch it got
+them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from checkers.conclusion import detail
+from checkers.rows import Row
+from spark_analysis.facts import Stretch
+
+ROBBING = ("power_loss", "wipe_disk", "corrupt_log")
+"""The faults that take from a disk what was on it."""
+
+
+class Copy(NamedTuple):
+    """Consecutive offsets that one replica got in one leader epoch.
+
+    Attributes:
+        end: exclusive.
+        got: the stretch in which it got them.
+        lost: the stretch with which they were gone; None: it had them as long as it was heard of.
+        event: what took them: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None with ``lost``.
+        reason: what the row about it says.
+    """
+
+    node: int
+    start: int
+    end: int
+    leader_epoch: int
+    got: Stretch
+    lost: Stretch | None = None
+    event: str | None = None
+    reason: str | None = None
+
+
+def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
+    """What one replica held, those that it lost first; ``ours``: what its broker said of it, in order."""
+    log: list[Copy] = []
+    end: int | None = None
+    before: Stretch | None = None
+    for one in ours:
+        start = cut_at(one)
+        if one.first_log_end is not None and (start is None or one.first_log_end < start):
+            start = one.first_log_end
+        if start is not None and end is not None and start < end:
+            gone, log = _split(log, start)
+            event, reason = _event(one, before, faults)
+            yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
+            end = start
+        if one.log_end_offset is None:
+            continue
+        if end is None:
+            end = one.first_log_end or 0
+        if one.log_end_offset > end:
+            if one.kind == "state" and one.leader_epoch is not None:
+                log.append(Copy(one.node, end, one.log_end_offset, one.leader_epoch, one))
+            end = one.log_end_offset
+        before = one
+    yield from log
+
+
+def cut_at(one: Stretch) -> int | None:
+    """From which offset on a row says that the log was cut; None: it does not say so."""
+    if one.kind == "truncation":
+        said = detail(one)
+        return min(int(said.get("from_offset", 0)), int(said.get("to_offset", 0)))
+    return None
+
+
+def _split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
+    """What lies at and above an offset, and what lies below it."""
+    gone = [copy._replace(start=max(copy.start, at)) for copy in log if copy.end > at]
+    return gone, [copy._replace(end=min(copy.end, at)) for copy in log if copy.start < at]
+
+
+def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
+    if one.kind in ("truncation", "log_start"):
+        return one.kind, detail(one).get("reason")
+    since_ns = before.begin_ns if before is not None else 0
+    robbed = [
+        fault
+        for fault in faults
+        if fault["kind"] in ROBBING and fault["injected_ns"] is not None and str(one.node) in fault["nodes"]
+        and since_ns <= fault["injected_ns"] <= one.begin_ns
+    ]  # fmt: skip
+    return (robbed[-1]["kind"], f"fault {robbed[-1]['fault']}") if robbed else ("restart", None)

@@ -1,0 +1,89 @@
+"""What two replicas have in common, they have in common from the beginning (R1b).
+
+``lineage-break``: two replicas' logs hold records of the same leader epoch at the same offset, and below it, where
+both have records, their leader epochs differ. One leader wrote what they share, so what came before it in that
+leader's log came before it in theirs; one of them has put it after something else. This is stronger than that
+replicas agree below their watermarks: it shows a truncation that stopped too early before anything is lost by it.
+(That two records of the same epoch at one offset are different ones is a ``replica-divergence``.) Corrupt records and
+missing offsets are not compared.
+
+One anomaly for each offset at which a break begins, whoever the replicas are. ``until`` is the offset that they
+share.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where fetches are not fenced and epochs are not always looked up
+to the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import combinations
+
+from checkers.conclusion import Conclusion, RunFacts
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.facts import LogEpoch
+
+KINDS = ("lineage-break",)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for place, logs in run.logs.items():
+        found: dict[int, Conclusion] = {}
+        for one, other in combinations(sorted(logs), 2):
+            shared = _shared(logs[one], logs[other])
+            if shared is None:
+                continue
+            broken = _broken(logs[one], logs[other], shared.first)
+            if broken is not None:
+                found.setdefault(broken, _conclusion(run, place, (one, other), broken, shared))
+        yield from found.values()
+
+
+def _shared(ours: Sequence[LogEpoch], theirs: Sequence[LogEpoch]) -> LogEpoch | None:
+    """The newest epoch of which both hold records at the same offsets; ``first`` is the first of these offsets."""
+    known = {x.leader_epoch: x for x in theirs}
+    for mine in sorted(ours, key=lambda x: -x.leader_epoch):
+        other = known.get(mine.leader_epoch)
+        if mine.leader_epoch >= 0 and other is not None and mine.first <= other.last and other.first <= mine.last:
+            return mine._replace(first=max(mine.first, other.first))
+    return None
+
+
+def _broken(ours: Sequence[LogEpoch], theirs: Sequence[LogEpoch], end: int) -> int | None:
+    """The first offset below ``end`` at which the two hold records of different epochs."""
+    edges = {x.first for x in (*ours, *theirs)} | {x.last + 1 for x in (*ours, *theirs)}
+    for offset in sorted(edge for edge in edges if edge < end):
+        mine, other = _epoch_at(ours, offset), _epoch_at(theirs, offset)
+        if mine is not None and other is not None and mine != other:
+            return offset
+    return None
+
+
+def _epoch_at(log: Sequence[LogEpoch], offset: int) -> int | None:
+    """The epoch of the record at ``offset``; None: there is none, or nobody knows which of several."""
+    found = [x.leader_epoch for x in log if x.first <= offset <= x.last]
+    return found[0] if len(found) == 1 and found[0] >= 0 else None
+
+
+def _conclusion(
+    run: RunFacts, place: TopicPartition, nodes: tuple[int, int], offset: int, shared: LogEpoch
+) -> Conclusion:
+    about: dict[str, int | str] = {"topic": place.topic, "partition": place.partition}
+    epochs = {node: _epoch_at(run.logs[place][node], offset) for node in nodes}
+    return Conclusion(
+        run.finding(
+            "lineage-break", place,
+            offset=offset, until=shared.first, leader_epoch=shared.leader_epoch, node=nodes[0], other_node=nodes[1],
+        ),
+        f"Nodes {nodes[0]} and {nodes[1]} share records of epoch {shared.leader_epoch} from offset {shared.first} on, "
+        f"and at offset {offset} one has a record of epoch {epochs[nodes[0]]}, the other one of {epochs[nodes[1]]}.",
+        tuple(
+            Evidence(
+                "replica_logs", {"node": node, **about, "offset": offset},
+                f"node {node}'s log holds a record of epoch {epochs[node]} at offset {offset}",
+            )
+            for node in nodes
+        ),
+    )  # fmt: skip

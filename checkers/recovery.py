@@ -1,0 +1,41 @@
+"""How soon each partition was whole and in service again after the last fault was healed: numbers, not verdicts (T13).
+
+Whether that was soon enough is for whoever runs the cluster to say; Kafka promises that it happens, and not when.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.conclusion import RunFacts
+from checkers.rows import Row
+from harness.checker import Outage, Recovery
+from harness.model import TopicPartition
+
+
+def healed_ns(faults: Sequence[Row]) -> int | None:
+    """When the last fault was proven to be healed; None: there was none, or nobody knows."""
+    times = [fault["heal_proven_ns"] for fault in faults]
+    return None if not times or None in times else int(max(times))
+
+
+def recovery(run: RunFacts) -> Iterator[Recovery]:
+    """The numbers of every partition that is configured, or of which anything is known."""
+    outages: dict[TopicPartition, list[Outage]] = {}
+    for one in sorted(run.facts.silences):
+        outages.setdefault(TopicPartition(one.topic, one.partition), []).append(Outage(one.begin_ns, one.end_ns))
+    acks = {TopicPartition(one.topic, one.partition): one.time_ns for one in run.facts.first_acks}
+    configured = run.wanted.partitions if run.wanted is not None else {}
+    healed = healed_ns(run.faults)
+    for place in sorted({*configured, *run.decided, *outages, *acks}):
+        found = tuple(outages.get(place, ()))
+        yield Recovery(*place, healed, _isr_full_ns(run, place), acks.get(place), found)
+
+
+def _isr_full_ns(run: RunFacts, place: TopicPartition) -> int | None:
+    """Since when the controller has had every replica in the ISR, until the end."""
+    replicas, since_ns = run.replication(place), None
+    for one in run.decided.get(place, ()):
+        full = replicas is not None and len(one.isr or ()) >= replicas
+        since_ns = (one.begin_ns if since_ns is None else since_ns) if full else None
+    return since_ns

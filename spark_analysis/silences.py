@@ -1,0 +1,42 @@
+"""When did a partition acknowledge nothing, and when did it begin again after the last healing?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.facts import SILENCE_NS
+from spark_analysis.tables import PLACE
+
+
+def silences(history: DataFrame) -> DataFrame:
+    """The fields of :class:`spark_analysis.facts.Silence`.
+
+    Two acknowledgements a second apart are never in the same second, so it is enough to know the first and the last of
+    each second: what is sorted grows with the time that a run takes, not with its operations.
+    """
+    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
+    acked = f.when(f.col("type") == "ok", f.col("time_ns"))
+    invoked = f.when(f.col("type") == "invoke", f.col("time_ns"))
+    second = f.expr(f"time_ns div {SILENCE_NS}").alias("second")
+    seconds = sends.groupBy(*PLACE, second).agg(
+        f.min(acked).alias("first_ack"),
+        f.max(acked).alias("last_ack"),
+        f.min(invoked).alias("first_try"),
+        f.max(invoked).alias("last_try"),
+    )
+    earlier = Window.partitionBy(*PLACE).orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
+    begun = f.least(f.min("first_try").over(earlier), f.col("first_try"))
+    known = seconds.withColumns(
+        {"begin_ns": f.coalesce(f.max("last_ack").over(earlier), begun), "tried": f.max("last_try").over(earlier)}
+    )
+    tried = (f.col("tried") >= f.col("begin_ns")) | (f.col("first_try") < f.col("first_ack"))
+    long = f.col("first_ack") - f.col("begin_ns") >= SILENCE_NS
+    return known.where(long & tried).select(*PLACE, "begin_ns", f.col("first_ack").alias("end_ns"))
+
+
+def first_acks(history: DataFrame, healed: DataFrame) -> DataFrame:
+    """The fields of :class:`spark_analysis.facts.FirstAck`; ``healed``: ``run, healed_ns``, a row for each run."""
+    acked = history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+    after = acked.join(f.broadcast(healed), on="run", how="inner").where(f.col("time_ns") >= f.col("healed_ns"))
+    return after.groupBy(*PLACE).agg(f.min("time_ns").alias("time_ns"))

@@ -1,0 +1,79 @@
+"""Falsifications of what brokers and the controller say: elections, ISRs, epochs, producers."""
+
+from __future__ import annotations
+
+import json
+import random
+
+from tests.checkers.story import CONTROLLER, NODES, Row, Story
+
+
+def decide_anything(story: Story, rng: random.Random) -> None:
+    """The controller decides this and that."""
+    epoch = 0
+    for partition_epoch in range(rng.randrange(1, 5)):
+        epoch = max(0, epoch + rng.choice((0, 0, 1, 1, -1)))
+        detail: Row = {"controller_epoch": rng.choice((1, 1, 1, 2)), "clean": rng.random() < 0.7}
+        if rng.random() < 0.4:
+            detail["elr"] = rng.sample(NODES, rng.randrange(1, 3))
+        if rng.random() < 0.3:
+            story.say(CONTROLLER, "session", None, {"broker": rng.choice(NODES), "change": "expired"})
+        story.say(
+            CONTROLLER, rng.choice(("election", "isr")), 0, detail, leader=rng.choice((-1, 0, 1, 2)),
+            leader_epoch=epoch, partition_epoch=20 + partition_epoch, isr=rng.sample(NODES, rng.randrange(4)),
+        )  # fmt: skip
+
+
+def forget_the_isr(story: Story, rng: random.Random) -> None:
+    """Everybody believes in a smaller ISR from some row on."""
+    rows = [row for row in story.timeline if row["kind"] == "state"]
+    for row in rows[rng.randrange(len(rows)) :]:
+        row["isr"] = [row["leader"]]
+
+
+def forget_an_isr(story: Story, rng: random.Random) -> None:
+    """A leader changes its mind about its ISR without a reason."""
+    rows = [row for row in story.timeline if row["kind"] == "state" and row["role"] == "leader"]
+    for row in rng.sample(rows, min(len(rows), 3)):
+        row["isr"] = rng.sample(NODES, rng.randrange(4))
+
+
+def say_epochs(story: Story, rng: random.Random) -> None:
+    """The disks hold leader epochs, and some are wrong."""
+    for row in story.timeline:
+        if row["kind"] == "final":
+            entries = [[epoch, epoch * rng.randrange(3)] for epoch in range(rng.randrange(3))]
+            row["detail"] = json.dumps({"source": rng.choice(("live", "live", "disk")), "epochs": entries})
+
+
+def number_records(story: Story, rng: random.Random) -> None:
+    """Records have producers and sequences, and some are there twice or not at all."""
+    for row in story.logs:
+        sequence = row["offset"] + rng.choice((0, 0, 0, 0, 0, 1))
+        row |= {"producer_id": rng.randrange(2), "producer_epoch": 0, "sequence": sequence}
+
+
+def double_a_record(story: Story, rng: random.Random) -> None:
+    """A log holds two records at an offset."""
+    if story.logs:
+        row = rng.choice(story.logs)
+        story.logs.append(row | {"batch_crc": 7, "leader_epoch": row["leader_epoch"] + rng.randrange(2)})
+
+
+def start_a_log_anew(story: Story, rng: random.Random) -> None:
+    """A replica loses its log, and says so."""
+    rows = [row for row in story.timeline if row["kind"] == "truncation"]
+    if rows:
+        row = rng.choice(rows)
+        row |= {"kind": "log_start", "log_end_offset": rng.randrange(3)}
+
+
+TIMELINE_FALSIFICATIONS = (
+    decide_anything,
+    forget_the_isr,
+    forget_an_isr,
+    say_epochs,
+    number_records,
+    double_a_record,
+    start_a_log_anew,
+)
