@@ -22,6 +22,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
 _OPEN: Mapping[str, str] = MappingProxyType(
     {
         "stuck": "nothing promises how long it may take, and the run waited only so long",
+        "entangled": "too many transactions are entangled for anybody to follow",
         "unseen": "nobody knows whether it would have been read later",
     }
 )
@@ -41,7 +42,9 @@ def because(generation: str, finding: Finding, verdict: Verdict) -> str:
         case Verdict.DOCUMENTED:
             return f"DOCUMENTED: {_given_away(finding, generation)}."
         case Verdict.INDETERMINATE:
-            why = _OPEN.get(finding.kind, "the table that it relies on has a gap, or a prediction may mean it")
+            why = _OPEN.get(
+                finding.excuse or finding.kind, "the table that it relies on has a gap, or a prediction may mean it"
+            )
             return f"INDETERMINATE: {why}."
 
 

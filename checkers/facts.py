@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from checkers import acked_writes_survive
+from checkers.dependencies import dependencies
 from checkers.rows import Row, RunRows, where
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
@@ -24,6 +25,7 @@ def facts(rows: RunRows) -> Facts:
         lost_ranges=list(_lost_ranges(rows)),
         silences=list(_silences(rows)),
         first_acks=list(_first_acks(rows)),
+        dependencies=dependencies(rows),
     )
 
 

@@ -171,7 +171,8 @@ def inconclusive(ends: Sequence[PartitionEnd], numbers: Mapping[str, int], *, br
 def _short_read(end: PartitionEnd) -> Iterator[str]:
     if end.polled > end.reached and not end.exhausted:
         place = f"{end.topic}-{end.partition}"
-        yield f"The final read of {place} ended at {end.reached}, and an earlier poll was given offset {end.polled - 1}."
+        given = f"an earlier poll was given offset {end.polled - 1}"
+        yield f"The final read of {place} ended at {end.reached}, and {given}."
 
 
 def _open_end(end: PartitionEnd) -> Iterator[str]:

@@ -24,6 +24,7 @@ from checkers import (
     replicas_agree,
     sends_are_ordered,
     transactions_are_atomic,
+    transactions_are_isolated,
     watermarks_only_rise,
     watermarks_wait,
 )
@@ -67,6 +68,7 @@ CONCLUSIONS: tuple[Conclusive, ...] = (
     logs_are_whole,
     lineages_match,
     clusters_recover,
+    transactions_are_isolated,
 )
 """The promises that are judged by facts, by the same code for both engines."""
 

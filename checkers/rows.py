@@ -59,6 +59,7 @@ class Read(NamedTuple):
     op: int
     type: str
     read_committed: bool
+    txn: bool
 
 
 class Term(NamedTuple):
@@ -375,6 +376,7 @@ def _read(row: Row) -> Read:
     return Read(
         where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
         row["index"], row["time_ns"], row["process"], row["op"], row["type"], row["isolation"] != "read_uncommitted",
+        row["txn"],
     )  # fmt: skip
 
 

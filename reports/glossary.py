@@ -32,6 +32,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "unseen": Kind("A send was acknowledged, nobody ever read it, and nothing proves that it is gone."),
         "precommitted-read": Kind("A transaction was given a record that it was itself about to write."),
         "torn-transaction": Kind("One record of a transaction was delivered, and another one is gone.", gone=True),
+        "G1c": Kind("Transactions that read from, or wrote after, each other in a circle."),
+        "G0": Kind("Transactions that wrote after each other in a circle."),
         "nonmonotonic-send": Kind("A process's record was stored before one whose acknowledgement it had waited for."),
         "int-nonmonotonic-send": Kind("One transaction's records are stored in another order than it sent them."),
         "G0-realtime": Kind("A record was stored before one that another process had been acknowledged before."),

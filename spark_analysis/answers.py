@@ -31,6 +31,7 @@ from spark_analysis.answer import (
 )
 from spark_analysis.commits import broken_commits
 from spark_analysis.completeness import counts, history_gaps, lives, replicas, well_formed
+from spark_analysis.dependencies import dependencies
 from spark_analysis.duplicates import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
@@ -133,6 +134,7 @@ def _ask(
         "replica": replicas(tables),
         "count": counts(tables, views),
         **questions_of_fact(tables, views, healings),
+        "dependency": dependencies(views),
     }
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
     found: dict[str, list[dict[str, Any]]] = defaultdict(list)

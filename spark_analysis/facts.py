@@ -138,6 +138,28 @@ class LostRange(NamedTuple):
     acks: int
 
 
+class Dependency(NamedTuple):
+    """A transaction that follows from another one: the operation ``target`` from the operation ``source``.
+
+    Attributes:
+        kind: ``ww`` (it wrote the next record of a partition), ``wr`` (it read a record of it), ``wwr`` (it read a
+            record that somebody else wrote after it); ``entangled`` instead of more edges than anybody can follow.
+        offset: of the record written or read, as is ``value``; ``row`` is where the history says so.
+        process: of ``target``.
+    """
+
+    run: str
+    kind: str
+    source: int
+    target: int
+    topic: str
+    partition: int
+    offset: int
+    value: int
+    row: int
+    process: int
+
+
 @dataclass(frozen=True, slots=True)
 class Facts:
     """The facts about any number of runs."""
@@ -148,6 +170,7 @@ class Facts:
     silences: Sequence[Silence] = ()
     first_acks: Sequence[FirstAck] = ()
     lost_ranges: Sequence[LostRange] = ()
+    dependencies: Sequence[Dependency] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

@@ -73,6 +73,7 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
         "invoked_ns": f.min("invoked_ns").over(value),
         "invoked_row": f.min("invoked_row").over(value),
         "txn_op": f.min("txn_op").over(value),
+        **{name: f.max(name).over(value) for name in ("send_row", "sent_ns", "sender")},
         "value_read_row": f.min("read_row").over(value),
         "value_committed_row": f.min("committed_row").over(value),
         "final_offset": f.min(f.when(f.col("finally"), f.col("offset"))).over(value),

@@ -5,103 +5,17 @@ Importing this module adds them to ``CASES``.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, write
+from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
 from tests.checkers.leader_cases import CASES
-from tests.checkers.story import NODES, Row, Story
+from tests.checkers.story import Row, Story
 
 __all__ = ["CASES"]
 
 RELAXED: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": True}
-
-
-class Sent(NamedTuple):
-    """A step of a transaction: send the next value; ``commit``: it becomes readable."""
-
-    p: int = 0
-    append: bool = True
-    offset: int | None = -1
-    knows: bool = False
-
-
-class Polled(NamedTuple):
-    """A step of a transaction: be delivered these offsets of the leader's log."""
-
-    offsets: Sequence[int] = ()
-    p: int = 0
-    isolation: str | None = None
-
-
-def transact(story: Story, *steps: Sent | Polled, result: str = "ok", process: int = 10) -> None:
-    """A transaction; the process of a failed one knows no offsets unless a step says that it ``knows``."""
-    op = next(story.ops)
-    invoked: list[Row] = []
-    for mop, step in enumerate(steps):
-        about: Row = {"process": process, "op": op, "txn": True, "mop": mop}
-        if isinstance(step, Sent):
-            about |= {"f": "send", "topic": "ledger", "partition": step.p, "value": next(story.values), "acks": -1}
-        else:
-            about |= {"f": "poll", "isolation": step.isolation}
-        invoked.append(about)
-        story.row(**about, type="invoke")
-    for about, step in zip(invoked, steps, strict=True):
-        if result == "invoke":
-            return
-        if isinstance(step, Sent):
-            at = len(story.partitions[step.p].logs[story.partitions[step.p].leader])
-            if step.append:
-                story.append(step.p, about["value"], [n for n in NODES if n != story.partitions[step.p].leader])
-            known = (at if step.offset == -1 else step.offset) if result == "ok" or step.knows else None
-            story.row(**about, type=result, offset=known, error=None if result == "ok" else "timeout")
-        else:
-            deliver(story, about, result, step.offsets, step.p)
-
-
-def deliver(story: Story, about: Row, result: str, offsets: Sequence[int], p: int = 0) -> None:
-    """The rows of a poll that ends."""
-    log = story.partitions[p].logs[story.partitions[p].leader]
-    for offset in offsets:
-        place: Row = {"topic": "ledger", "partition": p, "offset": offset}
-        story.row(**about, **place, type=result, value=log[offset][1], leader_epoch=log[offset][0], intact=True)
-    if not offsets:
-        story.row(**about, type=result)
-
-
-def poll(story: Story, process: int, offsets: Sequence[int], p: int = 0, result: str = "ok", **columns: Any) -> int:
-    """A poll that ends with ``result``; returns its operation."""
-    op = next(story.ops)
-    about: Row = {"process": process, "op": op, "f": "poll", **columns}
-    story.row(**about, type="invoke")
-    deliver(story, about, result, offsets, p)
-    return op
-
-
-def move(story: Story, process: int, f: str, *partitions: int, result: str = "ok", **columns: Any) -> None:
-    """The process is assigned partitions, subscribes to them, or has them moved by a rebalance (``op``)."""
-    places: list[Row] = [{"topic": "ledger", "partition": p} for p in partitions] or [{}]
-    about: Row = {"process": process, "op": next(story.ops), "f": f, **columns}
-    for place in places:
-        if f in ("assign", "subscribe"):
-            story.row(**about, **place, type="invoke")
-    for place in places:
-        story.row(**about, **place, type=result)
-
-
-def commit(story: Story, offset: int | None, f: str = "commit", result: str = "ok", *, end: bool = True) -> Row:
-    """The group commits ``offset`` or is told it; returns its first row."""
-    about: Row = {"process": 5, "op": next(story.ops), "f": f, "group": "g", "topic": "ledger", "partition": 0}
-    begun = story.row(**about, type="invoke", offset=offset if f == "commit" else None)
-    if end:
-        story.row(**about, type=result, offset=offset)
-    return begun
-
-
-def imported(story: Story) -> None:
-    """What is left of a story when only its clients are asked."""
-    story.timeline, story.logs = [], []
 
 
 def two_partitions(story: Story) -> None:
@@ -365,6 +279,58 @@ def a_committed_transaction_of_which_a_record_is_missing_has_lost_it(story: Stor
     story.finish()
     story.forget(story.final_rows()[1])
     story.logs = [row for row in story.logs if row["offset"] != 1]
+
+
+def at_once(story: Story, start: int) -> None:
+    """The operations from row ``start`` on all begin before any of them ends."""
+    rows = story.history[start:]
+    told = [*(row for row in rows if row["type"] == "invoke"), *(row for row in rows if row["type"] != "invoke")]
+    times = [row["time_ns"] for row in rows]
+    for index, (row, time_ns) in enumerate(zip(told, times, strict=True), start):
+        row |= {"index": index, "time_ns": time_ns}
+    story.history[start:] = told
+
+
+def two_transactions(story: Story, one: list[Sent | Polled], other: list[Sent | Polled]) -> None:
+    """Two transactions at once; their records are values 0, 1 ... in this order."""
+    start = len(story.history)
+    transact(story, *one, process=10)
+    transact(story, *other, process=11)
+    at_once(story, start)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G1c", "VIOLATION", 0))
+def two_transactions_that_read_each_other_are_found(story: Story) -> None:
+    two_partitions(story)
+    story.append(1, 1, (1, 2))
+    two_transactions(story, [Sent(0), Polled([0], 1)], [Sent(1, append=False, offset=0), Polled([0], 0)])
+
+
+@case(Outcome.PASS)
+def a_transaction_may_read_one_that_read_nothing_of_it(story: Story) -> None:
+    two_partitions(story)
+    two_transactions(story, [Sent(0), Sent(1)], [Sent(1), Polled([0], 0), Polled([0], 1)])
+
+
+@case(Outcome.PASS, ("G0", "DOCUMENTED", 1))
+def transactions_that_write_at_once_may_interleave(story: Story) -> None:
+    two_partitions(story)
+    for p, value in ((0, 0), (0, 2), (1, 3), (1, 1)):
+        story.append(p, value, (1, 2))
+    there = {"append": False}
+    one: list[Sent | Polled] = [Sent(0, offset=0, **there), Sent(1, offset=1, **there)]
+    two_transactions(story, one, [Sent(0, offset=1, **there), Sent(1, offset=0, **there)])
+
+
+@case(Outcome.PASS, ("G1c", "DOCUMENTED", 0))
+def a_transaction_may_read_one_that_writes_after_it(story: Story) -> None:
+    two_partitions(story)
+    for p, value in ((0, 0), (1, 2), (1, 1)):
+        story.append(p, value, (1, 2))
+    there = {"append": False}
+    one: list[Sent | Polled] = [Sent(0, offset=0, **there), Sent(1, offset=1, **there)]
+    two_transactions(story, one, [Sent(1, offset=0, **there), Polled([0], 0)])
 
 
 # ---------------------------------------------------------------------------------------------------------- commits

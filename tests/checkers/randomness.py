@@ -6,22 +6,27 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from tests.checkers.client_randomness import CLIENT_FALSIFICATIONS, IMPORTED, ask_only_clients, client_step
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
+from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
 MANIFESTS: tuple[dict[str, Any], ...] = (
     {},
     {"guarantees": {"min_insync_replicas": 2, "unclean_election": True}},
     {"predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
+    IMPORTED,
 )
+"""What ``run.json`` says of the random runs, in turn."""
 
 
 def random_story(seed: int) -> Story:
     """The story of this seed: some steps, an end, and up to three falsifications."""
     rng = random.Random(seed)
     story = Story(f"run-{seed}", partitions=rng.choice((1, 1, 2)))
+    calm = rng.random() < 0.25
     for _ in range(rng.randrange(3, 14)):
-        _step(story, rng)
+        _calm_step(story, rng) if calm else (client_step if rng.random() < 0.35 else _step)(story, rng)
     if rng.random() < 0.1:
         for _ in range(40):
             story.send()
@@ -29,9 +34,23 @@ def random_story(seed: int) -> Story:
         for p in story.partitions:
             story.commit(p)
     story.finish(read=rng.random() < 0.95)
-    for _ in range(rng.choice((0, 0, 1, 1, 2, 3))):
+    for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
+    if MANIFESTS[seed % len(MANIFESTS)] is IMPORTED:
+        ask_only_clients(story, rng)
     return story
+
+
+def _calm_step(story: Story, rng: random.Random) -> None:
+    """Nothing goes wrong, but for a tail that may be lost."""
+    p = rng.choice(list(story.partitions))
+    if rng.random() < 0.9:
+        story.send(p)
+    else:
+        part = story.partitions[p]
+        other = rng.choice([node for node in NODES if node != part.leader])
+        story.cut(other, max(0, len(part.logs[other]) - 1), p)
+        story.elect(other, p)
 
 
 def _step(story: Story, rng: random.Random) -> None:
@@ -146,4 +165,6 @@ FALSIFICATIONS: tuple[Callable[[Story, random.Random], None], ...] = (
     _mix_up_acks,
     _start_at_the_end,
     _come_from_elsewhere,
+    *CLIENT_FALSIFICATIONS,
+    *TIMELINE_FALSIFICATIONS,
 )
