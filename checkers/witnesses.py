@@ -137,9 +137,8 @@ class Witnesses:
             sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition}
             sought["value"] = finding.value if finding.value is not None else "none"
             yield Evidence("replica_logs", sought, f"no replica's log holds value {finding.value}")
-        for row in logged:
-            if row["value"] == finding.value or row["offset"] == finding.offset:
-                yield _logged(row)
+        said = [_logged(r) for r in logged if r["value"] == finding.value or r["offset"] == finding.offset]
+        yield from (one for at, one in enumerate(said) if one not in said[:at])
 
     def fault(self, finding: Finding) -> Iterator[Evidence]:
         """The last fault that was injected before the finding's offset was first cut off a log, or at all."""

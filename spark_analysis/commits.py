@@ -57,7 +57,7 @@ def _lost(rows: DataFrame) -> DataFrame:
 
 
 def _beyond(rows: DataFrame, views: Views) -> DataFrame:
-    stored = with_partitions(rows.where(f.col("type") == "ok"), views)
+    stored = with_partitions(rows.where(f.col("type") == "ok"), views).where("used")
     beyond = stored.where(f.col("offset") > f.col("leader.log_end_offset"))
     first = f.min(f.struct("index", "time_ns", "process")).alias("first")
     offsets = beyond.groupBy(*PLACE, "offset", "leader", "unclean").agg(first)
