@@ -7,9 +7,9 @@ One anomaly per set of transactions that follow from each other both ways; it na
 and the evidence a shortest cycle through it.
 
 Severity: ``VIOLATION`` for a ``G1c`` all of whose steps are reads: nobody reads what is not committed, and what is
-committed was so before it was read, so no order explains it. ``DOCUMENTED`` for a ``G0``, and for a ``G1c`` that needs writes to
-close: Kafka lets transactions that write at the same time interleave, in one partition and between partitions.
-``INDETERMINATE`` when so many transactions are entangled that nobody can follow them all.
+committed was so before it was read, so no order explains it. ``DOCUMENTED`` for a ``G0``, and for a ``G1c`` that needs
+writes to close: Kafka lets transactions that write at the same time interleave, in one partition and between
+partitions. ``INDETERMINATE`` when so many transactions are entangled that nobody can follow them all.
 """
 
 from __future__ import annotations
