@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
@@ -70,6 +70,11 @@ QUESTIONS = (
 )
 """A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``."""
 
+ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
+    {broken_transactions: "txn", broken_commits: "commit"}
+)
+"""The questions that are asked only when some run has what they are about; see :class:`Views`."""
+
 BYTES_PER_PARTITION = 4 * 1024 * 1024
 """How many bytes of Parquet a task is worth starting for."""
 
@@ -126,22 +131,30 @@ def _ask(
 ) -> tuple[Answers, Mapping[str, Rows]]:
     views = views_of(tables._replace(history=well_formed(tables.history)))
     healings = spark.createDataFrame(sorted(healed.items()), "run string, healed_ns bigint")
+    # Held, so that what is asked about findings does not plan every question again.
+    found = reduce(DataFrame.unionByName, [question(views) for question in _sensible(views)]).localCheckpoint()
     sections = {
-        "finding": kept(reduce(DataFrame.unionByName, [question(views) for question in QUESTIONS])),
+        "finding": kept(found),
         "end": _ends(views),
         "history_gap": _first_gaps(history_gaps(tables.history)),
         "life": lives(tables.timeline),
         "replica": replicas(tables),
         "count": counts(tables, views),
-        **questions_of_fact(tables, views, healings),
-        "dependency": dependencies(views),
+        **questions_of_fact(views.tables, found, healings),
     }
+    if "txn" in views.uses:
+        sections["dependency"] = dependencies(views)
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
-    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for section, row in reduce(DataFrame.union, packed).collect():
-        found[section].append(json.loads(row))
-    answers = _answers(runs, found)
+        answered[section].append(json.loads(row))
+    answers = _answers(runs, answered)
     return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+
+
+def _sensible(views: Views) -> list[Callable[[Views], DataFrame]]:
+    """The questions that the runs give occasion for: planning one costs a short run as much as asking it."""
+    return [question for question in QUESTIONS if ASKED_OF.get(question, "send") in {"send", *views.uses}]
 
 
 def kept(findings: DataFrame) -> DataFrame:

@@ -22,7 +22,8 @@ def unordered_polls(views: Views) -> DataFrame:
     back = steps.where(f.col("offset") <= f.col("before.offset"))
     gaps = steps.where(f.col("offset") > f.col("before.offset") + 1)
     wrong = back.unionByName(_skips(gaps, views), allowMissingColumns=True)
-    return _answers(_unmoved(wrong, views.tables.history), views)
+    still = wrong.withColumn("subscribed", f.lit(False))
+    return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
 
 
 def _answers(steps: DataFrame, views: Views) -> DataFrame:

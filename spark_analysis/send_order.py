@@ -15,7 +15,9 @@ _EARLIER = ("row", "time_ns", "offset", "value", "acks")
 
 def unordered_sends(views: Views) -> DataFrame:
     """The three kinds that ``checkers.sends_are_ordered`` defines."""
-    wrong = _late(views.records).unionByName(_within_operations(views.tables.history))
+    wrong = _late(views.records)
+    if "txn" in views.uses:
+        wrong = wrong.unionByName(_within_operations(views.tables.history))
     known = with_partitions(wrong, views).withColumn("since_ns", f.col("earlier.time_ns"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
     return findings(

@@ -21,11 +21,14 @@ class Views(NamedTuple):
         tables: the tables themselves.
         records: see :mod:`spark_analysis.records`.
         partitions: see :mod:`spark_analysis.partitions`.
+        uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
+            ``move`` (assignments, subscriptions, rebalances). What nobody did need not be planned for.
     """
 
     tables: Tables
     records: DataFrame
     partitions: DataFrame
+    uses: frozenset[str]
 
 
 def views_of(tables: Tables) -> Views:
@@ -35,7 +38,18 @@ def views_of(tables: Tables) -> Views:
     """
     leaders = leadership(tables.timeline).localCheckpoint()
     all_records = records(tables, leaders).localCheckpoint()
-    return Views(tables, all_records, partitions(tables, all_records, leaders).localCheckpoint())
+    ends = partitions(tables, all_records, leaders).localCheckpoint()
+    return Views(tables, all_records, ends, _uses(tables.history))
+
+
+def _uses(history: DataFrame) -> frozenset[str]:
+    done = {
+        "txn": f.col("txn"),
+        "commit": f.col("f").isin("commit", "committed"),
+        "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
+    }
+    [found] = history.agg(*[f.max(condition).alias(name) for name, condition in done.items()]).collect()
+    return frozenset(name for name in done if found[name])
 
 
 def with_partitions(rows: DataFrame, views: Views) -> DataFrame:
