@@ -13,18 +13,23 @@ from spark_analysis.lost_writes import lost_ranges
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.stretches import stretches
 from spark_analysis.tables import Tables
-from spark_analysis.views import Views
 
 
-def questions_of_fact(tables: Tables, views: Views, healed: DataFrame) -> dict[str, DataFrame]:
-    """By name, the rows of each sort of facts; ``healed``: ``run, healed_ns``, when its last fault was healed."""
+def questions_of_fact(tables: Tables, found: DataFrame, healed: DataFrame) -> dict[str, DataFrame]:
+    """By name, the rows of each sort of facts.
+
+    Args:
+        tables: the tables, of the history only what is well formed.
+        found: every finding.
+        healed: ``run, healed_ns``: when the last fault of a run was healed.
+    """
     return {
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(tables.replica_logs),
         "producer_log": producer_logs(tables.replica_logs),
-        "lost_range": lost_ranges(views),
-        "silence": silences(views.tables.history),
-        "first_ack": first_acks(views.tables.history, healed),
+        "lost_range": lost_ranges(found),
+        "silence": silences(tables.history),
+        "first_ack": first_acks(tables.history, healed),
     }
 
 

@@ -39,9 +39,9 @@ def lost_writes(views: Views) -> DataFrame:
     )
 
 
-def lost_ranges(views: Views) -> DataFrame:
-    """Lost writes at consecutive offsets: the fields of :class:`spark_analysis.facts.LostRange`."""
-    placed = lost_writes(views).where((f.col("kind") == "lost-write") & f.col("offset").isNotNull())
+def lost_ranges(found: DataFrame) -> DataFrame:
+    """Lost writes among findings, at consecutive offsets: the fields of :class:`spark_analysis.facts.LostRange`."""
+    placed = found.where((f.col("kind") == "lost-write") & f.col("offset").isNotNull())
     # acks=all is written as -1 and is the most that a sender can wait for.
     least = f.coalesce(f.min(f.when(f.col("acks") >= 0, f.col("acks"))), f.lit(ALL))
     offsets = placed.groupBy(*PLACE, "leader_epoch", "offset").agg(
