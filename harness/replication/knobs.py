@@ -87,7 +87,8 @@ class Knobs:
             ``refused`` until the session ends, always (KRaft).
         shrink_raises_epoch: whether the controller raises the leader epoch also when it takes a dead broker out of an
             ISR and the leader stays, so that what that broker had under way is fenced (ZooKeeper's controllers; KRaft's
-            until KAFKA-15021, Kafka 3.6). What a leader proposes never raises it.
+            until KAFKA-15021, metadata version 3.6). What a leader proposes does not raise it, as with ZooKeeper;
+            before that version KRaft's raised it then, too, which is not modelled.
         diverging_fetch_is_progress: the bug KAFKA-13141: a fetch that is answered with where the logs diverge still
             counts as "I have everything before this offset".
         stale_truncation_applied: the bug KAFKA-13207: an answer that says where the logs diverge is obeyed although
