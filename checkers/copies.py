@@ -18,6 +18,11 @@ ROBBING = ("power_loss", "wipe_disk", "corrupt_log")
 """The faults that take from a disk what was on it."""
 
 
+DELETED = ("leader", "first_batch")
+"""Why a log starts anew where its records were deleted on purpose: its leader has deleted them, or the first batch that
+its leader still has begins earlier than asked for."""
+
+
 class Copy(NamedTuple):
     """Consecutive offsets that one replica got in one leader epoch.
 
@@ -48,6 +53,9 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
         start = cut_at(one)
         if one.first_log_end is not None and (start is None or one.first_log_end < start):
             start = one.first_log_end
+        if one.kind == "log_start" and detail(one).get("reason") in DELETED:
+            log, end = [], one.log_end_offset
+            continue
         if start is not None and end is not None and start < end:
             gone, log = _split(log, start)
             event, reason = _event(one, before, faults)

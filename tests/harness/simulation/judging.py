@@ -8,6 +8,7 @@ from typing import Any
 
 from checkers import reference
 from checkers.judge import Evidence, judge
+from checkers.recovery import healed_ns
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
@@ -56,7 +57,7 @@ def judged(seed: int, setup: Setup) -> Judged:
     assert recording is not None
     tables = (recording.history, recording.timeline, recording.replica_logs)
     evidence = Evidence(recording.manifest(setup.generation), recording.faults)
-    answers = reference.answer([RunRows(recording.run, *tables)])
+    answers = reference.answer([RunRows(recording.run, *tables, healed_ns(recording.faults))])
     verdict = judge(evidence, answers, Witnesses(*tables, recording.faults), "reference")
     return Judged(finished, verdict, _deleted(world, recording.history))
 
