@@ -32,10 +32,16 @@ bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known fl
 	@$(BIN)/python tests/bench/speed.py
 	@$(BIN)/python tests/bench/flaws.py
 
-nightly: $(STAMP) ## what takes hours: the matrix on real processes, and 100,000 seeds of the newest protocol in virtual time
+NEWEST := $(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2
+REMEDIES := --set replication.reelected_leader=forgets --set replication.straddled_batch=cut
+
+# With the remedies for what no release has mended, every violation is news. Without them the exit code does not tell what is
+# known from what is new, so that a violation (1) is printed and does not fail: read it.
+nightly: $(STAMP) ## what takes hours: the matrix on real processes, and the newest protocol in virtual time, core and whole broker
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
-	@$(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2 --seeds 100000 \
-		--set replication.reelected_leader=forgets --set replication.straddled_batch=cut
+	@$(NEWEST) --seeds 100000 $(REMEDIES)
+	@$(NEWEST) --minutes 60 --depth stack $(REMEDIES)
+	@$(NEWEST) --seeds 20000 --first-seed 1000000 || test $$? -eq 1
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check
