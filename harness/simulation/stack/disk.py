@@ -157,7 +157,9 @@ class MemoryDisk(Budgeted):
             kept.clear()
 
     def empty(self, directory: str) -> None:
-        """Replace what is below ``directory`` by nothing."""
+        """Replace what is below ``directory`` (``""``: everything) by nothing."""
+        if not directory:
+            self.wipe()
         for kept in (self._files, self._texts, self._directories, self._safe_names, self._safe_texts):
             for path in [path for path in kept if path.startswith(f"{directory}/")]:
                 kept.pop(path)

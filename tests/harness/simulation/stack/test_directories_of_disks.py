@@ -17,20 +17,31 @@ from harness.targets import log_dirs
 
 
 class Kind(NamedTuple):
-    """A disk, and how a directory of it fails and is put back."""
+    """A disk, how a directory of it fails and is put back, and how one that has failed is replaced by an empty one."""
 
     disk: Disk | MemoryDisk
     fail: Callable[[str], None]
-    mend: Callable[[str], None]
+    mend: Callable[[str], object]
+    replace: Callable[[str], object]
 
 
 @pytest.fixture(params=["memory", "real"])
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     root = tmp_path / "data"
     if request.param == "real":
-        return Kind(Disk(root), lambda name: log_dirs.fail(root / name), lambda name: log_dirs.mend(root / name))
+        return Kind(
+            Disk(root),
+            lambda name: log_dirs.fail(root / name),
+            lambda name: log_dirs.mend(root / name),
+            lambda name: log_dirs.mend(root / name, empty=True),
+        )
     memory = MemoryDisk()
-    return Kind(memory, memory.failed.add, memory.failed.discard)
+
+    def replace(name: str) -> None:
+        memory.failed.discard(name)
+        memory.empty(name)
+
+    return Kind(memory, memory.failed.add, memory.failed.discard, replace)
 
 
 def refusal(act: Callable[[], object]) -> int | None:
@@ -65,6 +76,17 @@ def test_the_smaller_of_two_limits_counts_and_both_are_used_up(kind: Kind) -> No
     assert (disk.free_bytes, disk.free_within) == (15, {"log-1": 5})
     assert disk.open("log-0/log").append(b"x" * 100) == 15
     assert refusal(lambda: file.append(b"x")) == errno.ENOSPC
+
+
+@pytest.mark.parametrize(
+    ("directory", "left"), [("", {"log-0": [], "log-1": []}), ("log-1", {"log-0": ["log"], "log-1": []})]
+)
+def test_a_directory_that_is_replaced_is_empty(kind: Kind, directory: str, left: dict[str, list[str]]) -> None:
+    for name in left:
+        kind.disk.open(f"{name}/log").append(b"abc")
+    kind.fail(directory)
+    kind.replace(directory)
+    assert {name: kind.disk.list(name) for name in left} == left
 
 
 def test_in_a_failed_directory_nothing_can_be_named_and_what_is_open_stays_open(kind: Kind) -> None:
