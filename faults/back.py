@@ -13,6 +13,12 @@ def bring_back(target: Target, node: str) -> None:
         target.restart(node)
 
 
+def end(target: Target, node: str) -> None:
+    """Have a broker shut down that may be running still."""
+    if target.is_running(node).holds:
+        target.shut_down(node)
+
+
 def is_back(target: Target, node: str) -> Receipt:
     """Whether the broker runs with all its log directories."""
     running, offline = target.is_running(node), target.offline_log_dirs(node)

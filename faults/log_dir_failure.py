@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from faults.back import bring_back, is_back
+from faults.back import bring_back, end, is_back
 from faults.node_fault import NodeFault
 from harness.target import Capability, Receipt, Target
 
@@ -41,12 +41,24 @@ class LogDirFailure(NodeFault):
         return Receipt(failed.holds, f"{failed.seen}; {broker if running.holds else running.seen}")
 
     def heal(self, target: Target) -> None:
-        """Put the directory back, or a new one, and have the broker start on it."""
+        """Put the directory back, or a new one, and have the broker start on it.
+
+        Before a new one is put in, the broker ends, whether it has noticed or not: else it would go on in the old one.
+        """
+        if self.replaced and target.is_log_dir_failed(self.name, self.log_dir).holds:
+            end(target, self.name)
         target.mend_log_dir(self.name, self.log_dir, empty=self.replaced)
         bring_back(target, self.name)
 
     def probe_healed(self, target: Target) -> Receipt:
-        """Holds when the broker runs with all its directories, and files can be created in this one."""
+        """Holds when the broker runs with all its directories, and files can be created in this one.
+
+        If it was ``replaced``, it must have been empty, and the broker must have started on it.
+        """
         back = is_back(target, self.name)
         failed = target.is_log_dir_failed(self.name, self.log_dir)
-        return Receipt(back.holds and not failed.holds, f"{back.seen}; {failed.seen}")
+        healed = Receipt(back.holds and not failed.holds, f"{back.seen}; {failed.seen}")
+        if not self.replaced:
+            return healed
+        new = target.is_log_dir_new(self.name, self.log_dir)
+        return Receipt(healed.holds and new.holds, f"{healed.seen}; {new.seen}")

@@ -226,11 +226,19 @@ class Target(Protocol):
         ...
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """Put a log directory that has failed back, or with ``empty`` a new one; harmless when it has not failed."""
+        """Put a log directory that has failed back, or with ``empty`` a new one; harmless when it has not failed.
+
+        Raises:
+            EnvironmentFault: it was to be a new one, and the broker, which has the old one open, is not at rest.
+        """
         ...
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """Whether no file can be created in the log directory."""
+        ...
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """Whether, since it last failed, an empty log directory was put in, and the broker was started after that."""
         ...
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:

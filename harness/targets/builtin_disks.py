@@ -30,6 +30,7 @@ class BuiltinDisks(BuiltinNodes):
         super().__init__(nodes)
         self._log_dirs = log_dir_names(log_dirs_count)
         self._limits: dict[str, dict[str, int]] = defaultdict(dict)
+        self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
     # ------------------------------------------------------------------------------------------------ power, wear
@@ -100,16 +101,29 @@ class BuiltinDisks(BuiltinNodes):
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
         """See :class:`harness.target.Target`. The directory is put aside, and there is a file in its place."""
+        self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
         """See :class:`harness.target.Target`."""
-        log_dirs.mend(self._log_dir(node, log_dir), empty=empty)
+        directory = self._log_dir(node, log_dir)
+        if not empty:
+            log_dirs.mend(directory)
+        elif not directory.is_dir():
+            incarnation = self._resting(node).incarnation
+            log_dirs.mend(directory, empty=True)
+            found = [path.name for path in directory.iterdir()]
+            self._new_disks[node, log_dir] = log_dirs.NewDisk(incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`. Tried by creating a file in it."""
         refusal = log_dirs.refusal_of(self._log_dir(node, log_dir))
         return Receipt(refusal is not None, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        incarnation = self._node(node).incarnation
+        return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""

@@ -12,7 +12,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
 from harness.errors import EnvironmentFault
@@ -83,6 +83,18 @@ def mend_all(below: Path) -> list[str]:
     return mended
 
 
+class NewDisk(NamedTuple):
+    """An empty directory that was put in for one that had failed.
+
+    Attributes:
+        incarnation: of the broker that had ended before.
+        found: the names in it right afterwards: none.
+    """
+
+    incarnation: int
+    found: Sequence[str]
+
+
 def refusal_of(directory: Path) -> int | None:
     """The ``errno`` that creating a file in ``directory`` gets; None: it works."""
     probe = directory / _PROBE
@@ -110,6 +122,15 @@ def _aside(directory: Path) -> Path:
 def offline(status: Mapping[str, Any]) -> list[int]:
     """The log directories that a broker, by its status, has given up."""
     return [number for number, one in enumerate(status.get("log_dirs", ())) if one["errno"] is not None]
+
+
+def newness(node: str, log_dir: int, disk: NewDisk | None, incarnation: int) -> Receipt:
+    """Whether log directory ``log_dir`` is an empty one that was put in before this ``incarnation`` of the broker."""
+    if disk is None:
+        return Receipt(False, f"node {node}: log directory {log_dir} was not replaced")
+    seen = f"node {node}: log directory {log_dir} was replaced after incarnation {disk.incarnation} had ended, and "
+    seen += f"held {', '.join(disk.found) or 'nothing'}; incarnation {incarnation} has it now"
+    return Receipt(not disk.found and incarnation > disk.incarnation, seen)
 
 
 def fullness(node: str, full: str, probes: Mapping[str, int | None]) -> Receipt:

@@ -31,6 +31,7 @@ class SimulatedDisks(SimulatedNodes):
         super().__init__(cluster)
         self._log_dirs = log_dir_names(log_dirs_count)
         self._limits: dict[str, dict[str, int | None]] = defaultdict(dict)
+        self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}
 
     # ------------------------------------------------------------------------------------------------ power, wear
 
@@ -107,20 +108,30 @@ class SimulatedDisks(SimulatedNodes):
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
         """See :class:`harness.target.Target`."""
+        self._new_disks.pop((node, log_dir), None)
         self._node(node).disk.failed.add(log_dirs.named(self._log_dirs, log_dir))
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
         """See :class:`harness.target.Target`."""
-        disk, directory = self._node(node).disk, log_dirs.named(self._log_dirs, log_dir)
-        if directory in disk.failed:
-            disk.failed.discard(directory)
-            if empty:
-                disk.empty(directory)
+        simulated, directory = self._node(node), log_dirs.named(self._log_dirs, log_dir)
+        if directory not in simulated.disk.failed:
+            return
+        if empty:
+            self._resting(node).disk.empty(directory)
+        simulated.disk.failed.discard(directory)
+        if empty:
+            found = simulated.disk.list(directory)
+            self._new_disks[node, log_dir] = log_dirs.NewDisk(simulated.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`. Tried by creating a file in it."""
         refusal, _ = self._node(node).disk.probe(0, log_dirs.named(self._log_dirs, log_dir))
         return Receipt(refusal is not None, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        incarnation = self._node(node).incarnation
+        return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""

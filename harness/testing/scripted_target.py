@@ -68,6 +68,7 @@ class ScriptedTarget:
         self._cut: set[Link] = set()
         self._full: set[str] = set()
         self._failed: set[tuple[str, int]] = set()
+        self._new: dict[tuple[str, int], bool] = {}
         self._offsets_ms: dict[str, int] = {}
 
     def start(self) -> None:
@@ -171,16 +172,25 @@ class ScriptedTarget:
         """See :class:`harness.target.Target`."""
         if self._obeys("fail_log_dir", node, log_dir):
             self._failed.add((node, log_dir))
+            self._new.pop((node, log_dir), None)
 
     def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
         """See :class:`harness.target.Target`."""
+        failed = (node, log_dir) in self._failed
         if self._obeys("mend_log_dir", node, log_dir, empty):
             self._failed.discard((node, log_dir))
+            if empty and failed:
+                self._new[node, log_dir] = not self.is_running(node).holds
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`."""
         failed = (node, log_dir) in self._failed
         return Receipt(failed, f"log directory {log_dir} of node {node} {'has failed' if failed else 'is sound'}")
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        new = self._new.get((node, log_dir), False)
+        return Receipt(new, f"log directory {log_dir} of node {node} {'is' if new else 'is not'} a new one")
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""

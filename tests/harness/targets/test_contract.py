@@ -43,6 +43,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
         {"fault": "disk_full", "node": 2, "free_bytes": 0},
         {"fault": "disk_full", "node": 2, "free_bytes": 0, "log_dir": 0},
         {"fault": "log_dir_failure", "node": 2, "log_dir": 0},
+        {"fault": "log_dir_failure", "node": 2, "log_dir": 0, "replaced": True},
         {"fault": "clock", "node": 2, "offset_ms": -60000},
         {"fault": "clock", "node": "controller", "offset_ms": 60000},
     ],
@@ -154,6 +155,32 @@ def test_a_wiped_disk_is_empty_until_the_node_comes_back_and_replicates(trial: T
         assert trial.target.is_disk_empty("2").holds
     assert not trial.target.is_disk_empty("2").holds
     assert trial.end_offset("2") == offset + 1
+
+
+def test_a_disk_is_replaced_before_the_broker_has_noticed_that_it_failed(trial: Trial) -> None:
+    target, offset = trial.target, trial.send().offset
+    assert offset is not None
+    with trial.in_effect(fault="log_dir_failure", node=2, log_dir=0, replaced=True) as failure:
+        assert target.is_running("2").holds
+        assert not target.offline_log_dirs("2")
+        with pytest.raises(EnvironmentFault, match=r"node 2 is not at rest: .* is running"):
+            target.mend_log_dir("2", 0, empty=True)
+        assert not target.is_log_dir_new("2", 0).holds
+    assert " had ended, and held nothing; incarnation " in failure.probe_healed(target).seen
+    assert trial.send().offset == offset + 1
+    assert trial.eventually(lambda: trial.end_offset("2") == offset + 2)
+    with trial.in_effect(fault="kill", node=2):
+        target.cut([Link("0", "2"), Link("1", "2")])
+        target.restart("2")
+        assert trial.end_offset("2") == offset + 2
+        target.mend([Link("0", "2"), Link("1", "2")])
+
+
+def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
+    with trial.in_effect(fault="kill", node=2):
+        trial.target.fail_log_dir("2", 0)
+        trial.target.mend_log_dir("2", 0, empty=True)
+        assert trial.target.is_disk_empty("2").holds
 
 
 @pytest.mark.parametrize("how", ["flip", "cut"])
