@@ -82,15 +82,17 @@ def _parsed(line: str) -> Row | None:
 
 
 def _final_rows_live(data_dir: Path, status: Mapping[str, Any]) -> Iterator[Row]:
+    directories = dict(_replicas(data_dir)) if "replicas" in status else {}
     for replica in [*status.get("replicas", ()), *status.get("partitions", ())]:
-        directory = data_dir / str(TopicPartition(replica["topic"], replica["partition"]))
+        name = TopicPartition(replica["topic"], replica["partition"])
+        epochs = _epochs_of_a_broker(directories.get(name)) if "replicas" in status else {}
         yield {
             "time_ns": status["monotonic_ns"],
             "wall_ms": status["wall_ms"],
             "topic": replica["topic"],
             "partition": replica["partition"],
             **{column: replica.get(column) for column in _STATE_COLUMNS},
-            "detail": json.dumps({"source": "live"} | _epochs_said(directory)),
+            "detail": json.dumps({"source": "live"} | epochs),
         }
 
 
@@ -124,6 +126,15 @@ def _offsets(log_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
 def _epochs_said(directory: Path) -> dict[str, list[list[int]]]:
     entries = _epochs(directory)
     return {} if entries is None else {"epochs": [[entry.leader_epoch, entry.start_offset] for entry in entries]}
+
+
+def _epochs_of_a_broker(directory: Path | None) -> dict[str, Any]:
+    """The epochs of a replica that its broker holds, none where it wrote none down; or why they are not known."""
+    if directory is None:
+        return {"epochs_unread": "the replica lies in no log directory"}
+    if not (directory / LEADER_EPOCHS).exists():
+        return {"epochs": []}
+    return _epochs_said(directory) or {"epochs_unread": f"{LEADER_EPOCHS} is garbled"}
 
 
 def _latest_epoch(directory: Path) -> int | None:

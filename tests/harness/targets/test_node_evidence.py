@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -107,8 +108,32 @@ def test_final_rows_of_a_live_node_are_what_it_said_last(tmp_path: Path) -> None
     [_, final] = timeline_rows(NODE, timeline, tmp_path / "data", status)
     assert (final["kind"], final["sequence"], final["incarnation"], final["time_ns"]) == ("final", 9, 2, 99)
     assert (final["role"], final["leader_epoch"], final["high_watermark"]) == ("leader", 4, 3)
-    assert json.loads(final["detail"]) == {"source": "live"}
+    assert json.loads(final["detail"]) == {"source": "live", "epochs_unread": "the replica lies in no log directory"}
     assert {"run", *final} == {column.name for column in TIMELINE.columns}
+
+
+def live_final(tmp_path: Path, **status: Any) -> dict[str, Any]:
+    place = {"topic": "ledger", "partition": 0}
+    rows = {kind: [place | row for row in found] for kind, found in status.items()}
+    [final] = timeline_rows(NODE, tmp_path / "none", tmp_path / "data", {"monotonic_ns": 9, "wall_ms": 8, **rows})
+    return dict(json.loads(final["detail"]))
+
+
+@pytest.mark.parametrize("log_dir", ["", "log-0", "log-1"])
+def test_a_live_replica_s_epochs_are_found_in_whichever_log_directory_it_lies(tmp_path: Path, log_dir: str) -> None:
+    (tmp_path / "data" / log_dir.replace("1", "0")).mkdir(parents=True)
+    data_dir(tmp_path / "data" / log_dir, batch(0, 70))
+    assert live_final(tmp_path, replicas=[{}]) == {"source": "live", "epochs": []}
+    checkpoint = tmp_path / "data" / log_dir / "ledger-0" / "leader-epoch-checkpoint"
+    checkpoint.write_text("0\n1\n3 0\n")
+    assert live_final(tmp_path, replicas=[{}]) == {"source": "live", "epochs": [[3, 0]]}
+    checkpoint.write_text("what")
+    unread = {"source": "live", "epochs_unread": "leader-epoch-checkpoint is garbled"}
+    assert live_final(tmp_path, replicas=[{}]) == unread
+
+
+def test_the_controller_s_final_rows_need_no_epochs(tmp_path: Path) -> None:
+    assert live_final(tmp_path, partitions=[{}]) == {"source": "live"}
 
 
 def test_final_rows_of_a_dead_node_come_from_its_disk(tmp_path: Path) -> None:
