@@ -99,8 +99,9 @@ class Broker:
         self._checkpoint_recovery_points()
         self._checkpoint_log_starts()
         self._checkpoint_high_watermarks()
+        life = self.controller.broker_epoch, self._config.incarnation
         for directory in self.directories.online if not self._halted else ():
-            self._write(directory, "mark the shutdown as clean", partial(directory.close, self.controller.broker_epoch))
+            self._write(directory, "mark the shutdown as clean", partial(directory.close, *life))
         for partition in self.partitions.values():
             partition.log.close()
 

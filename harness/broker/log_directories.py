@@ -24,6 +24,7 @@ class LogDirectories:
 
     def __init__(self, config: NodeConfig, files: FileSystem, say: Callable[[str], None]) -> None:
         names = log_dir_names(config.settings.log_dirs_count)
+        self._config = config
         self._owner = f"{config.cluster_id}/{config.node_id}"
         self._paths = [PurePosixPath("/", config.data_dir, name) for name in names]
         self._all = tuple(
@@ -46,9 +47,19 @@ class LogDirectories:
 
     @property
     def previous_broker_epoch(self) -> int:
-        """What the broker was registered with when it shut down cleanly; -1: it did not, or not all of it (KIP-966)."""
+        """What the broker was registered with when it shut down cleanly; -1: it did not, or not all of it (KIP-966).
+
+        A session with ZooKeeper is closed by a clean shutdown whatever the disks say. Where that is what counts, one
+        directory is enough that was closed by the life just before this one: another may have failed by then.
+        """
         epochs = {directory.previous_broker_epoch if directory.online else -1 for directory in self._all}
-        return epochs.pop() if len(epochs) == 1 else -1
+        if len(epochs) == 1:
+            return epochs.pop()
+        if self._config.knobs.broker_bounce != "unnoticed":
+            return -1
+        last = self._config.incarnation - 1
+        closed = (one.previous_broker_epoch for one in self.online if one.previous_incarnation == last)
+        return max(closed, default=-1)
 
     def emptiest(self, used: Iterable[LogDirectory]) -> LogDirectory | None:
         """Where a new replica goes: to the fewest others, and of equals to the first; None: all are offline.

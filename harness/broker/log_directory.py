@@ -35,6 +35,7 @@ class LogDirectory:
         failure: the ``errno`` that took it offline; None while it is online.
         clean: whether the last shutdown was clean, as far as the marker is to be believed.
         previous_broker_epoch: what the broker was registered with when it shut down cleanly; -1: it did not.
+        previous_incarnation: which of its lives that was; -1: it did not.
     """
 
     def __init__(self, files: FileSystem, knobs: Knobs, say: Callable[[str], None], number: int = 0) -> None:
@@ -43,6 +44,7 @@ class LogDirectory:
         self.failure: int | None = None
         self.clean = False
         self.previous_broker_epoch = -1
+        self.previous_incarnation = -1
         self._marker = knobs.clean_shutdown_marker
         self._say = say
         self._high_watermarks: dict[TopicPartition, Offset] = {}
@@ -62,7 +64,8 @@ class LogDirectory:
         """
         marker = self.files.read_text(CLEAN_SHUTDOWN)
         self.clean = marker is not None and self._marker != "none"
-        self.previous_broker_epoch = _broker_epoch(marker) if self.clean else -1
+        self.previous_broker_epoch = _number(marker, "brokerEpoch") if self.clean else -1
+        self.previous_incarnation = _number(marker, "incarnation") if self.clean else -1
         self._high_watermarks = self._read(HIGH_WATERMARKS)
         self._recovery_points = self._read(RECOVERY_POINTS)
         self._log_starts = self._read(LOG_STARTS)
@@ -99,14 +102,14 @@ class LogDirectory:
         """
         self.files.replace_text(checkpoint, format_offsets(offsets), flush=True)
 
-    def close(self, broker_epoch: int) -> None:
-        """Everything has been flushed and written down: say so.
+    def close(self, broker_epoch: int, incarnation: int) -> None:
+        """Everything has been flushed and written down: say so, and which life of the broker did it (our own addition).
 
         Raises:
             OSError: that cannot be written.
         """
         if self._marker != "none":
-            text = json.dumps({"version": 0, "brokerEpoch": broker_epoch})
+            text = json.dumps({"version": 0, "brokerEpoch": broker_epoch, "incarnation": incarnation})
             self.files.replace_text(CLEAN_SHUTDOWN, text, flush=True)
 
     def _read(self, checkpoint: str) -> dict[TopicPartition, Offset]:
@@ -118,10 +121,10 @@ class LogDirectory:
             return {}
 
 
-def _broker_epoch(marker: str | None) -> int:
+def _number(marker: str | None, name: str) -> int:
     """What the marker says; -1 where it says nothing, as before Kafka 3.8, or nonsense."""
     try:
-        found = json.loads(marker or "")["brokerEpoch"]
+        found = json.loads(marker or "")[name]
     except (ValueError, KeyError, TypeError):
         return -1
     return found if isinstance(found, int) else -1

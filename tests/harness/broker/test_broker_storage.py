@@ -93,7 +93,7 @@ def test_a_clean_shutdown_flushes_and_is_remembered_once() -> None:
     epoch = cluster.brokers[1].controller.broker_epoch
     cluster.node(1).shut_down()
     assert cluster.node(1).lose_power() == []
-    assert cluster.disk(1).read_text(CLEAN_SHUTDOWN) == f'{{"version": 0, "brokerEpoch": {epoch}}}'
+    assert cluster.disk(1).read_text(CLEAN_SHUTDOWN) == f'{{"version": 0, "brokerEpoch": {epoch}, "incarnation": 0}}'
     cluster.start(1)
     assert any("The last shutdown was clean." in line for line in cluster.said)
     assert bounds(cluster, 1) == (0, 1)

@@ -308,6 +308,34 @@ def test_a_clean_shutdown_counts_only_where_all_directories_are_found_again() ->
     assert cluster.start(0).directories.previous_broker_epoch == -1
 
 
+def test_with_zookeeper_a_clean_shutdown_without_one_directory_has_closed_the_session_all_the_same() -> None:
+    cluster = two_directories(knobs="2.1")
+    cluster.disk(0).failed.add("log-1")
+    cluster.world.sleep(1)
+    cluster.node(0).shut_down()
+    cluster.disk(0).failed.clear()
+    cluster.start(0)
+    cluster.world.sleep(1)
+    assert cluster.brokers[0].directories.previous_broker_epoch == cluster.brokers[0].controller.broker_epoch
+    assert state(cluster, ONE)[0] == 0
+
+
+def test_with_zookeeper_the_old_marker_of_a_directory_that_was_offline_says_nothing_of_the_last_shutdown() -> None:
+    cluster = two_directories(knobs="2.1")
+    cluster.node(0).shut_down()
+    cluster.disk(0).failed.add("log-1")
+    cluster.start(0)
+    cluster.world.sleep(1)
+    assert cluster.brokers[0].controller.registered
+    cluster.kill(0)
+    cluster.disk(0).failed.clear()
+    cluster.start(0)
+    cluster.world.sleep(1)
+    assert [directory.clean for directory in cluster.brokers[0].directories] == [False, True]
+    assert cluster.brokers[0].directories.previous_broker_epoch == -1
+    assert not cluster.brokers[0].controller.registered
+
+
 @pytest.mark.parametrize("count", [0, 17])
 def test_there_is_at_least_one_directory_and_not_any_number(count: int) -> None:
     with pytest.raises(UsageError, match=r"log\.dirs\.count"):

@@ -54,7 +54,7 @@ def test_the_marker_of_a_clean_shutdown_lives_as_long_as_the_knob_says(
     tmp_path: Path, marker: str, before_loading: bool, after_loading: bool, clean: bool
 ) -> None:
     disk = Disk(tmp_path / "data")
-    open_directory(disk).close(7)
+    open_directory(disk).close(7, 0)
     directory = open_directory(disk, marker)
     assert (directory.clean, directory.previous_broker_epoch) == (clean, 7 if clean else -1)
     assert (disk.read_text(CLEAN_SHUTDOWN) is not None) == before_loading
@@ -67,7 +67,7 @@ def test_without_a_marker_a_shutdown_was_not_clean(tmp_path: Path) -> None:
     directory = open_directory(disk)
     directory.loaded()
     assert (directory.clean, directory.previous_broker_epoch) == (False, -1)
-    open_directory(disk, "none").close(7)
+    open_directory(disk, "none").close(7, 0)
     assert not open_directory(disk).clean
 
 
