@@ -48,10 +48,9 @@ class DiskFull(NodeFault):
         bring_back(target, self.name)
 
     def probe_healed(self, target: Target) -> Receipt:
-        """Holds when the broker runs with all its directories, is not about to halt, and its storage takes writes."""
+        """Holds when the broker runs with all its directories, is not about to halt, and all of them take writes."""
         running = is_back(target, self.name)
         refused = target.has_refused_write(self.name, self.log_dir)
         if not running.holds or refused.holds:
             return Receipt(False, f"{running.seen}; {refused.seen}")
-        full = target.is_disk_full(self.name, self.log_dir)
-        return Receipt(not full.holds, full.seen)
+        return target.takes_writes(self.name)

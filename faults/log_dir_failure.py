@@ -51,14 +51,14 @@ class LogDirFailure(NodeFault):
         bring_back(target, self.name)
 
     def probe_healed(self, target: Target) -> Receipt:
-        """Holds when the broker runs with all its directories, and files can be created in this one.
+        """Holds when the broker runs with all its directories, and they take writes.
 
         If it was ``replaced``, it must have been empty, and the broker must have started on it.
         """
         back = is_back(target, self.name)
-        failed = target.is_log_dir_failed(self.name, self.log_dir)
-        healed = Receipt(back.holds and not failed.holds, f"{back.seen}; {failed.seen}")
-        if not self.replaced:
-            return healed
-        new = target.is_log_dir_new(self.name, self.log_dir)
-        return Receipt(healed.holds and new.holds, f"{healed.seen}; {new.seen}")
+        if not back.holds:
+            return back
+        receipts = [back, target.takes_writes(self.name)]
+        if self.replaced:
+            receipts.append(target.is_log_dir_new(self.name, self.log_dir))
+        return Receipt(all(one.holds for one in receipts), "; ".join(one.seen for one in receipts))

@@ -211,6 +211,10 @@ class Target(Protocol):
         """Whether writes of the node's storage are refused with ENOSPC now; with ``log_dir`` there and nowhere else."""
         ...
 
+    def takes_writes(self, node: str) -> Receipt:
+        """Whether writes of the node's storage work now, in each of its log directories."""
+        ...
+
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """Whether storage has refused, with ENOSPC, a write of the node's own since the node was last started.
 

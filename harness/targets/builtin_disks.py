@@ -87,10 +87,11 @@ class BuiltinDisks(BuiltinNodes):
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
         directories = [""] if log_dir is None else self._log_dirs
-        full = log_dirs.named(self._log_dirs, log_dir)
-        return log_dirs.fullness(
-            node, full, {name: self._ask(node, op="probe_disk", directory=name)["errno"] for name in directories}
-        )
+        return log_dirs.fullness(node, log_dirs.named(self._log_dirs, log_dir), self._probed(node, directories))
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The writes are of 64 KiB to scratch files."""
+        return log_dirs.writable(node, self._probed(node, self._log_dirs))
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`. The node says so in its timeline."""
@@ -134,6 +135,9 @@ class BuiltinDisks(BuiltinNodes):
 
     def _log_dir(self, node: str, log_dir: int) -> Path:
         return self._node(node).data_dir / log_dirs.named(self._log_dirs, log_dir)
+
+    def _probed(self, node: str, directories: Sequence[str]) -> dict[str, int | None]:
+        return {name: self._ask(node, op="probe_disk", directory=name)["errno"] for name in directories}
 
     def _within(self, node: str) -> dict[str, int]:
         """The limits of single log directories."""

@@ -144,6 +144,13 @@ def fullness(node: str, full: str, probes: Mapping[str, int | None]) -> Receipt:
     return Receipt(probes[full] == _ENOSPC and not any(others.values()), seen)
 
 
+def writable(node: str, probes: Mapping[str, int | None]) -> Receipt:
+    """Whether writes work in all directories; ``probes`` as for :func:`fullness`."""
+    seen = ", ".join(f"in {name or 'its log directory'} errno {errno}" for name, errno in probes.items())
+    worked = all(errno is None for errno in probes.values())
+    return Receipt(worked, f"node {node}: a scratch write of 64 KiB {'worked' if worked else 'did not work'}: {seen}")
+
+
 def refused_write(node: str, refusals: Sequence[Mapping[str, Any]], log_dir: int | None) -> Receipt:
     """Whether a node says that a write of its own found no space: in log directory ``log_dir``; None: anywhere."""
     for refusal in refusals:

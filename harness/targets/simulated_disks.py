@@ -95,9 +95,15 @@ class SimulatedDisks(SimulatedNodes):
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`. The write is one of 64 KiB to a scratch file."""
         directories = [""] if log_dir is None else self._log_dirs
-        full = log_dirs.named(self._log_dirs, log_dir)
+        return log_dirs.fullness(node, log_dirs.named(self._log_dirs, log_dir), self._probed(node, directories))
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. The writes are of 64 KiB to scratch files."""
+        return log_dirs.writable(node, self._probed(node, self._log_dirs))
+
+    def _probed(self, node: str, directories: Sequence[str]) -> dict[str, int | None]:
         disk = self._running(node).disk
-        return log_dirs.fullness(node, full, {name: disk.probe(_PROBE_BYTES, name)[0] for name in directories})
+        return {name: disk.probe(_PROBE_BYTES, name)[0] for name in directories}
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`. The node says so in its timeline."""

@@ -37,6 +37,7 @@ class ScriptedTarget:
         replicas: what :meth:`replica` returns, by broker and partition.
         ignored: names of methods that do nothing, though they say nothing of it.
         refused: names of methods that raise ``EnvironmentFault``.
+        broken: brokers whose disk refuses writes for another reason than that it is full.
         written_to: brokers whose full disk refuses a write of their own at once.
         exited: nodes that have ended themselves.
         offline: the log directories that brokers have given up, until they start again.
@@ -49,6 +50,7 @@ class ScriptedTarget:
     replicas: dict[tuple[str, TopicPartition], ReplicaView] = field(default_factory=dict)
     ignored: set[str] = field(default_factory=set)
     refused: set[str] = field(default_factory=set)
+    broken: set[str] = field(default_factory=set)
     written_to: set[str] = field(default_factory=set)
     exited: set[str] = field(default_factory=set)
     offline: dict[str, set[int]] = field(default_factory=dict)
@@ -162,6 +164,11 @@ class ScriptedTarget:
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`."""
         return Receipt(node in self._full, f"the disk of node {node} is {'full' if node in self._full else 'sound'}")
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        failed = node in self._full | self.broken | {name for name, _ in self._failed}
+        return Receipt(not failed, f"the disk of node {node} takes {'no writes' if failed else 'writes'}")
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`."""

@@ -164,6 +164,18 @@ def test_a_broker_that_is_about_to_halt_for_its_full_disk_is_not_healed() -> Non
 
 
 @pytest.mark.parametrize(
+    "written", [{"fault": "disk_full", "node": 1}, {"fault": "log_dir_failure", "node": 1, "log_dir": 0}], ids=str
+)
+def test_a_disk_that_refuses_writes_for_another_reason_is_not_healed(written: dict[str, Any]) -> None:
+    target, fault = ScriptedTarget(broken={"1"}), aimed(written)
+    fault.inject(target)
+    fault.heal(target)
+    assert not fault.probe_healed(target).holds
+    target.broken.clear()
+    assert fault.probe_healed(target).holds
+
+
+@pytest.mark.parametrize(
     ("written", "links"),
     [
         ({"isolate": 1, "direction": "out"}, {"1->0", "1->2", "1->controller"}),

@@ -96,6 +96,8 @@ def test_a_full_directory_is_full_alone_and_only_its_replicas_go_offline(tmp_pat
         assert receipt.holds
         assert "a scratch write of 64 KiB in log-1 got errno 28, in log-0 errno None" in receipt.seen
         assert not target.is_disk_full("0", 0).holds
+        assert not target.takes_writes("0").holds
+        assert not full.probe_healed(target).holds
         assert send(target, THERE, 0, 5000) != "ok"
         assert eventually(lambda: leader(target, THERE) == 1)
         assert "(append ledger-1) in log directory 1 was refused with errno 28" in full.probe(target).seen
@@ -123,6 +125,19 @@ def test_a_disk_that_is_replaced_comes_back_empty(tmp_path: Path) -> None:
         failure.heal(target)
         assert failure.probe_healed(target).holds
         assert eventually(lambda: not unsettled(target, BOTH))
+
+
+@pytest.mark.parametrize(
+    ("probes", "takes_writes"),
+    [
+        ({"": None}, True),
+        ({"": errno.ENOSPC}, False),
+        ({"log-0": None, "log-1": errno.EIO}, False),
+        ({"log-0": errno.ENOSPC, "log-1": None}, False),
+    ],
+)
+def test_a_disk_takes_writes_where_every_write_worked(probes: dict[str, int | None], *, takes_writes: bool) -> None:
+    assert log_dirs.writable("0", probes).holds == takes_writes
 
 
 def test_there_is_no_directory_beyond_the_last(tmp_path: Path) -> None:
