@@ -8,6 +8,7 @@ remounted read-only, which Linux refuses anyhow while somebody has a file on it 
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 from collections.abc import Mapping, Sequence
@@ -20,7 +21,10 @@ from harness.target import Receipt
 
 _ENOSPC = 28
 _ASIDE = ".aside"
+_DISCARDED = ".discarded"
 _PROBE = ".probe"
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
 
 
 def named(names: Sequence[str], log_dir: int | None) -> str:
@@ -53,34 +57,46 @@ def found_in(data_dir: Path) -> list[Path]:
 
 
 def fail(directory: Path) -> None:
-    """Put ``directory`` aside, and a file in its place."""
-    aside = _aside(directory)
-    if not aside.exists() and directory.is_dir():
-        directory.rename(aside)
-    directory.touch()
+    """Put ``directory`` aside, and a file in its place, at once: a broker that writes there makes no new one meanwhile.
 
-
-def mend(directory: Path, *, empty: bool = False) -> None:
-    """Put ``directory`` back, or, if it is to be ``empty``, a new one; harmless when it has not failed."""
-    if directory.is_dir():
+    Raises:
+        EnvironmentFault: the file system cannot exchange two names.
+    """
+    aside = _beside(directory, _ASIDE)
+    if aside.is_dir():
         return
-    aside = _aside(directory)
-    directory.unlink(missing_ok=True)
-    if aside.exists() and not empty:
-        aside.rename(directory)
+    directory.mkdir(parents=True, exist_ok=True)
+    aside.touch()
+    _exchange(directory, aside)
+
+
+def mend(directory: Path, *, empty: bool = False) -> bool:
+    """Put ``directory`` back, or, if it is to be ``empty``, a new one; returns whether it had failed.
+
+    It has, as long as something is aside, whatever is in its place. Whoever dies in here has it done by the next call.
+    """
+    aside, discarded = _beside(directory, _ASIDE), _beside(directory, _DISCARDED)
+    if aside.is_dir() and empty:
+        _remove(discarded)
+        aside.rename(discarded)
+    has_failed = aside.is_dir() or not directory.is_dir()
+    if not aside.is_dir():
+        if has_failed:
+            _remove(directory)
+            directory.mkdir(parents=True)
+    elif directory.exists():
+        _exchange(directory, aside)
     else:
-        directory.mkdir(parents=True)
-        shutil.rmtree(aside, ignore_errors=True)
+        aside.rename(directory)
+    _remove(aside)
+    _remove(discarded)
+    return has_failed
 
 
 def mend_all(below: Path) -> list[str]:
     """Put back whatever has been put aside ``below`` a directory; returns the paths of what has."""
-    mended = []
-    for aside in sorted(below.rglob(f"*{_ASIDE}")):
-        directory = aside.parent / aside.name.removesuffix(_ASIDE).replace(_INTO, os.sep)
-        mend(directory)
-        mended.append(str(directory))
-    return mended
+    left = {_place_of(path) for suffix in (_ASIDE, _DISCARDED) for path in below.rglob(f"*{suffix}")}
+    return [str(directory) for directory in sorted(left) if mend(directory)]
 
 
 class NewDisk(NamedTuple):
@@ -109,11 +125,35 @@ def refusal_of(directory: Path) -> int | None:
 _INTO = "%"
 
 
-def _aside(directory: Path) -> Path:
+def _beside(directory: Path, suffix: str) -> Path:
     """Beside the data directory, so that it is no part of the disk while it is away."""
     if directory.name.startswith("log-"):
-        return directory.parent.with_name(f"{directory.parent.name}{_INTO}{directory.name}{_ASIDE}")
-    return directory.with_name(directory.name + _ASIDE)
+        return directory.parent.with_name(f"{directory.parent.name}{_INTO}{directory.name}{suffix}")
+    return directory.with_name(directory.name + suffix)
+
+
+def _place_of(beside: Path) -> Path:
+    """The directory whose name, with a suffix, is that of ``beside``."""
+    return beside.parent / beside.stem.replace(_INTO, os.sep)
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _exchange(one: Path, other: Path) -> None:
+    """Let two names change places, atomically (``renameat2(2)``)."""
+    failed = ctypes.CDLL(None, use_errno=True).renameat2(
+        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    )
+    if failed:
+        why = os.strerror(ctypes.get_errno())
+        raise EnvironmentFault(
+            f"{one} and {other} cannot change places: {why}.", "Write runs to a file system such as ext4, xfs or tmpfs."
+        )
 
 
 # ------------------------------------------------------------------------------------------------------------ in words

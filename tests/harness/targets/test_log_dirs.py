@@ -5,15 +5,18 @@ from __future__ import annotations
 import errno
 import json
 import logging
+import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
 import faults
 from harness import payload
+from harness.broker.files import Disk
 from harness.broker.settings import Settings
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
@@ -160,6 +163,76 @@ def test_what_a_dead_harness_has_put_aside_is_put_back(tmp_path: Path) -> None:
     assert log_dirs.mend_all(tmp_path) == []
     for place in ("one/data/log-1", "two/data"):
         assert (tmp_path / place / "kept").read_text() == place
+
+
+@pytest.fixture(params=["data/log-1", "data"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A log directory that holds a file."""
+    directory: Path = tmp_path / request.param
+    directory.mkdir(parents=True)
+    (directory / "kept").touch()
+    return directory
+
+
+def test_a_directory_that_is_written_to_all_the_time_fails_and_is_put_back(place: Path) -> None:
+    files, done = Disk(place), threading.Event()
+
+    def write() -> None:
+        while not done.is_set():
+            with suppress(OSError):
+                files.replace_text("checkpoint", "1", flush=False)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        for _ in range(300):
+            log_dirs.fail(place)
+            assert log_dirs.refusal_of(place) == errno.ENOTDIR
+            assert log_dirs.mend(place)
+            assert (place / "kept").exists()
+    finally:
+        done.set()
+        writer.join()
+    assert [path for path in place.parent.iterdir() if path.suffix in (".aside", ".discarded")] == []
+
+
+def test_what_is_aside_goes_back_whatever_is_in_its_place(place: Path) -> None:
+    log_dirs.fail(place)
+    place.unlink()
+    place.mkdir()
+    (place / "newer").touch()
+    assert log_dirs.mend(place)
+    assert [path.name for path in place.iterdir()] == ["kept"]
+
+
+@pytest.mark.parametrize("call", ["rename", "unlink", "mkdir", "rmtree"])
+def test_a_disk_whose_replacement_was_interrupted_is_replaced_and_fails_again(
+    place: Path, monkeypatch: pytest.MonkeyPatch, call: str
+) -> None:
+    def dies(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    log_dirs.fail(place)
+    with monkeypatch.context() as patched:
+        patched.setattr(shutil if call == "rmtree" else Path, call, dies)
+        with pytest.raises(KeyboardInterrupt):
+            log_dirs.mend(place, empty=True)
+    log_dirs.mend(place, empty=True)
+    assert list(place.iterdir()) == []
+    assert [path for path in place.parent.iterdir() if path.suffix in (".aside", ".discarded")] == []
+    log_dirs.fail(place)
+    assert log_dirs.refusal_of(place) == errno.ENOTDIR
+
+
+def test_only_what_was_put_back_is_said_to_have_been(place: Path, tmp_path: Path) -> None:
+    log_dirs.fail(place)
+    assert log_dirs.mend_all(tmp_path) == [str(place)]
+    name = place.relative_to(tmp_path).as_posix().replace("/", "%")
+    (tmp_path / f"{name}.aside").touch()  # whoever was about to let it fail had got no further
+    (tmp_path / f"{name}.discarded").mkdir()
+    assert log_dirs.mend_all(tmp_path) == []
+    assert [path.name for path in tmp_path.iterdir()] == ["data"]
+    assert (place / "kept").exists()
 
 
 def test_the_log_of_a_topic_called_log_is_no_log_directory(tmp_path: Path) -> None:
