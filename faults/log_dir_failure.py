@@ -20,6 +20,7 @@ class LogDirFailure(NodeFault):
     Attributes:
         log_dir: which of the broker's directories (``log.dirs.count``), from 0.
         replaced: whether what it is healed with is a new, empty disk.
+        must_notice: whether it is proven only once the broker has taken the directory offline, or has halted.
     """
 
     kind: ClassVar[str] = "log_dir_failure"
@@ -27,18 +28,29 @@ class LogDirFailure(NodeFault):
 
     log_dir: int = Field(ge=0)
     replaced: bool = False
+    must_notice: bool = True
 
     def inject(self, target: Target) -> None:
         """Let the directory fail."""
         target.fail_log_dir(self.name, self.log_dir)
 
     def probe(self, target: Target) -> Receipt:
-        """Holds when no file can be created in the directory; says what the broker makes of it."""
+        """Holds when no file can be created in the directory and, unless it need not, the broker has noticed."""
         failed = target.is_log_dir_failed(self.name, self.log_dir)
-        noticed = self.log_dir in target.offline_log_dirs(self.name)
+        noticed = self._noticed(target)
+        holds = failed.holds and (noticed.holds or not self.must_notice)
+        return Receipt(holds, f"{failed.seen}; {noticed.seen}")
+
+    def _noticed(self, target: Target) -> Receipt:
+        """Whether the broker has taken the directory offline, or has halted."""
+        halted = target.has_exited(self.name)
+        if halted.holds:
+            return halted
         running = target.is_running(self.name)
-        broker = "the broker has taken it offline" if noticed else "the broker has not noticed yet"
-        return Receipt(failed.holds, f"{failed.seen}; {broker if running.holds else running.seen}")
+        if not running.holds:
+            return running
+        offline = self.log_dir in target.offline_log_dirs(self.name)
+        return Receipt(offline, f"the broker has {'taken it offline' if offline else 'not noticed yet'}")
 
     def heal(self, target: Target) -> None:
         """Put the directory back, or a new one, and have the broker start on it.

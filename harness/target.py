@@ -238,7 +238,7 @@ class Target(Protocol):
         ...
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """Whether no file can be created in the log directory."""
+        """Whether no file can be created in the log directory because it is none (``ENOTDIR``)."""
         ...
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:

@@ -119,7 +119,7 @@ class BuiltinDisks(BuiltinNodes):
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`. Tried by creating a file in it."""
         refusal = log_dirs.refusal_of(self._log_dir(node, log_dir))
-        return Receipt(refusal is not None, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+        return log_dirs.failure(node, log_dir, refusal)
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`."""

@@ -12,6 +12,7 @@ import ctypes
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from errno import ENOSPC, ENOTDIR
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,7 +20,6 @@ from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POI
 from harness.errors import EnvironmentFault
 from harness.target import Receipt
 
-_ENOSPC = 28
 _ASIDE = ".aside"
 _DISCARDED = ".discarded"
 _PROBE = ".probe"
@@ -173,6 +173,11 @@ def newness(node: str, log_dir: int, disk: NewDisk | None, incarnation: int) -> 
     return Receipt(not disk.found and incarnation > disk.incarnation, seen)
 
 
+def failure(node: str, log_dir: int, refusal: int | None) -> Receipt:
+    """Whether log directory ``log_dir`` is none, by the ``errno`` that a new file in it got; None: it could be made."""
+    return Receipt(refusal == ENOTDIR, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+
+
 def fullness(node: str, full: str, probes: Mapping[str, int | None]) -> Receipt:
     """Whether writes below ``full`` are refused for want of space, and nowhere else.
 
@@ -181,7 +186,7 @@ def fullness(node: str, full: str, probes: Mapping[str, int | None]) -> Receipt:
     others = {name: errno for name, errno in probes.items() if name != full}
     seen = f"node {node}: a scratch write of 64 KiB{f' in {full}' if full else ''} got errno {probes[full]}"
     seen += "".join(f", in {name} errno {errno}" for name, errno in others.items())
-    return Receipt(probes[full] == _ENOSPC and not any(others.values()), seen)
+    return Receipt(probes[full] == ENOSPC and not any(others.values()), seen)
 
 
 def writable(node: str, probes: Mapping[str, int | None]) -> Receipt:
@@ -194,11 +199,11 @@ def writable(node: str, probes: Mapping[str, int | None]) -> Receipt:
 def refused_write(node: str, refusals: Sequence[Mapping[str, Any]], log_dir: int | None) -> Receipt:
     """Whether a node says that a write of its own found no space: in log directory ``log_dir``; None: anywhere."""
     for refusal in refusals:
-        if refusal["errno"] == _ENOSPC and log_dir in (None, refusal.get("log_dir")):
+        if refusal["errno"] == ENOSPC and log_dir in (None, refusal.get("log_dir")):
             what = f"{refusal['operation']} {refusal['partition'] or ''}".rstrip()
             where = "" if log_dir is None else f" in log directory {log_dir}"
             torn = f"{refusal['torn_bytes']} torn bytes were cut off again"
             return Receipt(
-                True, f"node {node}: a write of its own ({what}){where} was refused with errno {_ENOSPC}; {torn}"
+                True, f"node {node}: a write of its own ({what}){where} was refused with errno {ENOSPC}; {torn}"
             )
     return Receipt(False, f"node {node}: no write of its own was refused")

@@ -132,7 +132,7 @@ class SimulatedDisks(SimulatedNodes):
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`. Tried by creating a file in it."""
         refusal, _ = self._node(node).disk.probe(0, log_dirs.named(self._log_dirs, log_dir))
-        return Receipt(refusal is not None, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
+        return log_dirs.failure(node, log_dir, refusal)
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`."""

@@ -163,6 +163,31 @@ def test_a_broker_that_is_about_to_halt_for_its_full_disk_is_not_healed() -> Non
     assert fault.probe_healed(target).seen == "node 1 answers; node 1 has refused a write of its own"
 
 
+def test_a_failed_log_directory_is_proven_once_the_broker_has_taken_it_offline_or_has_halted() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "log_dir_failure", "node": 1, "log_dir": 0})
+    fault.inject(target)
+    assert not fault.probe(target).holds
+    assert fault.probe(target).seen == "log directory 0 of node 1 has failed; the broker has not noticed yet"
+    target.offline["1"] = {1}
+    assert not fault.probe(target).holds
+    target.offline["1"] = {0}
+    assert fault.probe(target).seen == "log directory 0 of node 1 has failed; the broker has taken it offline"
+    assert fault.probe(target).holds
+    target.offline.clear()
+    target.exited.add("1")
+    assert fault.probe(target).holds
+
+
+def test_a_failed_log_directory_need_not_be_noticed_where_the_scenario_says_so() -> None:
+    written = {"fault": "log_dir_failure", "node": 1, "log_dir": 0, "must_notice": False}
+    target, fault = ScriptedTarget(), aimed(written)
+    fault.inject(target)
+    assert fault.probe(target).holds
+    target.offline["1"] = {0}
+    target.ignored.add("fail_log_dir")
+    assert not aimed(written | {"log_dir": 1}).probe(target).holds
+
+
 @pytest.mark.parametrize(
     "written", [{"fault": "disk_full", "node": 1}, {"fault": "log_dir_failure", "node": 1, "log_dir": 0}], ids=str
 )

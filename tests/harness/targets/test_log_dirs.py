@@ -143,6 +143,11 @@ def test_a_disk_takes_writes_where_every_write_worked(probes: dict[str, int | No
     assert log_dirs.writable("0", probes).holds == takes_writes
 
 
+def test_a_directory_that_refuses_files_for_another_reason_has_not_failed() -> None:
+    assert log_dirs.failure("0", 1, errno.ENOTDIR).holds
+    assert not any(log_dirs.failure("0", 1, refusal).holds for refusal in (None, errno.ENOSPC, errno.EACCES))
+
+
 def test_there_is_no_directory_beyond_the_last(tmp_path: Path) -> None:
     with running(tmp_path) as target:
         acts: list[Callable[[], None]] = [lambda: target.fail_log_dir("0", 2), lambda: target.limit_disk("0", 0, 2)]
