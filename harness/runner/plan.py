@@ -245,6 +245,7 @@ def _refuse_the_impossible(made: Plan) -> None:
         if fault.needs not in TARGETS[made.target]:
             raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.")
         _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
+        _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
     for index, step in made.steps.items():
         if step.where is not None:
@@ -288,6 +289,15 @@ def _depends_on_the_cluster(fault: Fault) -> bool:
 def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int) -> None:
     named = _flat(fault.parameters().get(name) for name in _NODE_FIELDS)
     _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
+
+
+def _refuse_unknown_log_dir(path: str, fault: Fault, log_dirs: int) -> None:
+    named = getattr(fault, "log_dir", None)
+    if named is not None and named >= log_dirs:
+        raise UsageError(
+            f"{path}: there is no log directory {named}: each broker has {log_dirs}.",
+            "Set log.dirs.count to have more.",
+        )
 
 
 def _refuse_unknown_brokers(path: str, nodes: Iterable[int], brokers: int) -> None:

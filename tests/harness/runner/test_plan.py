@@ -67,6 +67,15 @@ def test_a_schedule_has_no_duration() -> None:
         (CHAOS.replace("fault: kill", "fault: kil"), "chaos.faults[0]: unknown fault 'kil'; did you mean 'kill'?"),
         (CHAOS.replace("node: 1", "nod: 1"), "chaos.faults[1]: unknown key 'nod'; did you mean 'node'?"),
         (CHAOS.replace("node: 1", "node: 3"), "chaos.faults[1]: there is no broker 3; the brokers are 0 to 2."),
+        (
+            CHAOS.replace("fault: kill", "fault: log_dir_failure, log_dir: 1"),
+            "chaos.faults[0]: there is no log directory 1: each broker has 1. Set log.dirs.count to have more.",
+        ),
+        (
+            SCHEDULE.replace("kill, node: 0", "disk_full, node: 0, log_dir: 5")
+            + "cluster: {settings: {log.dirs.count: 2}}\n",
+            "schedule[0].inject: there is no log directory 5: each broker has 2.",
+        ),
         (CHAOS.replace("weight: 3", "weight: 0"), "chaos.faults[1].weight: 0 is not a whole number from 1 to 100."),
         (CHAOS.replace("[1, 2]", "[2, 1]"), "chaos.faults[1].for_s: [2, 1] is not [shortest, longest] in seconds."),
         (CHAOS.replace("node: any", "node: leader, topic: ledgr"), "unknown topic 'ledgr'; did you mean 'ledger'?"),
@@ -95,7 +104,7 @@ def test_a_schedule_has_no_duration() -> None:
             "schedule[1].inject: 'cut' and 'dead', which is in force, both need link 1->0 to themselves.",
         ),
     ],
-    ids=range(16),
+    ids=range(18),
 )
 def test_what_cannot_be_run_is_refused_before_anything_starts(text: str, sentence: str) -> None:
     assert sentence in refusal(text)
