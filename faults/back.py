@@ -6,8 +6,12 @@ from harness.target import Receipt, Target
 
 
 def bring_back(target: Target, node: str) -> None:
-    """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first."""
-    if target.offline_log_dirs(node):
+    """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first.
+
+    Raises:
+        EnvironmentFault: it does not say whether it does.
+    """
+    if target.is_running(node).holds and target.offline_log_dirs(node):
         target.shut_down(node)
     if not target.is_running(node).holds:
         target.restart(node)
@@ -20,8 +24,12 @@ def end(target: Target, node: str) -> None:
 
 
 def is_back(target: Target, node: str) -> Receipt:
-    """Whether the broker runs with all its log directories."""
-    running, offline = target.is_running(node), target.offline_log_dirs(node)
-    if running.holds and offline:
+    """Whether the broker runs with all its log directories.
+
+    Raises:
+        EnvironmentFault: it does not say whether it has them all.
+    """
+    running = target.is_running(node)
+    if running.holds and (offline := target.offline_log_dirs(node)):
         return Receipt(False, f"{running.seen}; its log directories {list(offline)} are offline")
     return running

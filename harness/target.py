@@ -246,7 +246,11 @@ class Target(Protocol):
         ...
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
-        """The log directories that the broker itself has given up; none when it does not answer."""
+        """The log directories that the broker itself has given up.
+
+        Raises:
+            EnvironmentFault: it does not answer, so nobody knows.
+        """
         ...
 
     def offset_clock(self, node: str, offset_ms: int) -> None:

@@ -11,7 +11,6 @@ from harness.broker.log_directories import log_dir_names
 from harness.target import LogDamage, Receipt
 from harness.targets import log_dirs
 from harness.targets.builtin_nodes import BuiltinNodes
-from harness.targets.control_client import NoAnswer
 from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import drop_page_cache, in_words, inspect, is_empty, unflushed, wipe
 from harness.targets.node_evidence import storage_refusals
@@ -128,10 +127,7 @@ class BuiltinDisks(BuiltinNodes):
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""
-        try:
-            return log_dirs.offline(self._look(node))
-        except NoAnswer:
-            return []
+        return log_dirs.offline(self._look(node))
 
     def _log_dir(self, node: str, log_dir: int) -> Path:
         return self._node(node).data_dir / log_dirs.named(self._log_dirs, log_dir)

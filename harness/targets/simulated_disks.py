@@ -141,5 +141,4 @@ class SimulatedDisks(SimulatedNodes):
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""
-        simulated = self._node(node)
-        return log_dirs.offline(simulated.status()) if simulated.runs else []
+        return log_dirs.offline(self._running(node).status())

@@ -40,6 +40,7 @@ class ScriptedTarget:
         broken: brokers whose disk refuses writes for another reason than that it is full.
         written_to: brokers whose full disk refuses a write of their own at once.
         exited: nodes that have ended themselves.
+        silent: brokers that have stopped answering since one last saw that they run.
         offline: the log directories that brokers have given up, until they start again.
         commits: what :meth:`committed` returns, by group.
         calls: every call that changes something, as ``(name, argument ...)``.
@@ -53,6 +54,7 @@ class ScriptedTarget:
     broken: set[str] = field(default_factory=set)
     written_to: set[str] = field(default_factory=set)
     exited: set[str] = field(default_factory=set)
+    silent: set[str] = field(default_factory=set)
     offline: dict[str, set[int]] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -201,6 +203,9 @@ class ScriptedTarget:
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""
+        running = self.is_running(node)
+        if not running.holds or node in self.silent:
+            raise EnvironmentFault(f"node {node} does not answer.")
         return sorted(self.offline.get(node, set()))
 
     def offset_clock(self, node: str, offset_ms: int) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import faults
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 from harness.fault import Fault
 from harness.model import Link, TopicPartition
 from harness.target import Target
@@ -176,6 +176,15 @@ def test_a_failed_log_directory_is_proven_once_the_broker_has_taken_it_offline_o
     target.offline.clear()
     target.exited.add("1")
     assert fault.probe(target).holds
+
+
+def test_a_broker_that_does_not_say_which_directories_it_has_is_neither_broken_nor_healed() -> None:
+    target, fault = ScriptedTarget(), aimed({"fault": "log_dir_failure", "node": 1, "log_dir": 0})
+    fault.inject(target)
+    target.silent.add("1")
+    for look in (fault.probe, fault.heal, fault.probe_healed):
+        with pytest.raises(EnvironmentFault, match="node 1 does not answer"):
+            look(target)
 
 
 def test_a_failed_log_directory_need_not_be_noticed_where_the_scenario_says_so() -> None:

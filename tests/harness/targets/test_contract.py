@@ -176,6 +176,13 @@ def test_a_disk_is_replaced_before_the_broker_has_noticed_that_it_failed(trial: 
         target.mend([Link("0", "2"), Link("1", "2")])
 
 
+def test_which_directories_a_broker_has_given_up_is_not_known_while_it_does_not_answer(trial: Trial) -> None:
+    assert not trial.target.offline_log_dirs("2")
+    for fault in ("pause", "kill"):
+        with trial.in_effect(fault=fault, node=2), pytest.raises(EnvironmentFault, match="node 2 does not answer"):
+            trial.target.offline_log_dirs("2")
+
+
 def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
     with trial.in_effect(fault="kill", node=2):
         trial.target.fail_log_dir("2", 0)
