@@ -54,7 +54,7 @@ class Disk(Budgeted):
         """See :class:`harness.broker.ports.FileSystem`."""
         try:
             return sorted(os.listdir(self._root / path))  # noqa: PTH208 (names are what the port promises)
-        except (FileNotFoundError, NotADirectoryError):
+        except FileNotFoundError:
             return []
 
     def remove(self, path: str) -> None:

@@ -73,7 +73,11 @@ class LogDirectory:
             self.files.remove(CLEAN_SHUTDOWN)
 
     def partitions(self) -> list[TopicPartition]:
-        """Whose logs are here."""
+        """Whose logs are here.
+
+        Raises:
+            OSError: it cannot be listed.
+        """
         names = [name.rpartition("-") for name in self.files.list("")]
         return [TopicPartition(topic, int(number)) for topic, dash, number in names if dash and number.isdecimal()]
 

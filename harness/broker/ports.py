@@ -134,7 +134,11 @@ class FileSystem(Protocol):
         ...
 
     def list(self, path: str) -> list[str]:
-        """The names in a directory, sorted; empty when it does not exist."""
+        """The names in a directory, sorted; empty when it does not exist.
+
+        Raises:
+            OSError: it cannot be listed: ``ENOTDIR`` when it has failed.
+        """
         ...
 
     def remove(self, path: str) -> None:

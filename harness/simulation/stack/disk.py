@@ -62,8 +62,7 @@ class MemoryDisk(Budgeted):
 
     def list(self, path: str) -> list[str]:
         """See :class:`harness.broker.ports.FileSystem`."""
-        if top(path) in self.failed or "" in self.failed:
-            return []
+        self._reach(path)
         entries = [entry.rpartition("/") for entry in (*self._files, *self._texts, *self._directories)]
         return sorted(name for within, _, name in entries if within == path)
 

@@ -106,9 +106,11 @@ def test_in_a_failed_directory_nothing_can_be_named_and_what_is_open_stays_open(
         lambda: disk.replace_text("log-1/text", "new", flush=False),
         lambda: disk.flush_directory("log-1/t-1"),
         lambda: disk.flush_directory("log-1"),
+        lambda: disk.list("log-1"),
+        lambda: disk.list("log-1/t-1"),
     ]
     assert [refusal(act) for act in acts] == [errno.ENOTDIR] * len(acts)
-    assert disk.list("log-1") == []
+    assert disk.list("log-2") == []
     assert disk.probe(0, "log-1") == (errno.ENOTDIR, 0)
     assert refusal(lambda: disk.open("log-0/t-0/log")) is None
     kind.mend("log-1")
