@@ -75,8 +75,8 @@ class Knobs:
             otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
         straddled_batch: what becomes of a follower's log that ends within the batch in which its leader's begins, now
             that records have been deleted: it stays as it is, and the follower never gets on (``refused``, every
-            Kafka), or what it holds there is ``cut``, which is a remedy that Kafka does not have; see N02 in
-            ``docs/simulation.md``.
+            Kafka), or what it holds there is ``cut``, which is a remedy that Kafka does not have; see N02 among
+            the scenarios.
         elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
         broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
