@@ -7,13 +7,15 @@ that is what makes a schedule shrinkable.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.model import NO_LEADER, NodeId
+from harness.replication.controller_messages import PartitionState
 from harness.replication.messages import DeleteRecordsRequested, RetentionReached
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, Configuration
+from harness.simulation.witnessed import Process
 
 if TYPE_CHECKING:
     from harness.simulation.core.network import Link
@@ -55,6 +57,9 @@ class Trouble(NamedTuple):
     amount: int = 0
 
 
+Aimed = TypeVar("Aimed", bound=Process)
+
+
 def draw_troubles(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
     """The faults of ``seed``, in the order of their times."""
     chance = random.Random(f"{seed}:trouble")
@@ -78,6 +83,23 @@ def draw_deletions(seed: int, configuration: Configuration) -> tuple[Trouble, ..
         )
         for _ in range(configuration.deletions)
     )
+
+
+def draw_all(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
+    """Faults and deletions of ``seed``, in the order of their times."""
+    return tuple(sorted((*draw_troubles(seed, configuration), *draw_deletions(seed, configuration))))
+
+
+def aimed_at(aim: int, brokers: Sequence[Aimed], partition: PartitionState | None) -> Aimed | None:
+    """The broker that an aim means now; None: there is none. ``partition``: None while there is no controller."""
+    if aim >= 0:
+        return brokers[aim] if aim < len(brokers) else None
+    leader = partition.leader if partition is not None else NO_LEADER
+    if aim == LEADER:
+        return brokers[leader] if leader != NO_LEADER else None
+    others = [broker for broker in brokers if broker.node != leader]
+    place = FOLLOWER - aim
+    return others[place] if place < len(others) else None
 
 
 def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Configuration) -> Trouble:
@@ -157,7 +179,7 @@ class Troublemaker:
         return lambda: world.resume(controller)
 
     def _aimed(self, trouble: Trouble) -> Undo | None:
-        broker = self._resolve(trouble.aim)
+        broker = aimed_at(trouble.aim, self._world.brokers, self._world.controller.partition)
         if broker is None or not broker.alive:
             return None
         match trouble.kind:
@@ -217,18 +239,6 @@ class Troublemaker:
                 leads = broker.replica is not None and broker.replica.role == "leader"
                 return not broker.paused and (leads or trouble.kind == "retention")
         return True
-
-    def _resolve(self, aim: int) -> Broker | None:
-        """The broker that an aim means now; None: there is none."""
-        brokers, partition = self._world.brokers, self._world.controller.partition
-        if aim >= 0:
-            return brokers[aim] if aim < len(brokers) else None
-        leader = partition.leader if partition is not None else NO_LEADER
-        if aim == LEADER:
-            return brokers[leader] if leader != NO_LEADER else None
-        others = [broker for broker in brokers if broker.node != leader]
-        place = FOLLOWER - aim
-        return others[place] if place < len(others) else None
 
     # ----------------------------------------------------------------------------------------- one kind after another
 

@@ -12,18 +12,18 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from harness.model import NO_LEADER, NodeId, Offset
-from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
-from harness.replication.messages import ErrorCode, ReplicaFailed
+from harness.model import NO_LEADER, NodeId
+from harness.replication.messages import ReplicaFailed
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.budget import Budget
-from harness.simulation.core.clients import Consumer, Produce, Producer
+from harness.simulation.core.clients import Consumer, Producer
 from harness.simulation.core.configuration import MS, Configuration, Setup, draw
 from harness.simulation.core.controlling import Controlling
 from harness.simulation.core.network import Held, Link, Network
 from harness.simulation.core.process import Process
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, Troublemaker, draw_deletions, draw_troubles
+from harness.simulation.core.trouble import Trouble, Troublemaker, draw_all
+from harness.simulation.telling import Telling
 from harness.simulation.violations import Violation
 from harness.simulation.witness import Witness
 
@@ -56,7 +56,7 @@ class Finished(NamedTuple):
     converged: bool
 
 
-class World:
+class World(Telling):
     """One run; see the module.
 
     Args:
@@ -81,7 +81,7 @@ class World:
         self.seed = seed
         self.knobs = setup.knobs
         self.configuration = configuration or draw(seed, setup.pinned)
-        self.troubles = self._drawn() if troubles is None else tuple(troubles)
+        self.troubles = draw_all(seed, self.configuration) if troubles is None else tuple(troubles)
         self.trace = trace
         self.now_ns = 0
         if trace is not None:
@@ -98,10 +98,6 @@ class World:
         self.witness = Witness(self)
         self.budget = Budget(self)
         self._people()
-
-    def _drawn(self) -> tuple[Trouble, ...]:
-        faults, deletions = draw_troubles(self.seed, self.configuration), draw_deletions(self.seed, self.configuration)
-        return tuple(sorted((*faults, *deletions))) if deletions else faults
 
     def _people(self) -> None:
         configuration = self.configuration
@@ -288,76 +284,3 @@ class World:
             self.recording.failed(broker, effect)
         retry_ns = 2 * self.configuration.session_timeout_ms * MS
         self.at(self.now_ns + retry_ns, lambda _: broker.start() if broker.life == life else None, None)
-
-    def struck(self, trouble: Trouble) -> None:
-        """A fault has happened."""
-        if self.trace is not None:
-            self.trace.trouble("strikes", trouble)
-        if self.recording is not None:
-            self.recording.struck(trouble)
-
-    def healed(self, trouble: Trouble) -> None:
-        """A fault is over."""
-        if self.trace is not None:
-            self.trace.trouble("is over", trouble)
-        if self.recording is not None:
-            self.recording.healed(trouble)
-
-    # ------------------------------------------------------------------------------------------- what others are told
-
-    def started(self, process: Broker | Controlling) -> None:
-        """A broker or the controller has a new process."""
-        if self.trace is not None:
-            self.trace.started(process)
-        if self.recording is not None:
-            self.recording.started(process)
-
-    def elected(self, effect: Elected) -> None:
-        """The controller has changed the leader."""
-        self.witness.elected(effect)
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.elected(effect)
-
-    def isr_changed(self, effect: IsrChanged) -> None:
-        """The controller has changed the ISR."""
-        self.witness.isr_changed(effect)
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.isr_changed(effect)
-
-    def session_changed(self, effect: SessionChanged) -> None:
-        """A broker's session has begun or ended."""
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.session_changed(effect)
-
-    def next_values(self) -> tuple[int, ...]:
-        """Values that nobody has sent yet."""
-        first = self._values
-        most = self.configuration.records_per_send
-        self._values += 1 if most == 1 else 1 + int(self.random() * most)
-        return tuple(range(first, self._values))
-
-    def sending(self, produce: Produce) -> None:
-        """A producer sends."""
-        if self.trace is not None:
-            self.trace.sending(produce)
-        if self.recording is not None:
-            self.recording.sending(produce)
-
-    def sent(self, produce: Produce, error: ErrorCode, base_offset: Offset) -> None:
-        """A producer knows what came of a request, or that it will never know."""
-        self.witness.sent(produce, error, base_offset)
-        if self.trace is not None:
-            self.trace.sent(produce, error, base_offset)
-        if self.recording is not None:
-            self.recording.sent(produce, error, base_offset)
-
-    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
-        """The consumer got records: offset, value, leader epoch."""
-        self.witness.polled(found)
-        if self.trace is not None:
-            self.trace.polled(found)
-        if self.recording is not None:
-            self.recording.polled(found)

@@ -13,20 +13,19 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.broker.settings import NEVER, Settings
-from harness.model import CONTROLLER, NO_LEADER, Offset
-from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
-from harness.replication.messages import ErrorCode
+from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, draw
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, draw_deletions, draw_troubles
+from harness.simulation.core.trouble import Trouble, draw_all
 from harness.simulation.core.world import SETTLE_MS, Finished
-from harness.simulation.stack.clients import Clients, Sending
+from harness.simulation.stack.clients import Clients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.node import Ending, SimulatedNode
 from harness.simulation.stack.troubles import Troubles
 from harness.simulation.stack.watching import BrokerInSight, ControllerInSight, WatchedController, WatchedNode
 from harness.simulation.stack.world import START_NS, Weather, World
+from harness.simulation.telling import Telling
 from harness.simulation.witness import Witness
 from harness.wire.keys import ApiKey
 from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -43,7 +42,7 @@ _BATCH_BYTES = 150
 _ALL_BYTES = 1 << 20
 
 
-class Swarm:
+class Swarm(Telling):
     """One run; see the module.
 
     Args:
@@ -74,7 +73,7 @@ class Swarm:
         self.seed = seed
         self.knobs = setup.knobs
         self.configuration = configuration or draw(seed, setup.pinned)
-        self.troubles = self._drawn() if troubles is None else tuple(troubles)
+        self.troubles = draw_all(seed, self.configuration) if troubles is None else tuple(troubles)
         self.trace = trace
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
@@ -93,10 +92,6 @@ class Swarm:
         self._watch()
         self._troubles = Troubles(self)
         self._clients = Clients(self)
-
-    def _drawn(self) -> tuple[Trouble, ...]:
-        faults, deletions = draw_troubles(self.seed, self.configuration), draw_deletions(self.seed, self.configuration)
-        return tuple(sorted((*faults, *deletions)))
 
     def _settings(self) -> Settings:
         chance = random.Random(f"{self.seed}:stack")
@@ -245,76 +240,3 @@ class Swarm:
         life = broker.life
         retry_ns = 2 * self.configuration.session_timeout_ms * MS
         self.after(retry_ns, lambda: self.start(broker.simulated) if broker.life == life else None)
-
-    def struck(self, trouble: Trouble) -> None:
-        """A fault has happened."""
-        if self.trace is not None:
-            self.trace.trouble("strikes", trouble)
-        if self.recording is not None:
-            self.recording.struck(trouble)
-
-    def healed(self, trouble: Trouble) -> None:
-        """A fault is over."""
-        if self.trace is not None:
-            self.trace.trouble("is over", trouble)
-        if self.recording is not None:
-            self.recording.healed(trouble)
-
-    # ------------------------------------------------------------------------------------------- what others are told
-
-    def started(self, process: WatchedNode | WatchedController) -> None:
-        """A broker or the controller has a new process."""
-        if self.trace is not None:
-            self.trace.started(process)
-        if self.recording is not None:
-            self.recording.started(process)
-
-    def elected(self, effect: Elected) -> None:
-        """The controller has changed the leader."""
-        self.witness.elected(effect)
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.elected(effect)
-
-    def isr_changed(self, effect: IsrChanged) -> None:
-        """The controller has changed the ISR."""
-        self.witness.isr_changed(effect)
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.isr_changed(effect)
-
-    def session_changed(self, effect: SessionChanged) -> None:
-        """A broker's session has begun or ended."""
-        self.budget.review()
-        if self.recording is not None:
-            self.recording.session_changed(effect)
-
-    def next_values(self) -> tuple[int, ...]:
-        """Values that nobody has sent yet."""
-        first = self._values
-        most = self.configuration.records_per_send
-        self._values += 1 if most == 1 else 1 + int(self.random() * most)
-        return tuple(range(first, self._values))
-
-    def sending(self, sending: Sending) -> None:
-        """A producer sends."""
-        if self.trace is not None:
-            self.trace.sending(sending)
-        if self.recording is not None:
-            self.recording.sending(sending)
-
-    def sent(self, sending: Sending, error: ErrorCode, base_offset: Offset) -> None:
-        """A producer knows what came of a request, or that it will never know."""
-        self.witness.sent(sending, error, base_offset)
-        if self.trace is not None:
-            self.trace.sent(sending, error, base_offset)
-        if self.recording is not None:
-            self.recording.sent(sending, error, base_offset)
-
-    def polled(self, found: list[tuple[Offset, int, int]]) -> None:
-        """The consumer got records: offset, value, leader epoch."""
-        self.witness.polled(found)
-        if self.trace is not None:
-            self.trace.polled(found)
-        if self.recording is not None:
-            self.recording.polled(found)

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.model import CLIENTS, CONTROLLER, NO_LEADER, Link
+from harness.model import CLIENTS, CONTROLLER, Link
 from harness.simulation.core.configuration import DELETIONS, PARTITION
-from harness.simulation.core.trouble import CONTROLLER_KINDS, FOLLOWER, LEADER, Trouble
+from harness.simulation.core.trouble import CONTROLLER_KINDS, Trouble, aimed_at
 from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.watching import WatchedNode
@@ -76,7 +76,7 @@ class Troubles:
         return lambda: self._world.start(node)
 
     def _aimed(self, trouble: Trouble) -> Undo | None:
-        broker = self._resolve(trouble.aim)
+        broker = aimed_at(trouble.aim, self._world.brokers, self._world.controller.partition)
         if broker is None or not broker.simulated.lives or not self._can_or_may(broker, trouble):
             return None
         match trouble.kind:
@@ -119,18 +119,6 @@ class Troubles:
             case "kill" | "power_loss" | "disk_full":
                 return self._world.budget.affords(broker, lossy=trouble.kind == "power_loss")
         return True
-
-    def _resolve(self, aim: int) -> WatchedNode | None:
-        """The broker that an aim means now; None: there is none."""
-        brokers, partition = self._world.brokers, self._world.controller.partition
-        if aim >= 0:
-            return brokers[aim] if aim < len(brokers) else None
-        leader = partition.leader if partition is not None else NO_LEADER
-        if aim == LEADER:
-            return brokers[leader] if leader != NO_LEADER else None
-        others = [broker for broker in brokers if broker.node != leader]
-        place = FOLLOWER - aim
-        return others[place] if place < len(others) else None
 
     # ---------------------------------------------------------------------------------------- one kind after another
 
