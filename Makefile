@@ -28,9 +28,10 @@ test: $(STAMP) ## run every test
 matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
 
-bench: $(STAMP) ## how fast the simulator is, and how soon it finds the known flaws; takes two minutes
+bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the known flaws are found; takes minutes
 	@$(BIN)/python tests/bench/speed.py
 	@$(BIN)/python tests/bench/flaws.py
+	@$(BIN)/python tests/bench/checker.py
 
 NEWEST := $(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2
 REMEDIES := --set replication.reelected_leader=forgets --set replication.straddled_batch=cut
