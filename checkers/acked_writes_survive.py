@@ -12,11 +12,12 @@ history, ``RunRows.missing`` says which records are known to be gone all the sam
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
 consumer. ``DOCUMENTED`` when retention has moved the log's start past it, or when an unclean election gave it up and
-the configuration permits such elections: one that began a later epoch than the record's, or, when nobody knows the
-record's epoch, one after its invocation.
+the configuration permits such elections: one that began a later epoch than the record's and whose winner did not have
+it (see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
-whose log end passed the offset while the send was under way.
+whose log end passed the offset while the send was under way. Where there are several, the oldest of their epochs
+counts for the excuse.
 """
 
 from __future__ import annotations
@@ -70,15 +71,17 @@ def _survives(rows: RunRows, send: Send) -> bool:
 
 
 def _lost(rows: RunRows, send: Send) -> Finding:
-    author = _author(rows, send)
+    able = _able(rows, send)
+    author = able[0] if len(able) == 1 else None
     epoch = _epoch(rows, send, author)
+    oldest = min((term.leader_epoch for term in able), default=None) if epoch is None else epoch
     committed = _committed(rows, send, epoch)
     return Finding(
         rows.run, "lost-write", *send.where,
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, epoch, committed=committed),
+        excuse=_excuse(rows, send, oldest, committed=committed),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,
@@ -90,12 +93,11 @@ def _lost(rows: RunRows, send: Send) -> Finding:
     )  # fmt: skip
 
 
-def _author(rows: RunRows, send: Send) -> Term | None:
-    """The only leader that can have appended the record, judging by the time and by its log end."""
+def _able(rows: RunRows, send: Send) -> list[Term]:
+    """The leaders that can have appended the record, judging by the time and by their log ends."""
     if send.offset is None:
-        return None
-    able = [term for term in rows.leaders_during(send) if term.first_log_end <= send.offset < term.log_end]
-    return able[0] if len(able) == 1 else None
+        return []
+    return [term for term in rows.leaders_during(send) if term.first_log_end <= send.offset < term.log_end]
 
 
 def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
@@ -121,7 +123,7 @@ def _excuse(rows: RunRows, send: Send, epoch: int | None, *, committed: bool) ->
         return "acks"
     if offset is not None and offset < (rows.ends[place].log_start_offset or 0):
         return "retention"
-    return "unclean" if rows.given_up(place, epoch, send.invoked_ns) else None
+    return "unclean" if rows.given_up(place, epoch, offset, send.invoked_ns) else None
 
 
 def _elsewhere(rows: RunRows, send: Send) -> int | None:

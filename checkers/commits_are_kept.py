@@ -6,8 +6,8 @@
 * ``commit-beyond-end``: an offset was committed, or told, that lies beyond the final leader's log end. The log was cut
   after somebody had read that far, and the group will leave out whatever is written there next.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election is recorded after a ``commit-beyond-end`` was committed
-and the configuration permits such elections.
+Severity: ``VIOLATION``. A ``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after it gave up the record
+before it (its winner's log ended there or earlier) and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def _beyond(rows: RunRows, told: list[Row]) -> Iterator[Finding]:
             yield Finding(
                 rows.run, "commit-beyond-end", *where(row),
                 offset=row["offset"],
-                excuse="unclean" if rows.given_up(where(row), None, row["time_ns"]) else None,
+                excuse="unclean" if rows.cut_off(where(row), key[1] - 1, row["time_ns"]) else None,
                 row=row["index"],
                 time_ns=row["time_ns"],
                 process=row["process"],

@@ -11,9 +11,9 @@ e (while it followed the leader of e, or led), and
 What a power loss takes is no truncation. That the record is fetched again afterwards makes it no loss, but while it
 is gone there is a copy less than everybody relies on, and the next election may make it one.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election began an epoch later than e and the configuration
-permits such elections; and in generations before 2.0.1, whose followers cut by their own watermark or look an epoch
-up only once: there the danger is known, and the loss, where it comes to one, is found for itself.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.forks`) and the
+configuration permits such elections; and in generations before 2.0.1, whose followers cut by their own watermark or
+look an epoch up only once: there the danger is known, and the loss, where it comes to one, is found for itself.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _proofs(copy: Copy, marks: Sequence[tuple[Stretch, int, int]]) -> Iterator[_
 
 
 def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, proof: _Proof) -> Conclusion:
-    given_up = any(epoch > copy.leader_epoch for epoch in run.unclean.get(place, ()))
+    given_up = any(fork.gave_up(copy.leader_epoch, copy.start) for fork in run.forks.get(place, ()))
     reason = detail(cut).get("reason", "no reason given")
     return Conclusion(
         run.finding(

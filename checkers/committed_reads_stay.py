@@ -8,8 +8,8 @@ it ended counts only when a consumer got it that reads nothing but what is commi
 
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
 retention has moved the log's start past it, or when an unclean election gave it up and the configuration permits such
-elections: one that began a later epoch than the record's, or, when no poll says the record's epoch, one after the first
-delivery.
+elections: one that began a later epoch than the record's and whose winner did not have it (see :mod:`checkers.forks`);
+or, when no poll says the record's epoch, one after the first delivery.
 """
 
 from __future__ import annotations
@@ -81,4 +81,4 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
 def _excuse(rows: RunRows, read: Read, leader_epoch: int | None) -> Excuse | None:
     if read.offset < (rows.ends[read.where].log_start_offset or 0):
         return "retention"
-    return "unclean" if rows.given_up(read.where, leader_epoch, read.time_ns) else None
+    return "unclean" if rows.given_up(read.where, leader_epoch, read.offset, read.time_ns) else None

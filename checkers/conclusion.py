@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from checkers.expected import Expected
+from checkers.forks import End, Fork, Office, forks
 from checkers.rows import Row
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
@@ -108,10 +109,28 @@ class RunFacts:
     @cached_property
     def unclean(self) -> dict[TopicPartition, list[int]]:
         """The leader epochs that began with an unclean election."""
+        return {place: [epoch for _, epoch in _unclean(rows)] for place, rows in self.decided.items()}
+
+    @cached_property
+    def forks(self) -> dict[TopicPartition, list[Fork]]:
+        """What the unclean elections gave up."""
         return {
-            place: [x.leader_epoch for x in rows if detail(x).get("clean") is False and x.leader_epoch is not None]
+            place: list(forks(_unclean(rows), *self._offices(self.told.get(place, {}))))
             for place, rows in self.decided.items()
         }
+
+    @staticmethod
+    def _offices(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[Office], dict[int, list[End]]]:
+        """Who took office with which log, and where each replica's log ended in each epoch."""
+        said = [x for ours in nodes.values() for x in ours if x.kind == "state" and x.leader_epoch is not None]
+        offices = [Office(x.leader_epoch or 0, x.begin_ns, x.node, x.first_log_end or 0)
+                   for x in said if x.role == "leader"]  # fmt: skip
+        ends: dict[int, list[End]] = defaultdict(list)
+        for x in said:
+            if x.first_log_end is not None and x.log_end_offset is not None:
+                lowest = min(x.first_log_end, x.log_end_offset)
+                ends[x.node].append(End(x.leader_epoch or 0, lowest, x.log_end_offset))
+        return offices, ends
 
     def replication(self, place: TopicPartition) -> int | None:
         """How many replicas the partition has; None: the configuration does not say."""
@@ -126,6 +145,13 @@ class RunFacts:
     def finding(self, kind: str, place: TopicPartition, **known: Any) -> Finding:
         """A finding about this run."""
         return Finding(self.run, kind, place.topic, place.partition, **known)
+
+
+def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
+    """The unclean elections among decisions: when, and for which leader epoch."""
+    for one in decisions:
+        if detail(one).get("clean") is False and one.leader_epoch is not None:
+            yield one.begin_ns, one.leader_epoch
 
 
 def age(stretch: Stretch) -> tuple[int, int, int]:

@@ -70,9 +70,17 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "lineage-break": ("lost-write", "vanished-read", "replica-divergence"),
         "nonmonotonic-poll": ("lost-write", "vanished-read"),
         "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
+        "nonmonotonic-send": ("lost-write",),
+        "G0-realtime": ("lost-write",),
+        "commit-beyond-end": ("lost-write", "vanished-read"),
     }
 )
-"""Which kinds follow from which others at the same offset of the same partition: one loss, seen from several sides."""
+"""Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
+same offset, or about a range with that offset in it; a send out of order follows from the loss of the record that was
+acknowledged before it."""
+
+_ABOUT_ACKS = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime"})
+"""The kinds that acknowledgements show, of which nobody may know the epoch: given away is what they follow from."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down"})
 """The excuses that Kafka always accepts. The others are accepted when the configuration gave the promise away, by the
@@ -200,7 +208,10 @@ def _anomalies(
             evidence=evidence,
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
-        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(finding, verdict))))
+        known = finding
+        if verdict is Verdict.VIOLATION and _given_away_with(finding, causes):
+            verdict, known = Verdict.DOCUMENTED, finding._replace(excuse=causes[0][0].excuse)
+        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(known, verdict))))
     return [anomaly for _, anomaly in judged]
 
 
@@ -248,6 +259,11 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
     return Verdict.VIOLATION
 
 
+def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:
+    """Whether all that the finding follows from was given away, and so is the finding."""
+    return bool(causes) and finding.kind in _ABOUT_ACKS and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
+
+
 def _foreseen(
     finding: Finding, anomaly: Anomaly, predicted: Sequence[Prediction],
     causes: Sequence[tuple[Finding, Anomaly]], open_rests: Sequence[Rest],
@@ -262,13 +278,17 @@ def _foreseen(
     if any(p.matches(anomaly) for p in predicted):
         return Verdict.EXPECTED
     expected_at = [cause.offset or 0 for cause, judged in causes if judged.verdict is Verdict.EXPECTED]
-    if expected_at and (finding.offset or 0) >= min(expected_at):
+    sides = finding._replace(offset=finding.other_offset) if finding.kind in _SENDS else finding
+    if expected_at and (sides.offset or 0) >= min(expected_at):
         return Verdict.EXPECTED
     kinds = CONSEQUENCE_OF.get(finding.kind, ())
-    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(finding, kinds) for rest in open_rests):
+    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(sides, kinds) for rest in open_rests):
         return Verdict.INDETERMINATE
     return anomaly.verdict
 
+
+_SENDS = frozenset({"nonmonotonic-send", "G0-realtime"})
+"""The kinds that are about a record, and about another one that was acknowledged before it."""
 
 _RANGES = frozenset(
     {
@@ -289,14 +309,19 @@ def _follows(finding: Finding, cause: Finding) -> bool:
         return False
     if (finding.topic, finding.partition) != (cause.topic, cause.partition):
         return False
-    if finding.kind in _RANGES:
-        return finding.offset <= cause.offset < (finding.until or 0)
+    first, end = finding.offset, finding.offset + 1
     match finding.kind:
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
-            return finding.offset <= cause.offset <= (finding.other_offset or 0)
-        case "vanished-read":
-            return (finding.offset, finding.value) == (cause.offset, cause.value)
-    return finding.offset == cause.offset
+            end = (finding.other_offset or 0) + 1
+        case "nonmonotonic-send" | "G0-realtime":
+            first, end = finding.other_offset or 0, (finding.other_offset or 0) + 1
+        case "commit-beyond-end":
+            first, end = finding.other_offset or 0, finding.offset
+        case kind if kind in _RANGES:
+            end = finding.until or 0
+    values = {"vanished-read": finding.value, "nonmonotonic-send": finding.other_value,
+              "G0-realtime": finding.other_value}  # fmt: skip
+    return first <= cause.offset < end and values.get(finding.kind, cause.value) == cause.value
 
 
 def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:

@@ -4,9 +4,9 @@
 name). The anomaly's value is the one that was named first; the evidence names the others.
 
 Severity: ``VIOLATION``. ``WEAK`` when fewer than two of the values were ever delivered to a consumer or acknowledged to
-a sender that waited for all in-sync replicas. ``DOCUMENTED`` when an unclean election began a later epoch
-than the oldest that a poll names there (when none does: came after the first value was named) and the configuration
-permits such elections.
+a sender that waited for all in-sync replicas. ``DOCUMENTED`` when an unclean election gave up a record of the oldest
+epoch that a poll names there (when none does: came after the first value was named) and the configuration permits such
+elections.
 """
 
 from __future__ import annotations
@@ -90,4 +90,5 @@ def _excuse(rows: RunRows, values: list[list[Sighting]]) -> Excuse | None:
     epochs = [s.leader_epoch for ours in values for s in ours if s.leader_epoch is not None]
     if sum(any(s.strong for s in ours) for ours in values) < 2:
         return "acks"
-    return "unclean" if rows.given_up(first.where, min(epochs, default=None), first.time_ns) else None
+    oldest = min(epochs, default=None)
+    return "unclean" if rows.given_up(first.where, oldest, first.offset, first.time_ns) else None

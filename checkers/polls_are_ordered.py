@@ -15,8 +15,8 @@ subscribes to, partitions without this one, and when a rebalance gave or took th
 case deliveries of one operation are not compared either.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the process has subscribed: its group may have moved the partition away and
-back, and goes on from what it had committed. Going back is ``DOCUMENTED`` when an unclean election is recorded before
-it and the configuration permits such elections: the consumer was thrown back to the new end.
+back, and goes on from what it had committed. Going back is ``DOCUMENTED`` when an unclean election before it gave up
+the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
 """
 
 from __future__ import annotations
@@ -178,7 +178,8 @@ def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Re
 
 def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
     before, after, within = step
-    unclean = any(when <= after.time_ns for when, _ in rows.unclean.get(after.where, []))
+    forks = [fork for fork in rows.forks.get(after.where, []) if fork.time_ns <= after.time_ns]
+    unclean = any(fork.gave_up(before.leader_epoch, before.offset) for fork in forks)
     return Finding(
         rows.run, "int-nonmonotonic-poll" if within else "nonmonotonic-poll", *after.where,
         offset=after.offset,

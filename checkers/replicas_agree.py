@@ -11,8 +11,8 @@
 One anomaly per offset. Its value and leader epoch are those of the record of the oldest epoch there, the side that
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election of the partition is recorded and the configuration
-permits such elections.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
+:mod:`checkers.forks`) and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequ
         offset=offset,
         value=value,
         leader_epoch=epoch,
-        excuse="unclean" if rows.unclean.get(place) else None,
+        excuse="unclean" if rows.given_up(place, epoch, offset, 0) else None,
         other_value=max((_content(row) for row in records), key=_age)[1],
     )  # fmt: skip
 

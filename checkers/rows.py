@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from checkers.forks import End, Fork, Office, forks
 from harness.model import TopicPartition
 from spark_analysis.answer import PartitionEnd
 
@@ -224,17 +225,42 @@ class RunRows:
                 found[where(row)].append((row["time_ns"], row["leader_epoch"]))
         return found
 
-    def given_up(self, place: TopicPartition, leader_epoch: int | None, time_ns: int) -> bool:
-        """Whether an unclean election of ``place`` gave up a record of ``leader_epoch``, by beginning a later epoch.
+    @cached_property
+    def forks(self) -> dict[TopicPartition, list[Fork]]:
+        """What the unclean elections gave up, by partition."""
+        return {
+            place: list(forks(elections, self._offices(place), self._log_ends.get(place, {})))
+            for place, elections in self.unclean.items()
+        }
 
-        A leader that has not heard of the election may still serve such a record, and acknowledge more of them. Of a
-        record whose epoch nobody knows (None) all that can be said is that it was there at ``time_ns``, so an election
-        then or later may have given it up.
+    def _offices(self, place: TopicPartition) -> list[Office]:
+        return [Office(t.leader_epoch, t.begin_ns, t.node, t.first_log_end) for t in self.leader_terms(place)]
+
+    @cached_property
+    def _log_ends(self) -> dict[TopicPartition, dict[int, list[End]]]:
+        rows = [r for r in self.timeline if r["kind"] == "state" and r["topic"] is not None]
+        known = [r for r in rows if r["leader_epoch"] is not None and r["log_end_offset"] is not None]
+        found: dict[TopicPartition, dict[int, list[End]]] = defaultdict(lambda: defaultdict(list))
+        for row in sorted(known, key=lambda r: (r["incarnation"], r["sequence"])):
+            end = row["log_end_offset"]
+            found[where(row)][row["node"]].append(End(row["leader_epoch"], end, end))
+        return found
+
+    def given_up(self, place: TopicPartition, leader_epoch: int | None, offset: int | None, time_ns: int) -> bool:
+        """Whether an unclean election of ``place`` gave up a record of ``leader_epoch`` at ``offset``.
+
+        Of a record whose epoch nobody knows (None) all that can be said is that it was there at ``time_ns``, so an
+        election then or later may have given it up. See :mod:`checkers.forks`.
         """
-        elections = self.unclean.get(place, [])
+        known = self.forks.get(place, [])
         if leader_epoch is None:
-            return any(when >= time_ns for when, _ in elections)
-        return any(epoch > leader_epoch for _, epoch in elections)
+            return any(fork.time_ns >= time_ns for fork in known)
+        return any(fork.gave_up(leader_epoch, offset) for fork in known)
+
+    def cut_off(self, place: TopicPartition, offset: int, time_ns: int) -> bool:
+        """Whether an unclean election at ``time_ns`` or later gave up everything from ``offset`` on."""
+        known = [fork for fork in self.forks.get(place, []) if fork.time_ns >= time_ns]
+        return any(fork.log_end is None or fork.log_end <= offset for fork in known)
 
     @cached_property
     def ends(self) -> dict[TopicPartition, PartitionEnd]:

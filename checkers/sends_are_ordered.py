@@ -8,8 +8,8 @@
 Sends that overlap may be appended in any order, and other records may come between those of one operation.
 
 Severity: ``VIOLATION``. ``WEAK`` when either sender waited for less than all in-sync replicas: the record may have been
-given up, and its offset free again. ``DOCUMENTED`` when an unclean election is recorded after the earlier
-acknowledgement and the configuration permits such elections.
+given up, and its offset free again. ``DOCUMENTED`` when an unclean election after the earlier acknowledgement made
+somebody lead whose log ended no later than where the later record is, and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -90,4 +90,4 @@ def _disorder(rows: RunRows, kind: str, before: Send, after: Send) -> Finding:
 def _excuse(rows: RunRows, before: Send, after: Send) -> Excuse | None:
     if {before.acks, after.acks} != {ALL}:
         return "acks"
-    return "unclean" if rows.given_up(before.where, None, before.completed_ns) else None
+    return "unclean" if rows.cut_off(after.where, after.offset or 0, before.completed_ns) else None

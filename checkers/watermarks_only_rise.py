@@ -13,7 +13,8 @@ was killed may have acknowledged something just before it could write the row, s
 every leader that might have given it wrote something later, or was started anew before the send began.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
-was unclean and the configuration permits such elections.
+was unclean, or it is the first since an unclean one in which anybody took office, and the configuration permits such
+elections.
 """
 
 from __future__ import annotations
@@ -97,13 +98,14 @@ def _fall(rows: RunRows, before: Row, after: Row) -> Finding:
 
 def _short_logs(rows: RunRows, place: TopicPartition, terms: list[Term]) -> Iterator[Finding]:
     true_high_watermark = 0
+    uncleanly = {epoch for fork in rows.forks.get(place, ()) for epoch in (fork.leader_epoch, fork.taken)}
     for term in terms:
         if term.first_log_end < true_high_watermark:
             yield Finding(
                 rows.run, "hw-regression", *place,
                 offset=term.first_log_end,
                 leader_epoch=term.leader_epoch,
-                excuse="unclean" if any(e == term.leader_epoch for _, e in rows.unclean.get(place, [])) else None,
+                excuse="unclean" if term.leader_epoch in uncleanly else None,
                 row=term.first_sequence,
                 time_ns=term.begin_ns,
                 node=term.node,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import given_up
+from spark_analysis.leadership import cut_off
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -66,7 +66,7 @@ def _beyond(rows: DataFrame, views: Views) -> DataFrame:
         since,
         "commit-beyond-end",
         offset="offset",
-        excuse=f.when(given_up(f.lit(None), "since_ns"), "unclean"),
+        excuse=f.when(cut_off(f.col("offset") - 1, f.col("since_ns")), "unclean"),
         row="first.index",
         time_ns="since_ns",
         process="first.process",

@@ -18,14 +18,15 @@ def inconsistent_offsets(views: Views) -> DataFrame:
     first, second = f.col("sides")[0], f.col("sides")[1]
     oldest = f.array_min(f.transform("sides", lambda s: s["sound_epoch"]))
     strong = f.size(f.filter("sides", lambda s: s["strong"]))
+    gone = given_up(oldest, f.col("offset"), first["seen_ns"])
     return findings(
-        with_partitions(offsets, views).withColumn("since_ns", first["seen_ns"]),
+        with_partitions(offsets, views),
         "inconsistent-offsets",
         offset="offset",
         value=first["value"],
         leader_epoch=first["sound_epoch"],
-        excuse=f.when(strong < 2, "acks").when(given_up(oldest, "since_ns"), "unclean"),
+        excuse=f.when(strong < 2, "acks").when(gone, "unclean"),
         row=first["seen_row"],
-        time_ns="since_ns",
+        time_ns=first["seen_ns"],
         other_value=second["value"],
     )

@@ -17,15 +17,45 @@ def leadership(timeline: DataFrame) -> DataFrame:
         * ``leader``: the final leader's ``{leader_epoch, time_ns, node, high_watermark, log_end_offset,
           log_start_offset}``: of the replicas that call themselves leader as collected at the end, the one of the
           highest epoch; null when there is none;
-        * ``unclean``: an array of ``{time_ns, leader_epoch}``, the unclean elections;
+        * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before}``, the unclean elections and what
+          they gave up, as ``checkers.forks`` defines it: ``before`` is an array of ``{leader_epoch, incarnation,
+          sequence, last, lowest}``, ``last`` being what that incarnation said with that ``sequence``, its last in that
+          epoch;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
           log_end, high_watermark, last_ns, next_ns}``, ordered by its fields in this order. A term lasts from a node's
           first row in that role and epoch to its first row in another (``end_ns``, null: never); ``log_end`` and
           ``high_watermark`` are its maxima; ``last_ns`` is when that incarnation of the node last wrote anything,
           ``next_ns`` when its next incarnation first did (null: never).
     """
-    marks, terms = _marks(timeline), _leader_terms(timeline)
-    return marks.join(terms, on=list(PLACE), how="full")
+    terms = _terms(timeline)
+    known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
+    forked = known.join(_log_ends(terms), on=list(PLACE), how="left")
+    return forked.withColumn("unclean", f.transform("unclean", _fork)).drop("ends")
+
+
+def _fork(election: Column) -> Column:
+    """What an unclean election gave up; needs ``terms`` and ``ends``."""
+    offices = f.filter("terms", lambda term: term["leader_epoch"] >= election["leader_epoch"])
+    winner = f.get(offices, f.lit(0))
+    theirs = f.filter(
+        "ends", lambda end: (end["node"] == winner["node"]) & (end["leader_epoch"] < winner["leader_epoch"])
+    )
+    names = ("leader_epoch", "incarnation", "sequence", "last", "lowest")
+    before = f.transform(theirs, lambda end: f.struct(*[end[name].alias(name) for name in names]))
+    return f.struct(
+        election["time_ns"].alias("time_ns"),
+        election["leader_epoch"].alias("leader_epoch"),
+        winner["leader_epoch"].alias("taken"),
+        winner["first_log_end"].alias("log_end"),
+        before.alias("before"),
+    )
+
+
+def _log_ends(terms: DataFrame) -> DataFrame:
+    """``ends``: where each replica's log ended in each leader epoch, by partition."""
+    end = f.struct("node", "leader_epoch", "incarnation", "end.sequence", "end.last", "lowest")
+    known = terms.where(f.col("leader_epoch").isNotNull() & f.col("end").isNotNull())
+    return known.groupBy(*PLACE).agg(f.collect_list(end).alias("ends"))
 
 
 def _marks(timeline: DataFrame) -> DataFrame:
@@ -39,9 +69,10 @@ def _marks(timeline: DataFrame) -> DataFrame:
     )
 
 
-def _leader_terms(timeline: DataFrame) -> DataFrame:
-    terms = _terms(timeline).where(f.col("role") == "leader")
-    joined = terms.join(f.broadcast(_lives(timeline)), on=["run", "node", "incarnation"], how="inner")
+def _leader_terms(terms: DataFrame, timeline: DataFrame) -> DataFrame:
+    joined = terms.where(f.col("role") == "leader").join(
+        f.broadcast(_lives(timeline)), on=["run", "node", "incarnation"], how="inner"
+    )
     fields = (
         "leader_epoch", "begin_ns", "node", "incarnation", "end_ns", "first_sequence", "first_log_end", "log_end",
         "high_watermark", "last_ns", "next_ns",
@@ -58,6 +89,10 @@ def _terms(timeline: DataFrame) -> DataFrame:
         f.min_by(log_end, "sequence").alias("first_log_end"),
         f.max(log_end).alias("log_end"),
         f.max(watermark).alias("high_watermark"),
+        f.min("log_end_offset").alias("lowest"),
+        f.max(
+            f.when(f.col("log_end_offset").isNotNull(), f.struct("sequence", f.col("log_end_offset").alias("last")))
+        ).alias("end"),
     )
     following = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "first_sequence")
     return grouped.withColumn("end_ns", f.lead("begin_ns").over(following))
@@ -78,14 +113,43 @@ def led_during(term: Column) -> Column:
     return (term["begin_ns"] <= f.col("acked_ns")) & ~ended
 
 
-def given_up(leader_epoch: Column, time_ns: str) -> Column:
-    """Whether one of the row's ``unclean`` elections began a later epoch than the record's.
+def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
+    """Whether one of the row's ``unclean`` elections gave up a record of ``leader_epoch`` at ``offset``.
 
-    Where that is null: whether one came at or after the column ``time_ns``.
+    Where that epoch is null: whether one came at ``time_ns`` or later.
     """
-    later = f.exists("unclean", lambda election: election["leader_epoch"] > leader_epoch)
-    since = f.exists("unclean", lambda election: election["time_ns"] >= f.col(time_ns))
-    return f.when(leader_epoch.isNull(), since).otherwise(later)
+    known = f.exists("unclean", lambda fork: _gave_up(fork, leader_epoch, offset))
+    return f.when(leader_epoch.isNull(), f.exists("unclean", lambda fork: fork["time_ns"] >= time_ns)).otherwise(known)
+
+
+def thrown_back(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
+    """Whether one of the row's ``unclean`` elections until ``time_ns`` gave up a record (null epoch: may have)."""
+    return f.exists(
+        "unclean",
+        lambda fork: (fork["time_ns"] <= time_ns) & (leader_epoch.isNull() | _gave_up(fork, leader_epoch, offset)),
+    )
+
+
+def cut_off(offset: Column, time_ns: Column) -> Column:
+    """Whether one of the row's ``unclean`` elections at ``time_ns`` or later gave up everything from ``offset`` on."""
+    return f.exists(
+        "unclean",
+        lambda fork: (fork["time_ns"] >= time_ns) & (fork["log_end"].isNull() | (fork["log_end"] <= offset)),
+    )
+
+
+def _gave_up(fork: Column, leader_epoch: Column, offset: Column) -> Column:
+    open_ = offset.isNull() | fork["log_end"].isNull()
+    lacking = (offset >= fork["log_end"]) | (offset < _had_before(fork, leader_epoch))
+    return (fork["leader_epoch"] > leader_epoch) & (open_ | lacking)
+
+
+def _had_before(fork: Column, leader_epoch: Column) -> Column:
+    """Up to which offset (exclusive) the new leader had its log before it heard of ``leader_epoch``, and kept it."""
+    earlier = f.array_max(f.filter(fork["before"], lambda end: end["leader_epoch"] < leader_epoch))
+    since = f.filter(fork["before"], lambda end: end["leader_epoch"] >= leader_epoch)
+    lowest = f.array_min(f.transform(since, lambda end: end["lowest"]))
+    return f.least(f.coalesce(earlier["last"], f.lit(0)), lowest, fork["log_end"])
 
 
 def _or_zero(column: str) -> Column:

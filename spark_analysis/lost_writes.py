@@ -72,4 +72,6 @@ def _excuse() -> Column:
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
     expired = f.col("offset") < f.col("leader.log_start_offset")
-    return f.when(weak, "acks").when(expired, "retention").when(given_up(f.col("known_epoch"), "invoked_ns"), "unclean")
+    oldest = f.array_min(f.transform("able", lambda term: term["leader_epoch"]))
+    gone = given_up(f.coalesce("known_epoch", oldest), f.col("offset"), f.col("invoked_ns"))
+    return f.when(weak, "acks").when(expired, "retention").when(gone, "unclean")

@@ -8,6 +8,7 @@ from operator import and_
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.leadership import thrown_back
 from spark_analysis.records import is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -31,7 +32,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
-    thrown = ~skip & f.exists("unclean", lambda election: election["time_ns"] <= f.col("time_ns"))
+    thrown = ~skip & thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -49,7 +50,7 @@ def _steps(history: DataFrame) -> DataFrame:
     """Every delivery that has one before it, in the same operation (``within``) or in the last that ended ``ok``."""
     read = reads(history)
     order = Window.partitionBy(*PLACE, "process").orderBy("row")
-    here = f.struct("offset", "row", "op")
+    here = f.struct("offset", "row", "op", "leader_epoch")
     previous = f.lag(here).over(order)
     earlier = order.rowsBetween(Window.unboundedPreceding, -1)
     position = f.last(f.when(f.col("type") == "ok", here), ignorenulls=True).over(earlier)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import given_up
+from spark_analysis.leadership import cut_off
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -18,13 +18,14 @@ def unordered_sends(views: Views) -> DataFrame:
     wrong = _late(views.records)
     if "txn" in views.uses:
         wrong = wrong.unionByName(_within_operations(views.tables.history))
-    known = with_partitions(wrong, views).withColumn("since_ns", f.col("earlier.time_ns"))
+    known = with_partitions(wrong, views)
+    gone = cut_off(f.col("offset"), f.col("earlier.time_ns"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
     return findings(
         known,
         f.col("kind"),
         **{name: name for name in ("offset", "value", "row", "time_ns", "process", "acks")},
-        excuse=f.when(weak, "acks").when(given_up(f.lit(None), "since_ns"), "unclean"),
+        excuse=f.when(weak, "acks").when(gone, "unclean"),
         other_offset="earlier.offset",
         other_value="earlier.value",
     )

@@ -15,13 +15,14 @@ def vanished_reads(views: Views) -> DataFrame:
     """``vanished-read``, as ``checkers.committed_reads_stay`` defines it."""
     gone = views.records.where(f.col("delivered_row").isNotNull() & ~f.col("finally") & ~is_uncommitted())
     expired = f.col("offset") < f.col("leader.log_start_offset")
+    given = given_up(f.col("polled_epoch"), f.col("offset"), f.col("delivered_ns"))
     return findings(
         with_partitions(gone, views).where(missing(f.col("offset"), read=f.lit(True))),
         "vanished-read",
         offset="offset",
         value="value",
         leader_epoch="polled_epoch",
-        excuse=f.when(expired, "retention").when(given_up(f.col("polled_epoch"), "delivered_ns"), "unclean"),
+        excuse=f.when(expired, "retention").when(given, "unclean"),
         row="delivered_row",
         time_ns="delivered_ns",
         other_value="final_value",

@@ -30,7 +30,8 @@ def short_logs(views: Views) -> DataFrame:
     ranked = views.partitions.select(*PLACE, "terms", "unclean", f.posexplode("terms").alias("place", "term"))
     held = ranked.withColumn("held", _true_high_watermark(f.slice("terms", f.lit(1), f.col("place"))))
     short = held.where(f.col("term.first_log_end") < f.col("held"))
-    unclean = f.exists("unclean", lambda election: election["leader_epoch"] == f.col("term.leader_epoch"))
+    epoch = f.col("term.leader_epoch")
+    unclean = f.exists("unclean", lambda fork: (fork["leader_epoch"] == epoch) | fork["taken"].eqNullSafe(epoch))
     return findings(
         short,
         "hw-regression",

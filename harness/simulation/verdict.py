@@ -73,7 +73,8 @@ def _excuse(witness: Witness, one: Acknowledged, epochs: dict[int, int]) -> Verd
     known = (one.offset, one.value)
     if one.acks != -1 and known not in witness.ever_committed and known not in witness.delivered:
         return Verdict.WEAK
-    return Verdict.DOCUMENTED if epochs.get(one.value, -1) < witness.given_up else Verdict.VIOLATION
+    excused = witness.forks.gave_up(epochs.get(one.value, -1), one.offset, one.value)
+    return Verdict.DOCUMENTED if excused else Verdict.VIOLATION
 
 
 def _vanished(witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int]]) -> None:
@@ -81,7 +82,7 @@ def _vanished(witness: Witness, logs: Sequence[Broker], held: set[tuple[int, int
     epochs, deleted = witness.written_in(), _deleted(witness, logs)
     for offset, value in witness.delivered:
         if offset >= deleted and (offset, value) not in held:
-            excused = epochs.get(value, -1) < witness.given_up
+            excused = witness.forks.gave_up(epochs.get(value, -1), offset, value)
             witness.accuse(
                 "C8", VANISHED, f"value {value} was delivered, and the final leader does not have it",
                 offset=offset, value=value, nodes=_alone(logs),

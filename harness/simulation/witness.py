@@ -25,6 +25,7 @@ from harness.replication.messages import (
     Truncate,
 )
 from harness.simulation.core.disk import Record
+from harness.simulation.forks import Forks
 from harness.simulation.promises import promises
 from harness.simulation.verdict import examine
 from harness.simulation.violations import DANGER, EXITED, REGRESSED, STUCK, UNJUSTIFIED, Violation
@@ -53,11 +54,13 @@ class Witness:
     Attributes:
         violations: what it has seen, in the order in which it happened.
         truth: by offset, below the true high watermark.
-        committed_in: likewise, the epoch of the leader whose watermark passed it.
+        committed_in: likewise, the epoch of the leader whose watermark passed it, or of the last one that was elected
+            although it might have lacked it, and had it.
         dangers: how often a promise was broken that this generation does not make.
         acknowledged_records: what producers were told, in their order.
         delivered: what the consumer was given: (offset, value).
         ever_committed: (offset, value) of everything that was ever below a leader's high watermark.
+        forks: what such elections gave up, and what they did not.
         given_up: the newest leader epoch that began with an election that the configuration allows to lose records;
             -1: none did. What leaders of older epochs wrote may be lost, even what they acknowledge before they hear
             that they lead no more.
@@ -77,6 +80,7 @@ class Witness:
         self.delivered: dict[tuple[Offset, int], None] = {}
         self.ever_committed: set[tuple[Offset, int]] = set()
         self.given_up = -1
+        self.forks = Forks()
         self.deleted: Offset = 0
         self._unclean_epochs: set[int] = set()
         self._leaders: dict[int, NodeId] = {}
@@ -366,6 +370,10 @@ class Witness:
         if known != broker.node:
             self.accuse("T3", DANGER, f"both lead in epoch {epoch}", nodes=(known, broker.node))
         self._check_leader(broker, epoch)
+        if self.forks.took_office(epoch, broker.disk):
+            lacking = self.missing(broker)
+            end = len(self.truth) if lacking is None else lacking
+            self.committed_in[:end] = [epoch] * end
 
     def _check_leader(self, broker: Broker, epoch: int) -> None:
         current = epoch >= self._elected[0]
@@ -398,6 +406,7 @@ class Witness:
             self._filled = False
             if self._may_give_up:
                 self.given_up = state.leader_epoch
+                self.forks.elected(state.leader_epoch)
                 self._unclean_epochs.add(state.leader_epoch)
         self._check_isr(state)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.checker import Outcome
-from tests.checkers.cases import CASES, case, lost, regression, write
+from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
 from tests.checkers.story import Story
 
 __all__ = ["CASES"]
@@ -65,3 +65,50 @@ def an_unclean_election_recorded_late_does_not_excuse_its_own_epoch(story: Story
     story.cut(2, 2)
     story.elect(2)
     story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(1),
+    lost(2, "DOCUMENTED"),
+    regression(1),
+    regression(2, "DOCUMENTED"),
+    guarantees=PERMITTED,
+)
+def what_the_winner_of_an_unclean_election_had_is_not_given_up_by_it(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    story.cut(2, 1)
+    story.elect(2)
+    story.finish()
+
+
+def overwrite_uncleanly(story: Story, *, heard: bool) -> None:
+    """Node 1 leads with a record of epoch 0 where one of epoch 1 was committed; ``heard``: or it seems to be of 1."""
+    write(story, 2)
+    story.send(result="info", copies=(1,), commit=False)
+    part = story.partitions[0]
+    stale = list(part.logs[1])
+    part.leader, part.epoch, part.isr = 2, 1, {0, 2}
+    story.state(2)
+    story.cut(0, 2)
+    story.send(copies=(0,))
+    if heard:
+        part.logs[1] = stale[:2]
+        story.state(1)
+        part.logs[1] = stale
+        story.state(1)
+    part.isr = {0, 1, 2}
+    story.elect(1, clean=False)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), ("inconsistent-offsets", "DOCUMENTED", 2), guarantees=PERMITTED)
+def where_the_winner_of_an_unclean_election_had_something_else_the_record_is_given_up(story: Story) -> None:
+    overwrite_uncleanly(story, heard=False)
+
+
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2), guarantees=PERMITTED)
+def what_the_winner_of_an_unclean_election_got_in_the_record_s_epoch_is_not_something_else(story: Story) -> None:
+    overwrite_uncleanly(story, heard=True)

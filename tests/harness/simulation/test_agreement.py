@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -76,3 +77,12 @@ def test_a_recorded_run_is_a_run_directory_like_any_other(tmp_path: Path) -> Non
     (verdict,) = check([directory.path], "reference")
     assert verdict.outcome is not Outcome.INVALID
     assert verdict == judged(4, chosen).verdict
+
+
+def test_what_the_winner_of_an_unclean_election_had_and_lost_later_is_no_part_of_the_excuse() -> None:
+    """One run with both: what the election gave up, and what the next watermark cut."""
+    permitted = {"unclean.leader.election.enable": "true", "acks": "all", "faults": "kill:2,isolate,elect"}
+    one = judged(131, setup("0.10", permitted | {"deletions": "0"}))
+    seen = Counter(x.verdict for x in one.finished.violations if x.kind == "lost-write")
+    assert seen == Counter(x.verdict for x in one.verdict.anomalies if x.kind == "lost-write")
+    assert seen == {Verdict.DOCUMENTED: 12, Verdict.VIOLATION: 2}
