@@ -21,7 +21,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
 
 _OPEN: Mapping[str, str] = MappingProxyType(
     {
-        "stuck": "nothing promises how long it may take, and the run waited only so long",
+        "unread": "what the broker has written down could not be read",
         "entangled": "too many transactions are entangled for anybody to follow",
         "unseen": "nobody knows whether it would have been read later",
     }

@@ -1,13 +1,12 @@
 """A healed cluster comes to rest: one leader, everybody in sync, equal logs (R2, T13).
 
-``stuck``: at the end of a run in which every fault was healed, a partition has no leader among the replicas, its ISR
-is not full, or a replica's log does not end where the leader's does. One anomaly per partition, about the first
-reason.
+``stuck``: at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed, a
+partition has no leader among the replicas, its ISR is not full, or a replica's log does not end where the leader's
+does. One anomaly per partition, about the first reason. Kafka promises that a cluster recovers, and not when; so other
+runs cannot be stuck: whether a longer wait would have helped, nobody knows.
 
-Severity: ``INDETERMINATE``. Kafka promises that it happens, and not when; the run waited as long as its scenario says
-(``settle_s``), and whether a longer wait would have helped, nobody knows. ``DOCUMENTED`` when the replica that is
-missing was not running at the end: nobody can be in sync with what is down. ``VIOLATION`` where the configuration
-promises a bound (``guarantees.settles`` is true).
+Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end: nobody can be in
+sync with what is down.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ KINDS = ("stuck",)
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
-    if any(fault["heal_proven_ns"] is None for fault in run.faults):
+    if run.guarantees.get("settles") is not True or any(fault["heal_proven_ns"] is None for fault in run.faults):
         return
     for place, ends in run.ended.items():
         if len(ends) >= (run.replication(place) or len(ends)):

@@ -7,7 +7,8 @@ them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.conclusion import detail
@@ -15,7 +16,7 @@ from checkers.rows import Row
 from spark_analysis.facts import Stretch
 
 ROBBING = ("power_loss", "wipe_disk", "corrupt_log")
-"""The faults that take from a disk what was on it."""
+"""The faults that take from a disk what was on it; a failed log directory does when a new disk takes its place."""
 
 
 DELETED = ("leader", "first_batch")
@@ -73,6 +74,13 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
     yield from log
 
 
+def robs(fault: Row, kinds: Collection[str] = ROBBING) -> bool:
+    """Whether a fault takes from a disk what was on it: it is of ``kinds``, or a failed directory that was replaced."""
+    if fault["kind"] == "log_dir_failure":
+        return json.loads(fault["parameters"] or "{}").get("replaced") is True
+    return fault["kind"] in kinds
+
+
 def cut_at(one: Stretch) -> int | None:
     """From which offset on a row says that the log was cut; None: it does not say so."""
     if one.kind == "truncation":
@@ -94,7 +102,7 @@ def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
     robbed = [
         fault
         for fault in faults
-        if fault["kind"] in ROBBING and fault["injected_ns"] is not None and str(one.node) in fault["nodes"]
+        if robs(fault) and fault["injected_ns"] is not None and str(one.node) in fault["nodes"]
         and since_ns <= fault["injected_ns"] <= one.begin_ns
     ]  # fmt: skip
     return (robbed[-1]["kind"], f"fault {robbed[-1]['fault']}") if robbed else ("restart", None)

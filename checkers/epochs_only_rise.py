@@ -10,8 +10,9 @@
   legal, and so is one that began below the log's start. Only of a broker that was alive at the end: one that died may
   not have come to write its last epoch down.
 
-Severity: ``VIOLATION``. ``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where
-followers did not yet look epochs up to the end and may keep records of an epoch that the leader never had.
+Severity: ``VIOLATION``. ``INDETERMINATE`` when a replica has a log and what it has written down could not be read.
+``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
+up to the end and may keep records of an epoch that the leader never had.
 """
 
 from __future__ import annotations
@@ -99,6 +100,12 @@ def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) 
 def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[LogEpoch]) -> Iterator[Conclusion]:
     said = detail(end)
     entries = _entries(said.get("epochs"))
+    if said.get("source") == "live" and "epochs_unread" in said and log:
+        yield Conclusion(
+            run.finding("epoch-cache-mismatch", place, excuse="unread", **seen_at(end)),
+            f"Nobody knows which leader epochs node {end.node} has written down: {said['epochs_unread']}.",
+            (cite(end, f"node {end.node}'s leader epochs are not known"),),
+        )
     if said.get("source") != "live" or entries is None:
         return
     starts, log_start = dict(entries), end.log_start_offset or 0

@@ -248,8 +248,7 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
         return Verdict.INDETERMINATE
     if finding.excuse == "acks":
         return Verdict.WEAK
-    unbounded = finding.kind == "stuck" and finding.excuse is None and guarantees.get("settles") is not True
-    if finding.kind == "unseen" or finding.excuse == "entangled" or unbounded:
+    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread"):
         return Verdict.INDETERMINATE
     given_away = finding.excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(finding.excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False

@@ -7,6 +7,9 @@ replica that was not is enough to make it a violation: it had the record, or sho
 the other leave time to copy it. Nothing is excused where the configuration flushes every write
 (``log.flush.interval.messages=1``).
 
+A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
+with several, nobody knows in which of them the replica was.
+
 Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
 """
 
@@ -14,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from checkers.copies import robs
 from checkers.expected import Expected
 from checkers.rows import Row
 from harness.history import Manifest
@@ -37,7 +41,7 @@ def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], want
     replicas = wanted.partitions.get(TopicPartition(finding.topic, finding.partition))
     if replicas is None or replicas.nodes is None:
         return False
-    lossy = [f for f in faults if f["kind"] in LOSSY_FAULTS and f["proven_ns"] is not None]
+    lossy = [f for f in faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
     if finding.kind in _KNOWN_BEFORE:
         lossy = [fault for fault in lossy if fault["injected_ns"] >= finding.time_ns]
     elif finding.kind in _SEEN_AFTERWARDS:
@@ -46,6 +50,11 @@ def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], want
         return False
     nodes = [str(node) for node in replicas.nodes]
     return any(all(_is_down(node, lossy, fault["injected_ns"]) for node in nodes) for fault in lossy)
+
+
+def _is_lossy(fault: Row, manifest: Manifest) -> bool:
+    one_directory = manifest.configuration.get("settings", {}).get("log.dirs.count", 1) == 1
+    return robs(fault, LOSSY_FAULTS) and (fault["kind"] != "log_dir_failure" or one_directory)
 
 
 def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:

@@ -344,7 +344,7 @@ def an_uncommitted_tail_of_a_dead_replica_may_differ(story: Story) -> None:
     next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 0))["high_watermark"] = 2
 
 
-@case(Outcome.PASS, ("stuck", "DOCUMENTED", None))
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), guarantees={"settles": True, "min_insync_replicas": 2})
 def a_watermark_on_disk_may_be_ahead_of_the_log_that_survived(story: Story) -> None:
     write(story, 3)
     story.finish()

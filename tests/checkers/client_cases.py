@@ -400,6 +400,29 @@ def a_commit_beyond_a_log_that_was_cut_is_found(story: Story) -> None:
 
 
 @case(
+    Outcome.AS_PREDICTED, ("lost-write", "EXPECTED", 2), ("hw-regression", "EXPECTED", 2),
+    ("commit-beyond-end", "EXPECTED", 3), predictions=[{"kind": "lost-write"}],
+)  # fmt: skip
+def a_commit_beyond_a_log_that_was_cut_as_predicted_follows_from_the_loss(story: Story) -> None:
+    write(story, 3)
+    commit(story, 3)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(
+    Outcome.AS_PREDICTED, ("lost-write", "EXPECTED", 1), ("lost-write", "EXPECTED", 2),
+    ("hw-regression", "EXPECTED", 1), ("inconsistent-offsets", "EXPECTED", 1), ("nonmonotonic-send", "EXPECTED", 1),
+    predictions=[{"kind": "lost-write"}],
+)  # fmt: skip
+def a_send_that_is_stored_before_a_record_whose_loss_is_predicted_follows_from_the_loss(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 1)
+    story.send()
+    story.finish()
+
+
+@case(
     Outcome.PASS, ("lost-write", "DOCUMENTED", 2), ("hw-regression", "DOCUMENTED", 2),
     ("commit-beyond-end", "DOCUMENTED", 3), guarantees=RELAXED,
 )  # fmt: skip

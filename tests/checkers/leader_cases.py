@@ -66,7 +66,6 @@ def a_deposed_leader_may_believe_in_its_old_epoch(story: Story) -> None:
 @case(
     Outcome.VIOLATION,
     ("unjustified-ack", "VIOLATION", 2),
-    ("stuck", "INDETERMINATE", None),
     unseen(2),
     reason="did not commit its log from 2",
 )

@@ -12,7 +12,7 @@ from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
 MANIFESTS: tuple[dict[str, Any], ...] = (
     {},
-    {"guarantees": {"min_insync_replicas": 2, "unclean_election": True}},
+    {"guarantees": {"min_insync_replicas": 2, "unclean_election": True, "settles": True}},
     {"predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
     IMPORTED,

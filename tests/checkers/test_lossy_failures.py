@@ -17,7 +17,7 @@ def powerless(*nodes: int, before: bool = False, **falsified: Any) -> Story:
     def fail() -> None:
         outage = {"injected_ns": story.now + 1, "healed_ns": story.now + 500_000}
         for node in nodes:
-            story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **(outage | falsified))
+            story.fault(f"dark-{node}", **({"kind": "power_loss", "nodes": [str(node)]} | outage | falsified))
 
     for _ in range(2):
         story.send()
@@ -86,3 +86,23 @@ def test_replicas_that_disagree_after_a_power_loss_are_a_violation(tmp_path: Pat
     row["value"] += 1000
     row["batch_crc"] += 1
     assert verdicts(story, tmp_path / "r")["replica-divergence"] is Verdict.VIOLATION
+
+
+REPLACED: dict[str, Any] = {"kind": "log_dir_failure", "parameters": '{"log_dir": 0, "replaced": true}'}
+
+
+def test_directories_that_all_came_back_as_new_disks_are_such_failures(tmp_path: Path) -> None:
+    assert verdicts(powerless(*NODES, **REPLACED), tmp_path / "r")["lost-write"] is Verdict.DOCUMENTED
+
+
+def test_a_directory_that_came_back_as_it_was_excuses_nothing(tmp_path: Path) -> None:
+    story = powerless(*NODES, **REPLACED | {"parameters": '{"log_dir": 0, "replaced": false}'})
+    assert verdicts(story, tmp_path / "r")["lost-write"] is Verdict.VIOLATION
+
+
+def test_one_directory_of_several_that_was_replaced_excuses_nothing(tmp_path: Path) -> None:
+    topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
+    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic]}
+    several = {"scenario": scenario, "settings": {"log.dirs.count": 2}}
+    judged = verdicts(powerless(*NODES, **REPLACED), tmp_path / "r", configuration=several)
+    assert judged["lost-write"] is Verdict.VIOLATION

@@ -43,7 +43,8 @@ def say_epochs(story: Story, rng: random.Random) -> None:
     for row in story.timeline:
         if row["kind"] == "final":
             entries = [[epoch, epoch * rng.randrange(3)] for epoch in range(rng.randrange(3))]
-            row["detail"] = json.dumps({"source": rng.choice(("live", "live", "disk")), "epochs": entries})
+            said = {"epochs_unread": "it is garbled"} if rng.random() < 0.1 else {"epochs": entries}
+            row["detail"] = json.dumps({"source": rng.choice(("live", "live", "disk")), **said})
 
 
 def number_records(story: Story, rng: random.Random) -> None:

@@ -242,6 +242,7 @@ class Recording:
                 "min_insync_replicas": world.configuration.min_insync_replicas,
                 "unclean_election": world.configuration.unclean_leader_election_enable or world.witness.given_up >= 0,
                 "retention": world.witness.deleted > 0,
+                "settles": True,
             },
             duration_s=world.now_ns / 1e9,
         )
