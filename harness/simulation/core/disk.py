@@ -170,15 +170,16 @@ class Disk:
     def recover_epochs(self) -> tuple[EpochEntry, ...]:
         """The leader epochs as a starting broker finds them, and writes them down again.
 
-        The checkpoint, without what starts at or after the log's end; after an unclean shutdown completed from the
-        batches, which the recovery reads anyway. An entry that is only ignored, and not removed, would be believed
-        again once the log has grown past it.
+        The checkpoint, without what starts at or after the log's end; after an unclean shutdown what the batches say,
+        which the recovery reads anyway, as the broker does. A checkpoint that was not flushed may name an epoch of
+        which the log had no record, at an offset that holds an older one by now. An entry that is only ignored, and
+        not removed, would be believed again once the log has grown past it.
         """
-        cache = LeaderEpochCache(self.epochs)
+        cache = LeaderEpochCache(self.epochs if self.clean else ())
         cache.truncate_from_end(self.end)
         for batch in () if self.clean else self.batches:
             if batch.span.leader_epoch > cache.latest:
-                cache.assign(batch.span.leader_epoch, batch.span.base_offset)
+                cache.assign(batch.span.leader_epoch, max(batch.span.base_offset, self.start))
         if cache.entries != self.epochs:
             self.checkpoint_epochs(cache.entries)
         return cache.entries
