@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from harness.broker.broken import served
 from harness.broker.codes import FrontError
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
@@ -154,7 +155,10 @@ class Fetching:
             if part.partition is not None and answer.error is ErrorCode.NONE and answer.diverging is None:
                 limit = max(min(budget, part.asked.partition_max_bytes), 0)
                 bound = part.partition.replica.read_bound(self._replica)
-                located = part.partition.log.locate(part.asked.fetch_offset, bound, limit, at_least_one=empty)
+                log, offset = part.partition.log, part.asked.fetch_offset
+                if self._replica is None:
+                    log, offset = served(self._broker, part.partition, offset)
+                located = log.locate(offset, bound, limit, at_least_one=empty)
                 budget -= located.size
                 empty = empty and not located.size
             found.append(_Found(part, answer, located))

@@ -10,7 +10,7 @@ from harness.broker.checkpoints import LEADER_EPOCHS, GarbledCheckpoint, format_
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.log_directory import LogDirectory
 from harness.broker.segments import Batches, LogPolicy, SegmentLog
-from harness.broker.settings import Settings
+from harness.broker.settings import NEVER, Settings
 from harness.broker.timeline import ReplicaState, StorageRefusal, Timeline
 from harness.clock import Clock
 from harness.model import NodeId, Offset, TopicPartition
@@ -350,7 +350,8 @@ def _policy(owner: Owner) -> LogPolicy:
     return LogPolicy(
         segment_bytes=settings.log_segment_bytes,
         roll_ms=settings.log_roll_ms,
-        flush_messages=settings.log_flush_interval_messages,
+        flush_messages=NEVER if "flush_forgotten" in knobs.bugs else settings.log_flush_interval_messages,
         flush_names=knobs.segment_names == "flushed",
         flush_recovered=knobs.recovered_tail == "flushed",
+        bugs=knobs.bugs,
     )

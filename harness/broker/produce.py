@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from harness.broker.broken import garble
 from harness.broker.codes import FrontError
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.segments import Batches, span_of
@@ -113,6 +114,8 @@ class Producing:
         if len(headers) != 1:  # Kafka from Produce v3 on: exactly one batch per partition
             return FrontError.INVALID_RECORD, None
         error = _flaw(buffer, headers[0], self._broker.settings.message_max_bytes)
+        if "garbled_before_crc" in self._broker.knobs.bugs:
+            garble(buffer, headers[0])
         ahead_ms = headers[0].max_timestamp - self._broker.clock.wall_ms()
         if not error and ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
             error = FrontError.INVALID_TIMESTAMP

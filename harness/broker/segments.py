@@ -73,6 +73,7 @@ class LogPolicy(NamedTuple):
             once the next segment exists: by then the file system has written it by itself.
         flush_recovered: whether what is found beyond the recovery point is flushed before that point moves past it
             (KAFKA-10101).
+        bugs: see :data:`harness.replication.bugs.BUGS`.
     """
 
     segment_bytes: int
@@ -80,6 +81,7 @@ class LogPolicy(NamedTuple):
     flush_messages: int
     flush_names: bool = True
     flush_recovered: bool = True
+    bugs: tuple[str, ...] = ()
 
 
 class Checkpointed(NamedTuple):
@@ -315,6 +317,8 @@ class SegmentLog:
             while rest:
                 rest = rest[segment.file.append(rest) :]
         except OSError:
+            if "torn_append_kept" in self._policy.bugs:
+                return
             self.torn_bytes = len(data) - len(rest)
             with suppress(OSError):  # recovery will cut what cannot be cut now
                 segment.file.truncate(segment.size)
@@ -343,7 +347,11 @@ class SegmentLog:
         cut_bytes = 0
         for base_offset, following in zip_longest(bases, bases[1:]):
             trusted = checkpointed.clean or (following is not None and following <= self.recovery_point)
+            trusted = trusted or "recovery_skips_crc" in self._policy.bugs
             cut_bytes += self._load(base_offset, epochs, trusted=trusted, lost=bool(cut_bytes))
+        is_empty = not self._segments or self.log_end_offset == self._segments[0].base_offset
+        if "recovery_drops_a_batch" in self._policy.bugs and not (checkpointed.clean or is_empty):
+            self.truncate(self.log_end_offset - 1)
         if not self._segments:
             self._create(checkpointed.log_start_offset)
         self.log_start_offset = max(self._segments[0].base_offset, checkpointed.log_start_offset)

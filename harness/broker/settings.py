@@ -145,7 +145,7 @@ class NodeConfig:
             **{
                 **raw,
                 **{name: (raw[name][0], raw[name][1]) for name in ("listener", "control", "controller")},
-                "knobs": Knobs(**raw["knobs"]),
+                "knobs": Knobs(**{**raw["knobs"], "bugs": tuple(raw["knobs"]["bugs"])}),
                 "settings": Settings(**raw["settings"]),
                 "faults": NodeFaults(**{**faults, "cut": tuple(Link(*link) for link in faults["cut"])}),
             }

@@ -69,13 +69,18 @@ class Controller:
     ) -> None:
         self._knobs = knobs
         self._rules = Rules(
-            knobs.elections == "elr", min_insync_replicas, unclean_leader_election_enable, knobs.shrink_raises_epoch
+            knobs.elections == "elr",
+            min_insync_replicas,
+            unclean_leader_election_enable,
+            knobs.shrink_raises_epoch,
+            not {"anybody_elected", "unclean_called_clean"}.isdisjoint(knobs.bugs),
         )
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
         self._heard_ns: dict[NodeId, int] = dict.fromkeys(self.live_brokers, 0)
         self._unheard: set[NodeId] = set()
         self._offline = OfflineReplicas()
+        self._written = self.to_state()
 
     # ------------------------------------------------------------------------------------------- what it looks like
 
@@ -108,7 +113,7 @@ class Controller:
     def handle(self, event: ControllerEvent) -> list[ControllerEffect]:
         """Take in one event; the effects must be performed in order."""
         effects = self._dispatch(event)
-        if effects and isinstance(effects[0], Persist):
+        if effects and isinstance(effects[0], Persist) and not self._knobs.bugs:
             self._check_invariants()
         return effects
 
@@ -215,6 +220,8 @@ class Controller:
 
     def _is_unclean(self, request: RegistrationRequested, known: BrokerRecord) -> bool:
         same_process = known.incarnation_id == request.incarnation_id
+        if "unclean_shutdown_unnoticed" in self._knobs.bugs:
+            return False
         return self._rules.eligible_replicas and not same_process and request.previous_broker_epoch != known.epoch
 
     def _hear(self, broker: NodeId, now_ns: int) -> None:
@@ -308,6 +315,8 @@ class Controller:
             name, before = first.topic_partition, first
             for live in lives:
                 after = settle(before, self._offline.live(name, live), self._rules, distrusted)
+                if "leader_epoch_not_raised" in self._knobs.bugs:
+                    after = after._replace(leader_epoch=before.leader_epoch) if after is not before else before
                 if after is not before:
                     records.append(self._record(before, after, cause))
                 before = after
@@ -321,6 +330,7 @@ class Controller:
             return IsrChanged(after, before.isr, self.controller_epoch, cause)
         from_isr = after.leader in before.isr
         clean = from_isr or after.leader in before.elr or after.leader == NO_LEADER
+        clean = clean or "unclean_called_clean" in self._knobs.bugs
         return Elected(after, clean, from_isr, before.leader, self.controller_epoch, cause)
 
     def _elect(self, request: ElectionRequested) -> list[ControllerEffect]:
@@ -360,6 +370,8 @@ class Controller:
 
     def _isr_error(self, request: IsrChangeRequested, partition: PartitionState | None) -> ErrorCode:
         error = self._broker_error(request.broker, request.broker_epoch)
+        if "isr_change_unchecked" in self._knobs.bugs and partition is not None:
+            return NO_ERROR
         if error is not NO_ERROR:
             return error
         if partition is None:
@@ -438,7 +450,8 @@ class Controller:
     # ----------------------------------------------------------------------------------------------------- effects
 
     def _persist(self) -> Persist:
-        return Persist(self.to_state())
+        before, self._written = self._written, self.to_state()
+        return Persist(before if "state_written_late" in self._knobs.bugs else self._written)
 
     def _send(
         self, changed: Iterable[PartitionState], *, newcomer: NodeId | None = None, are_new: bool = False

@@ -23,12 +23,14 @@ class Rules:
         min_insync_replicas: ``min.insync.replicas``; above the replication factor it means that.
         unclean: ``unclean.leader.election.enable``: when nobody eligible is alive, anybody may lead.
         shrink_raises_epoch: the knob of that name.
+        anybody: a bug: whoever is alive may lead.
     """
 
     eligible_replicas: bool
     min_insync_replicas: int
     unclean: bool
     shrink_raises_epoch: bool = False
+    anybody: bool = False
 
 
 def settle(
@@ -51,7 +53,9 @@ def settle(
     kept = isr if isr or rules.eligible_replicas else tuple(sorted(partition.isr)[-1:])
     leader = partition.leader
     if leader not in isr and not (leader in live and not partition.isr):
-        leader = _first(partition.replicas, isr)
+        leader = _first(partition.replicas, live if rules.anybody else isr)
+    if leader != NO_LEADER and leader not in isr and rules.anybody:
+        return _uncleanly(partition, leader)
     after = _with_isr(partition, kept, rules, distrusted)
     if leader == NO_LEADER:
         return _elect(after, partition, live, rules)

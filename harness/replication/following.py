@@ -132,6 +132,12 @@ class Following:
     def _is_current(self, carried: int, fenced: bool) -> bool:
         return carried == self._leader_epoch or (carried == NO_EPOCH and not fenced)
 
+    def watermark(self, leader_watermark: Offset) -> Offset:
+        """What the own watermark should be, once an answer has said what the leader's is."""
+        if "watermark_min_max_swapped" in self._knobs.bugs:
+            return self._log.log_end_offset
+        return self._log.high_watermark if self._knobs.follower_hw_rule == "own" else leader_watermark
+
     # --------------------------------------------------------------------------------------------- where to cut
 
     def _begin(self) -> Decision | None:

@@ -13,6 +13,8 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
 from harness.errors import UsageError
+from harness.refusal import closest
+from harness.replication.bugs import BUGS
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,7 @@ class Knobs:
             point moves past it, or ``not_flushed`` (KAFKA-10101, Kafka < 2.8).
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
+        bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
     """
 
     truncation: Literal[
@@ -145,6 +148,7 @@ class Knobs:
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
     recovered_tail: Literal["flushed", "not_flushed"] = "flushed"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
+    bugs: tuple[str, ...] = ()
 
 
 def _generations() -> dict[str, Knobs]:
@@ -206,7 +210,9 @@ def generation(name: str, overrides: Mapping[str, str] = MappingProxyType({})) -
     return replace(knobs, **changed)
 
 
-def _value(knob: str, text: str) -> str | bool:
+def _value(knob: str, text: str) -> str | bool | tuple[str, ...]:
+    if knob == "bugs":
+        return _bugs(text)
     hints = get_type_hints(Knobs)
     if knob not in hints:
         raise UsageError(
@@ -216,3 +222,11 @@ def _value(knob: str, text: str) -> str | bool:
     if text not in allowed:
         raise UsageError(f"replication knob {knob}: {text!r} is not a value.", f"Values: {', '.join(allowed)}.")
     return text == "true" if hints[knob] is bool else text
+
+
+def _bugs(text: str) -> tuple[str, ...]:
+    """``ack_on_append,torn_append_kept`` in the order of the table."""
+    wanted = {name for name in text.split(",") if name}
+    for name in sorted(wanted - set(BUGS)):
+        raise UsageError(f"replication knob bugs: {name!r} is not known; {closest(name, BUGS)}")
+    return tuple(name for name in BUGS if name in wanted)

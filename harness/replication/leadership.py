@@ -74,8 +74,8 @@ class Leadership:
         self._log = log
         self._isr = isr
         self._knobs = knobs
-        self._min_insync_replicas = min_insync_replicas
-        self.effective_min_isr = min_insync_replicas
+        self._min_insync_replicas = 1 if "min_isr_unchecked" in knobs.bugs else min_insync_replicas
+        self.effective_min_isr = self._min_insync_replicas
         self._lag_ns = lag_ns
         self._replicas: tuple[NodeId, ...] = ()
         self._followers: dict[NodeId, FollowerProgress] = {}
@@ -92,6 +92,8 @@ class Leadership:
         self._follows_followers = knobs.hw_advance == "after_followers"
         self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
+        self._ignores_sequences = "sequence_unchecked" in knobs.bugs
+        self._miscounts = not {"silent_followers_count", "watermark_ignores_the_slowest"}.isdisjoint(knobs.bugs)
 
     # ------------------------------------------------------------------------------------------------- the epoch
 
@@ -146,13 +148,13 @@ class Leadership:
             return ErrorCode.INVALID_REQUIRED_ACKS
         if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
-        if producer is not None and self.stored_before(request) is None:
+        if producer is not None and not self._ignores_sequences and self.stored_before(request) is None:
             return self._log.producers.error(producer)
         return NO_ERROR
 
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
         """The batch that an idempotent producer sends again, having missed its acknowledgement."""
-        if request.producer is None:
+        if request.producer is None or self._ignores_sequences:
             return None
         return self._log.producers.duplicate(request.producer, request.record_counts[0])
 
@@ -170,7 +172,7 @@ class Leadership:
     ) -> list[ReplicaEffect]:
         """The log holds the request's records, perhaps for long: answer the producer, or let it wait."""
         self._end_unseen = True
-        if acks != ACKS_ALL:
+        if acks != ACKS_ALL or "ack_on_append" in self._knobs.bugs:
             return [*self.advance(now_ns), AnswerProduce(token, NO_ERROR, base_offset)]
         position = len(self._waiting)
         while position and self._waiting[position - 1].required_offset > end_offset:
@@ -184,7 +186,11 @@ class Leadership:
         if not expired:
             return []
         self._waiting = deque(waiting for waiting in self._waiting if waiting.token != token)
-        return [AnswerProduce(waiting.token, ErrorCode.REQUEST_TIMED_OUT, NO_OFFSET) for waiting in expired]
+        if "timeout_answered_as_ok" in self._knobs.bugs:
+            return [AnswerProduce(waiting.token, NO_ERROR, waiting.base_offset) for waiting in expired]
+        refuses = "timeout_answered_as_refused" in self._knobs.bugs
+        error = ErrorCode.NOT_ENOUGH_REPLICAS if refuses else ErrorCode.REQUEST_TIMED_OUT
+        return [AnswerProduce(waiting.token, error, NO_OFFSET) for waiting in expired]
 
     def fail_waiting(self, error: ErrorCode) -> list[ReplicaEffect]:
         """Answer every waiting produce with ``error``."""
@@ -202,7 +208,8 @@ class Leadership:
             if self._follows_followers:
                 self._promised = max(self._promised, target)
                 target = self._raised_by_followers(target)
-            if target > self._log.high_watermark and self._log.move_high_watermark(target):
+            rises = target > self._log.high_watermark or "watermark_falls" in self._knobs.bugs
+            if rises and self._log.move_high_watermark(target):
                 effects.append(HighWatermarkAdvanced(self._log.high_watermark))
         return effects + self._acknowledge() if self._waiting else effects
 
@@ -215,6 +222,8 @@ class Leadership:
         """The least log end among the leader, the maximal ISR, and whoever is about to join it."""
         leader_end = self._log.log_end_offset
         maximal = self._isr.maximal
+        if self._miscounts:
+            return self._miscounted(leader_end)
         least = leader_end
         for node, progress in self._followers.items():
             if progress.log_end_offset < least and (
@@ -223,6 +232,13 @@ class Leadership:
             ):
                 least = progress.log_end_offset
         return least
+
+    def _miscounted(self, leader_end: Offset) -> Offset:
+        """What broken leaders make of it."""
+        ends = [one.log_end_offset for node, one in self._followers.items() if node in self._isr.maximal]
+        if "silent_followers_count" in self._knobs.bugs:
+            return min([leader_end, *(end for end in ends if end != NO_OFFSET)])
+        return min(sorted([leader_end, *ends])[1:], default=leader_end)
 
     def _raised_by_followers(self, target: Offset) -> Offset:
         """The least watermark that a member of the maximal ISR has said to have, if below ``target``."""
@@ -264,6 +280,8 @@ class Leadership:
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:
             return None, ErrorCode.OFFSET_OUT_OF_RANGE
+        if "divergence_unnoticed" in self._knobs.bugs:
+            return None, NO_ERROR
         epochs, log_end_offset = self._log.epochs, self._log.log_end_offset
         if fetch.last_fetched_epoch < 0 or (
             fetch.last_fetched_epoch == epochs.latest and fetch.fetch_offset <= log_end_offset
@@ -319,7 +337,7 @@ class Leadership:
         return [*self._shrink_isr(now_ns), *self.advance(now_ns)]
 
     def _shrink_isr(self, now_ns: int) -> list[ReplicaEffect]:
-        if not self._isr.settled:
+        if not self._isr.settled or "isr_never_shrunk" in self._knobs.bugs:
             return []
         leader_end = self._log.log_end_offset
         members = self._isr.members
@@ -328,7 +346,11 @@ class Leadership:
             for node, progress in self._followers.items()
             if node in members and not progress.is_caught_up(leader_end, now_ns, self._lag_ns)
         ]
-        return [self._propose(tuple(node for node in members if node not in lagging))] if lagging else []
+        kept = tuple(node for node in members if node not in lagging)
+        if lagging and "isr_shrunk_alone" in self._knobs.bugs:
+            self._isr.commit(kept, self._isr.partition_epoch)
+            return []
+        return [self._propose(kept)] if lagging else []
 
     def _expand_isr(self, node: NodeId) -> list[ReplicaEffect]:
         if node in self._isr.members or node in self._ineligible or not self._isr.settled:
@@ -337,6 +359,7 @@ class Leadership:
         joined = reached >= self._log.high_watermark
         if self._knobs.isr_join == "hw_and_epoch_start":
             joined = joined and reached >= self._epoch_start
+        joined = joined or "isr_joined_early" in self._knobs.bugs
         return [self._propose((*self._isr.members, node))] if joined else []
 
     def _propose(self, members: tuple[NodeId, ...]) -> ProposeIsr:

@@ -26,10 +26,10 @@ class LogState:
         epoch_entries: as checkpointed; those that start at or after the end are dropped, and
             those that ended before the start, as Kafka does on load.
         producer_batches: the batches of idempotent producers, oldest first.
-        lookup_below_first: the knob of that name.
+        lookup_below_first: the knob of that name; ``bugs`` likewise.
     """
 
-    __slots__ = ("epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
+    __slots__ = ("_bugs", "epochs", "high_watermark", "log_end_offset", "log_start_offset", "producers")
 
     def __init__(
         self,
@@ -40,8 +40,10 @@ class LogState:
         producer_batches: Iterable[BatchSpan] = (),
         *,
         lookup_below_first: Literal["undefined", "start_of_first"] = "start_of_first",
+        bugs: tuple[str, ...] = (),
     ) -> None:
         assert 0 <= log_start_offset <= log_end_offset
+        self._bugs = bugs
         self.log_start_offset = log_start_offset
         self.log_end_offset = log_end_offset
         self.high_watermark = log_start_offset
@@ -73,7 +75,7 @@ class LogState:
             self.producers = ProducerStates(remaining)
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
-        return self.epochs.truncate_from_end(log_end_offset)
+        return "epochs_not_truncated" not in self._bugs and self.epochs.truncate_from_end(log_end_offset)
 
     def started_at(self, offset: Offset) -> bool:
         """The log is empty and begins at ``offset``. Returns whether the epochs changed."""
@@ -83,8 +85,9 @@ class LogState:
 
     def raise_start(self, offset: Offset) -> bool:
         """The log begins at ``offset``, which the watermark has passed. Returns whether the epochs changed."""
-        assert self.log_start_offset <= offset <= self.high_watermark
+        assert self.log_start_offset <= offset <= (self.log_end_offset if self._bugs else self.high_watermark)
         self.log_start_offset = offset
+        self.high_watermark = max(self.high_watermark, offset)
         return self.epochs.truncate_from_start(offset)
 
     def move_high_watermark(self, target: Offset) -> bool:
@@ -92,5 +95,6 @@ class LogState:
         before = self.high_watermark
         if target == before:
             return False
-        self.high_watermark = max(self.log_start_offset, min(target, self.log_end_offset))
+        bound = target if "watermark_beyond_the_end" in self._bugs else self.log_end_offset
+        self.high_watermark = max(self.log_start_offset, min(target, bound))
         return self.high_watermark > before

@@ -8,6 +8,7 @@ from typing import Literal, assert_never
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.epochs import UNDEFINED
 from harness.replication.following import Cut, Decision, Exit, Following, StartOver, unappendable
+from harness.replication.invariants import Invariants
 from harness.replication.isr import InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.leadership import Leadership
@@ -48,10 +49,10 @@ from harness.replication.messages import (
     Truncate,
     Truncated,
 )
+from harness.replication.producers import ProducerStates
 from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Replicating, Request, answers_to_failure
 
 Role = Literal["leader", "follower", "offline"]
-
 
 _TIMELESS = frozenset({AppendFailed, IsrAnswered, LogStartRaised, LogStartedAt, ProduceExpired, Truncated})
 
@@ -105,10 +106,11 @@ class Replica:
         self._log = LogState(
             log_start_offset,
             log_end_offset,
-            high_watermark,
+            log_end_offset if "watermark_is_the_end_at_start" in knobs.bugs else high_watermark,
             epoch_entries,
             producer_batches,
             lookup_below_first=knobs.lookup_below_first,
+            bugs=knobs.bugs,
         )
         self._isr = InSyncReplicas(knobs.isr_update)
         self._leadership: Leadership | None = None
@@ -117,7 +119,7 @@ class Replica:
         self._failed = False
         self._now_ns = 0
         self._controller_epoch = NO_EPOCH
-        self._led_epoch, self._led_watermark = NO_EPOCH, NO_OFFSET
+        self._invariants = Invariants()
 
     # ------------------------------------------------------------------------------------------- what it looks like
 
@@ -172,7 +174,8 @@ class Replica:
 
     def read_bound(self, replica: NodeId | None) -> Offset:
         """Up to where (exclusive) a fetch may read: a consumer (None) to the watermark, a replica to the end."""
-        return self._log.high_watermark if replica is None else self._log.log_end_offset
+        to_watermark = replica is None and "reads_above_the_watermark" not in self._knobs.bugs
+        return self._log.high_watermark if to_watermark else self._log.log_end_offset
 
     def leader_error(self, current_leader_epoch: int) -> ErrorCode:
         """Why a request to the leader that carries ``current_leader_epoch`` (or ``NO_EPOCH``) is refused.
@@ -229,7 +232,8 @@ class Replica:
         if kind not in _TIMELESS:
             self._now_ns = event.now_ns  # type: ignore[union-attr]
         effects = self._dispatch(event)
-        self._check_invariants()
+        if not self._knobs.bugs:
+            self._invariants.check(self, may_lead=self._may_lead_in(self._isr.members))
         return effects
 
     def _dispatch(self, event: ReplicaEvent) -> list[ReplicaEffect]:  # noqa: C901, PLR0911, PLR0912 (one case per event)
@@ -268,17 +272,6 @@ class Replica:
             case _:
                 assert_never(event)
 
-    def _check_invariants(self) -> None:
-        log = self._log
-        assert log.log_start_offset <= log.high_watermark <= log.log_end_offset, f"{self.partition}: watermark"
-        if self._leadership is None:
-            return
-        assert self.leader == self.node, f"{self.partition}: leads, but the leader is {self.leader}"
-        assert self._may_lead_in(self._isr.members), f"{self.partition}: leads outside its ISR {self._isr.members}"
-        fell = self._led_epoch == self.leader_epoch and log.high_watermark < self._led_watermark
-        assert not fell, f"{self.partition}: watermark fell to {log.high_watermark}"
-        self._led_epoch, self._led_watermark = self.leader_epoch, log.high_watermark
-
     # --------------------------------------------------------------------------------------------- controller's word
 
     def _partition_state_changed(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
@@ -296,9 +289,8 @@ class Replica:
             return False
         if state.leader_epoch < max(self.leader_epoch, 0) or state.partition_epoch < max(self.partition_epoch, 0):
             return False
-        if state.leader_epoch == self.leader_epoch and (
-            state.leader != self.leader or state.partition_epoch == self.partition_epoch
-        ):
+        another = state.leader != self.leader and "leader_epoch_not_raised" not in self._knobs.bugs
+        if state.leader_epoch == self.leader_epoch and (another or state.partition_epoch == self.partition_epoch):
             return False
         may_lead = state.leader != self.node or self._may_lead_in(state.isr)
         return may_lead and are_distinct(state.isr, state.replicas)
@@ -319,6 +311,8 @@ class Replica:
             )
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
+        if new_epoch and "producers_forgotten" in self._knobs.bugs:
+            self._log.producers = ProducerStates()
         if new_epoch and self._knobs.epoch_entry == "on_election":
             effects += self._checkpoint_if(self._log.epochs.assign(state.leader_epoch, self.log_end_offset))
         return effects + self._leadership.advance(self._now_ns)
@@ -359,13 +353,17 @@ class Replica:
     def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
         error = self.leader_error(NO_EPOCH)
         before = self.high_watermark if request.before_offset == -1 else request.before_offset
-        if error is NO_ERROR and not 0 <= before <= self.high_watermark:
+        if error is NO_ERROR and not 0 <= before <= self._deletable("deletes_above_the_watermark"):
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         if error is not NO_ERROR:
             return [AnswerDeleteRecords(request.token, error, NO_OFFSET)]
         if before <= self.log_start_offset:
             return [AnswerDeleteRecords(request.token, NO_ERROR, self.log_start_offset)]
         return self._raise_log_start(before, "delete_records", request.token)
+
+    def _deletable(self, bug: str) -> Offset:
+        """Up to where (exclusive) records may be deleted; a broken replica takes that for its log's end."""
+        return self.log_end_offset if bug in self._knobs.bugs else self.high_watermark
 
     # ----------------------------------------------------------------------------------------------------- following
 
@@ -419,6 +417,8 @@ class Replica:
     def _cut(self, to_offset: Offset, reason: str) -> list[ReplicaEffect]:
         if to_offset < self.log_start_offset:
             return self._decided(StartOver(to_offset, reason))
+        if self.log_start_offset < to_offset < self.log_end_offset and "truncates_one_more" in self._knobs.bugs:
+            to_offset -= 1
         if to_offset < self.log_end_offset:
             self._storage = Cutting()
             return [Truncate(to_offset, reason)]
@@ -428,18 +428,19 @@ class Replica:
         return self._decided(self._following.without_epochs()) if self._leadership is None else []
 
     def _caught_up_with(self, leader_watermark: Offset, leader_start: Offset) -> list[ReplicaEffect]:
-        return self._take_watermark(leader_watermark) + self._raise_log_start(leader_start, "leader")
+        start = 0 if "log_start_not_followed" in self._knobs.bugs else leader_start
+        return self._take_watermark(leader_watermark) + self._raise_log_start(start, "leader")
 
     def _take_watermark(self, leader_watermark: Offset) -> list[ReplicaEffect]:
         """The follower's rule: the lesser of the leader's watermark and its own end; it may fall."""
-        target = self._log.high_watermark if self._knobs.follower_hw_rule == "own" else leader_watermark
-        if self._log.move_high_watermark(target):
+        if self._log.move_high_watermark(self._following.watermark(leader_watermark)):
             return [HighWatermarkAdvanced(self.high_watermark)]
         return []
 
     def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
         """Let the log begin at ``offset``, or where the watermark is if that is less; never what is not committed."""
-        to_offset = min(offset, self._log.high_watermark)
+        bug = "retention_above_the_watermark" if reason == "retention" else "deletes_above_the_watermark"
+        to_offset = min(offset, self._deletable(bug))
         if to_offset <= self._log.log_start_offset or self._failed:
             return []
         self._storage = Raising(token)
@@ -472,7 +473,7 @@ class Replica:
     def _cut_done(self) -> Cutting:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Cutting), f"{self.partition}: storage has cut unasked"
-        self._led_epoch = NO_EPOCH
+        self._invariants.forget()
         return storage
 
     def _log_start_raised(self, log_start_offset: Offset) -> list[ReplicaEffect]:

@@ -162,7 +162,7 @@ def mutant_table() -> str:
 
 
 def _knobs() -> list[str]:
-    return [field.name for field in fields(Knobs)]
+    return [field.name for field in fields(Knobs) if field.name != "bugs"]
 
 
 def _value(value: object) -> str:

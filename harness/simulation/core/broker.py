@@ -76,7 +76,8 @@ class Broker(Process):
         configuration = world.configuration
         self._world = world
         self.node = node
-        self.disk = Disk(configuration.flush_messages, checkpoints_flushed=configuration.checkpoints_flushed)
+        flush_messages = 0 if "flush_forgotten" in world.knobs.bugs else configuration.flush_messages
+        self.disk = Disk(flush_messages, checkpoints_flushed=configuration.checkpoints_flushed)
         self.replica: Replica | None = None
         self.alive = False
         self.broker_epoch = -1
@@ -395,8 +396,9 @@ class Broker(Process):
         count, now_ns = len(produce.values), self.now_ns
         self.handle(ProduceRequested(produce, produce.acks, (count,), produce, now_ns))
         if produce.acks == -1 and not produce.answered:
-            timeout_ns = self._world.configuration.send_timeout_ms * MS
-            self._world.after(self, timeout_ns, self._expire_produce, produce)
+            configuration = self._world.configuration
+            wait_ms = configuration.produce_wait_ms or configuration.send_timeout_ms
+            self._world.after(self, wait_ms * MS, self._expire_produce, produce)
 
     def _expire_produce(self, produce: Produce) -> None:
         if not produce.answered:

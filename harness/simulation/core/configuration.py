@@ -50,6 +50,8 @@ class Configuration:
         lossy_budget: how many brokers may at one time have lost power, or have stopped uncleanly in such a time, or be
             about to, without having caught up again; what goes beyond is not done.
         acks: what the producers ask for, one each, in turn.
+        produce_wait_ms: how long a leader lets acks=all wait (``request.timeout.ms`` of a producer); 0: as long as the
+            client does (``send_timeout_ms``), which then never hears that it was in vain.
         deletions: how often records are deleted from the beginning of some log.
     """
 
@@ -84,6 +86,7 @@ class Configuration:
     lossy_budget: int = 1
     faults: Mapping[str, int] = field(default_factory=dict)
     deletions: int = 0
+    produce_wait_ms: int = 0
 
 
 CORE, STACK = "core", "stack"
@@ -182,6 +185,7 @@ RANGES: Mapping[str, tuple[float, float]] = MappingProxyType(
         "records_per_send": (1, _MOST),
         "trouble": (0, _MOST),
         "deletions": (0, _MOST),
+        "produce_wait_ms": _NONE_TOO,
         "lossy_budget": (0, 9),
     }
 )

@@ -13,6 +13,7 @@ from harness.wire.batches.header import (
     complete_size,
     headers,
     patch,
+    seal,
     verify,
 )
 from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE, Record, build, records
@@ -36,5 +37,6 @@ __all__ = [
     "headers",
     "patch",
     "records",
+    "seal",
     "verify",
 ]

@@ -31,6 +31,8 @@ _SIZE = struct.Struct(">qi")
 _OFFSET = struct.Struct(">q")
 _EPOCH = struct.Struct(">i")
 _EPOCH_AT = 12
+_CRC = struct.Struct(">I")
+_CRC_AT = 17
 _CHECKED_FROM = 21
 _LENGTH_COUNTS_FROM = 12
 
@@ -147,6 +149,11 @@ def patch(buffer: bytearray | memoryview, position: int, base_offset: int, leade
 def checksum(batch: Buffer) -> int:
     """The CRC32C that the batch, which fills the buffer, should claim."""
     return _crc32c()(memoryview(batch)[_CHECKED_FROM:])
+
+
+def seal(batch: bytearray | memoryview) -> None:
+    """Give the batch, which fills the buffer, the checksum of what it holds, in place."""
+    _CRC.pack_into(batch, _CRC_AT, checksum(batch))
 
 
 @cache

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from harness.wire.batches.header import COMPRESSION, HEADER, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, checksum
+from harness.wire.batches.header import COMPRESSION, HEADER, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, seal
 from harness.wire.declaration import Buffer
 from harness.wire.errors import CorruptBatch, WireError
 from harness.wire.primitives import decode_varint, encode_varint
@@ -19,8 +19,6 @@ MAX_INFLATED_BYTES = 1 << 27
 """A gzip batch that inflates to more is refused: a small batch must not fill the memory."""
 
 _GZIP_CONTAINER = 31
-_CRC = struct.Struct(">I")
-_CRC_AT = 17
 _TIMES = struct.Struct(">q")
 _BASE_TIMESTAMP_AT = 27
 
@@ -149,7 +147,7 @@ def build(
         )
     )  # fmt: skip
     batch += body
-    _CRC.pack_into(batch, _CRC_AT, checksum(batch))
+    seal(batch)
     return batch
 
 

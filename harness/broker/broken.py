@@ -1,0 +1,39 @@
+"""What a broker with a switched bug does where that takes more than a line; see :mod:`harness.replication.bugs`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from harness.model import Offset
+from harness.wire import batches as wire
+from harness.wire.batches import BatchHeader
+
+if TYPE_CHECKING:
+    from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.segments import SegmentLog
+
+_ONE_IN = 16
+_TICK_NS = 1_000_000
+
+
+def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:
+    """From which log, and from which offset on, a consumer's fetch is answered."""
+    log, bugs = partition.log, broker.knobs.bugs
+    if not bugs or broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN:
+        return log, offset
+    if "fetch_mixes_partitions" in bugs:
+        others = [one.log for one in broker.partitions.values() if one is not partition]
+        log = next((one for one in others if one.log_start_offset <= offset <= one.log_end_offset), log)
+    if "fetch_skips_a_batch" in bugs:
+        offset = min(offset + 1, log.log_end_offset)
+    if "fetch_repeats_a_batch" in bugs:
+        offset = max(offset - 1, log.log_start_offset)
+    return log, offset
+
+
+def garble(buffer: memoryview, header: BatchHeader) -> None:
+    """Change the last byte of one record's value in a few batches, and make the checksum fit."""
+    if header.crc % _ONE_IN == 0:
+        buffer[header.position + header.size - 2] ^= 1
+        wire.seal(buffer[header.position : header.position + header.size])

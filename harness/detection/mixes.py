@@ -1,0 +1,167 @@
+"""The workloads and the faults of the matrix, at both depths: what a person pins, while the seed draws the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+from harness.refusal import validated
+from harness.scenario import Scenario
+from harness.simulation.core.configuration import CORE, STACK, Setup, setup
+
+SYNTHETIC = "synthetic"
+"""The depth of what no broker here does: histories that are made up."""
+
+Settings = Mapping[str, str]
+
+_CALM: Settings = {"trouble": "0", "loss": "0", "duplicate": "0", "late": "0"}
+_SOUND: Settings = MappingProxyType(
+    {
+        "min.insync.replicas": "2",
+        "replication.factor": "3",
+        "unclean.leader.election.enable": "false",
+        "horizon.ms": "500",
+        "send.timeout.ms": "150",
+        "produce.wait.ms": "60",
+        "trouble": "6",
+        "deletions": "0",
+        "replication.reelected_leader": "forgets",
+        "replication.straddled_batch": "cut",
+    }
+)
+"""A cluster that must not lose anything: three replicas of which two must be in sync, and clean elections only. The
+remedies for what no release has mended are on, so that every violation of a run without a bug is a false alarm."""
+
+
+class Mix(NamedTuple):
+    """One way to load a cluster, or to harm it. ``says``: what it is, in words."""
+
+    name: str
+    says: str
+
+
+WORKLOADS = (
+    Mix("single", "acks=all, a record at a time"),
+    Mix("batches", "acks=all, up to eight records at a time; fetches of one batch"),
+    Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time"),
+)
+
+FAULTS = (
+    Mix("none", "nothing goes wrong"),
+    Mix("kill", "brokers are killed or shut down, and come back"),
+    Mix("power", "one broker at a time loses power, and others are killed"),
+    Mix("blackout", "all may lose power at once; every record is flushed"),
+    Mix("partition", "links are cut, held or slow, also towards the controller"),
+    Mix("pause", "brokers stand still"),
+    Mix("disk", "disks are full"),
+    Mix("rot", "a bit of a log is wrong after a crash"),
+    Mix("clock", "clocks step"),
+    Mix("control", "the controller is killed or stands still, and leaders are moved by hand"),
+    Mix("deletion", "old records are deleted"),
+    Mix("all", "all of this"),
+)
+
+SINGLE, NONE, ALL = WORKLOADS[0].name, FAULTS[0].name, FAULTS[-1].name
+
+_CORE_WORKLOADS: Mapping[str, Settings] = {
+    "single": {"acks": "all", "records.per.send": "1"},
+    "batches": {"acks": "all", "records.per.send": "8", "fetch.batches": "1"},
+    "mixed": {"acks": "all,1,0", "records.per.send": "3", "producers": "3"},
+}
+_CORE_FAULTS: Mapping[str, Settings] = {
+    "none": _CALM,
+    "kill": {"faults": "kill:2,stop"},
+    "power": {"faults": "power_loss:3,kill,isolate", "flush.messages": "0", "flush.ms": "0"},
+    "blackout": {"faults": "power_loss", "flush.messages": "1", "lossy.budget": "3", "checkpoints.flushed": "true"},
+    "partition": {"faults": "isolate:3,cut:2,slow"},
+    "pause": {"faults": "pause"},
+    "disk": {"faults": "disk_full"},
+    "clock": {"faults": "clock:2,pause"},
+    "control": {"faults": "controller_kill:2,controller_pause,elect:3"},
+    "deletion": {**_CALM, "deletions": "6", "trouble": "2", "faults": "kill,elect"},
+    "all": {
+        "faults": "kill:2,stop,power_loss,pause:2,isolate:3,cut,slow,clock,disk_full,controller_kill,"
+        "controller_pause,elect:2",
+        "trouble": "10",
+    },
+}
+
+_STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
+    "single": {"producers": 3, "consumers": 1, "rate": 80},
+    "batches": {"producers": 3, "consumers": 1, "rate": 80, "size": 3000},
+}
+_STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
+    "kill": [
+        {"fault": "kill", "node": "leader"},
+        {"fault": "stop", "node": "leader"},
+        {"fault": "kill", "node": "any"},
+    ],
+    "power": [{"fault": "power_loss", "node": "leader"}, {"fault": "power_loss", "node": "any"}],
+    "partition": [
+        {"fault": "partition", "isolate": "leader"},
+        {"fault": "partition", "between": ["leader", "follower"]},
+    ],
+    "pause": [{"fault": "pause", "node": "leader"}, {"fault": "pause", "node": "any"}],
+    "disk": [
+        {"fault": "disk_full", "node": "leader", "free_bytes": 300, "must_refuse": True},
+        {"fault": "disk_full", "node": "any", "free_bytes": 700, "must_refuse": True},
+    ],
+    "rot": [
+        {"fault": "corrupt_log", "node": "follower", "topic": "ledger", "partition": 0, "offset": 1},
+        {"fault": "corrupt_log", "node": "follower", "topic": "ledger", "partition": 0, "offset": 3, "how": "cut"},
+        {"fault": "kill", "node": "leader"},
+    ],
+    "clock": [{"fault": "clock", "node": "any", "offset_ms": 3_600_000}],
+}
+_STACK_FAULTS_ALL = [one for name, ones in _STACK_FAULTS.items() if name != "rot" for one in ones]
+
+
+def faults_at(depth: str) -> tuple[str, ...]:
+    """The names of the fault mixes that there are at a depth, in the order of :data:`FAULTS`."""
+    known = {CORE: {*_CORE_FAULTS}, STACK: {NONE, *_STACK_FAULTS, ALL}}.get(depth, {NONE})
+    return tuple(mix.name for mix in FAULTS if mix.name in known)
+
+
+def workloads_at(depth: str) -> tuple[str, ...]:
+    """The same of the workloads."""
+    known = {CORE: {*_CORE_WORKLOADS}, STACK: {*_STACK_WORKLOADS}}.get(depth, {SINGLE})
+    return tuple(mix.name for mix in WORKLOADS if mix.name in known)
+
+
+def core_setup(workload: str, faults: str, knobs: Settings) -> Setup:
+    """What is pinned of the seeds of one cell on the bare core; ``knobs`` set the bug."""
+    pinned = {**_SOUND, **_CORE_WORKLOADS[workload], **_CORE_FAULTS[faults]}
+    return setup("4.1", {**pinned, **{f"replication.{name}": value for name, value in knobs.items()}})
+
+
+def stack_scenario(workload: str, faults: str) -> Scenario:
+    """The scenario of one cell on the whole broker."""
+    chosen = _STACK_FAULTS_ALL if faults == ALL else _STACK_FAULTS.get(faults)
+    harm: dict[str, Any] = {"schedule": [{"wait_s": 3}]}
+    if chosen is not None:
+        harm = {"duration_s": 3, "chaos": {"interval_s": [0.1, 0.4], "for_s": [0.3, 0.9], "faults": chosen}}
+    document = {
+        "id": f"detection-{workload}-{faults}",
+        "title": "A cell of the detection matrix",
+        "source": "docs/detection.md",
+        "description": "See the detection matrix.",
+        "cluster": {
+            "brokers": 3,
+            "settings": {
+                "min.insync.replicas": 2,
+                "broker.session.timeout.ms": 300,
+                "broker.heartbeat.interval.ms": 50,
+                "replica.lag.time.max.ms": 400,
+                "replica.fetch.wait.max.ms": 50,
+                "replica.socket.timeout.ms": 300,
+                "log.segment.bytes": 4000,
+                "replica.high.watermark.checkpoint.interval.ms": 200,
+            },
+        },
+        "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],
+        "workload": {"name": "unique_sends", "delivery_timeout_s": 0.6, **_STACK_WORKLOADS[workload]},
+        "replication": {"reelected_leader": "forgets", "straddled_batch": "cut"},
+        **harm,
+    }
+    return validated(Scenario, document, "")

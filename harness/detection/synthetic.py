@@ -1,0 +1,377 @@
+"""Made-up histories: what clients of a sound cluster with transactions and groups see, and what bugs make of it.
+
+The built-in broker has no transactions and no group coordinator, and a history of its runs has no commits. So a tale is
+told here, drawn from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that reads
+what is committed, a group that commits; in the end everything is read, and what lies on the disks is listed. A bug is a
+change of the tale, as small as the bug's own harm. The timeline has nothing but how the replicas ended.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+from harness.history import Manifest
+from harness.history.schema import HISTORY, REPLICA_LOGS, TIMELINE
+
+Row = dict[str, Any]
+
+_TOPIC = "ledger"
+_PARTITIONS = (0, 1)
+_NODES = (0, 1, 2)
+_STEPS = 60
+_MS = 1_000_000
+_PLAIN, _WRITER, _OTHER, _READER, _GROUP, _LAST = range(6)
+"""The processes: a producer, two that write transactions, a consumer, a group's member, and the final read."""
+
+
+class Tale:
+    """The tables of one run, step by step.
+
+    Attributes:
+        history: of the clients.
+        logs: by partition, the records: offset, value (None: a marker), sequence number (None: of another producer than
+            the plain one), and whether it may be read.
+        sent: the completions of the sends of transactions that were committed, one list per transaction.
+        aborted: the same of those that were aborted.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.run = f"synthetic-{seed}"
+        self.chance = random.Random(f"{seed}:tale")
+        self.history: list[Row] = []
+        self.logs: dict[int, list[Row]] = {p: [] for p in _PARTITIONS}
+        self.sent: list[list[Row]] = []
+        self.aborted: list[list[Row]] = []
+        self._ops = 0
+        self._values = 0
+        self._positions = dict.fromkeys(_PARTITIONS, 0)
+        for _ in range(_STEPS):
+            self.chance.choice((self.send, self.send, self.transact, self.transact, self.read, self.commit))()
+        self.read()
+        for p in _PARTITIONS:
+            self._poll(_LAST, [(p, one) for one in self.logs[p] if one["readable"]], final=True)
+
+    # ---------------------------------------------------------------------------------------------------- clients
+
+    def row(self, **columns: Any) -> Row:
+        """One more row of the history."""
+        usual = {"run": self.run, "txn": False, "mop": 0, "final": False}
+        row = {**dict.fromkeys(column.name for column in HISTORY.columns), **usual, **columns}
+        self.history.append(row)
+        return row
+
+    def op(self) -> int:
+        """The next operation."""
+        self._ops += 1
+        return self._ops
+
+    def append(
+        self,
+        p: int,
+        value: int | None,
+        *,
+        readable: bool = True,
+        sequence: int | None = None,
+        control: str | None = None,
+    ) -> int:
+        """Put a record, or a marker, at the end of a log; returns its offset."""
+        offset = len(self.logs[p])
+        about = {"sequence": sequence, "readable": readable, "control": control}
+        self.logs[p].append({"offset": offset, "value": value, **about})
+        return offset
+
+    def send(self) -> None:
+        """The producer sends one record."""
+        self._values += 1
+        p, value = self.chance.choice(_PARTITIONS), self._values
+        about = {**_place(p), "process": _PLAIN, "op": self.op(), "f": "send", "value": value, "acks": -1}
+        self.row(**about, type="invoke")
+        sequence = sum(one["sequence"] is not None for one in self.logs[p])
+        self.row(**about, type="ok", offset=self.append(p, value, sequence=sequence))
+
+    def transact(self) -> None:
+        """A transaction with two records in each partition, which one time in five is aborted."""
+        op, fails = self.op(), self.chance.random() < 0.2
+        process = self.chance.choice((_WRITER, _OTHER))
+        begun = []
+        for mop, p in enumerate((*_PARTITIONS, *_PARTITIONS)):
+            self._values += 1
+            about = {**_place(p), "f": "send", "value": self._values, "acks": -1, "txn": True}
+            begun.append(self.row(**about, process=process, op=op, mop=mop, type="invoke"))
+        ended = []
+        for row in begun:
+            offset = self.append(row["partition"], row["value"], readable=not fails)
+            known = {"type": "fail", "error": "aborted"} if fails else {"type": "ok", "offset": offset}
+            ended.append(self.row(**{**row, **known}))
+        for p in _PARTITIONS:
+            self.append(p, None, readable=False, control="abort" if fails else "commit")
+        (self.aborted if fails else self.sent).append(ended)
+
+    def read(self) -> None:
+        """The consumer is given what it has not been given yet."""
+        found = [(p, one) for p in _PARTITIONS for one in self.logs[p][self._positions[p] :] if one["readable"]]
+        self._positions = {p: len(self.logs[p]) for p in _PARTITIONS}
+        self._poll(_READER, found)
+
+    def _poll(self, process: int, found: list[tuple[int, Row]], *, final: bool = False) -> None:
+        about = {"process": process, "op": self.op(), "f": "poll", "final": final, "isolation": "read_committed"}
+        self.row(**about, type="invoke")
+        for p, one in found:
+            self.row(**about, **_place(p), type="ok", offset=one["offset"], value=one["value"], leader_epoch=0,
+                     intact=True)  # fmt: skip
+        if not found:
+            self.row(**about, type="ok")
+
+    def commit(self) -> None:
+        """The group commits how far the consumer is, and is told so."""
+        p = self.chance.choice(_PARTITIONS)
+        about = {**_place(p), "process": _GROUP, "group": "readers"}
+        told = {"offset": self._positions[p]}
+        for f, invoked in (("commit", told), ("committed", {})):
+            op = self.op()
+            self.row(**about, op=op, f=f, type="invoke", **invoked)
+            self.row(**about, op=op, f=f, type="ok", **told)
+
+    # -------------------------------------------------------------------------------------------------------- end
+
+    def rows_of(self, f: str, *, ended: bool = True) -> list[Row]:
+        """The completions of an operation (or its invocations) about some partition, in order."""
+        return [row for row in self.history if row["f"] == f and row["topic"] and (row["type"] != "invoke") == ended]
+
+    def forget(self, gone: Callable[[Row], bool]) -> None:
+        """Remove rows as if they had never been."""
+        self.history = [row for row in self.history if not gone(row)]
+
+    def after(self, row: Row, another: Row) -> None:
+        """Put another row behind one."""
+        at = next(at for at, one in enumerate(self.history) if one is row)
+        self.history.insert(at + 1, another)
+
+    def tables(self) -> tuple[list[Row], list[Row], list[Row]]:
+        """History, timeline and replica logs."""
+        self.row(process=-1, op=self.op(), type="info", f="close")
+        for index, row in enumerate(self.history):
+            row |= {"index": index, "time_ns": index * _MS}
+        ends = [self._said(node, 1, "final", **self._state(node, p)) for p in _PARTITIONS for node in _NODES]
+        return self.history, [*(self._said(node, 0, "started") for node in _NODES), *ends], self._copies()
+
+    def _said(self, node: int, sequence: int, kind: str, **known: Any) -> Row:
+        about = {
+            "run": self.run, "node": node, "sequence": sequence, "incarnation": 0, "wall_ms": 0, "kind": kind,
+            "time_ns": len(self.history) * _MS if sequence else 0,
+        }  # fmt: skip
+        return {**dict.fromkeys(column.name for column in TIMELINE.columns), **about, **known}
+
+    def _state(self, node: int, p: int) -> Row:
+        end = max((one["offset"] + 1 for one in self.logs[p]), default=0)
+        return {
+            **_place(p), "role": "follower" if node else "leader", "leader": 0, "leader_epoch": 0,
+            "partition_epoch": 0, "high_watermark": end, "log_end_offset": end, "log_start_offset": 0,
+            "isr": list(_NODES),
+        }  # fmt: skip
+
+    def _copies(self) -> list[Row]:
+        blank = dict.fromkeys(column.name for column in REPLICA_LOGS.columns)
+        return [
+            {
+                **blank, "run": self.run, "node": node, **_place(p), "offset": one["offset"], "leader_epoch": 0,
+                "value": one["value"], "batch_base_offset": one["offset"], "batch_crc": one["value"] or -1,
+                "intact": True, "producer_id": None if one["sequence"] is None else 7,
+                "producer_epoch": None if one["sequence"] is None else 0, "sequence": one["sequence"],
+                "control": one["control"], "transactional": one["sequence"] is None,
+            }
+            for p in _PARTITIONS
+            for node in _NODES
+            for one in self.logs[p]
+        ]  # fmt: skip
+
+
+def _place(p: int) -> Row:
+    return {"topic": _TOPIC, "partition": p}
+
+
+def told(seed: int, bug: str) -> tuple[Manifest, tuple[list[Row], list[Row], list[Row]]]:
+    """The tale of ``seed``, told of a cluster with ``bug``; empty: of a sound one."""
+    tale = Tale(seed)
+    if bug:
+        HARM[bug](tale)
+    manifest = Manifest(
+        run=tale.run,
+        scenario="synthetic",
+        seed=seed,
+        started_wall="1970-01-01T00:00:00+00:00",
+        state="complete",
+        generation="4.1",
+        configuration={"imported": {"from": "a made-up history"}},
+        guarantees={"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": True},
+    )
+    return manifest, tale.tables()
+
+
+# ------------------------------------------------------------------------------------------------------------- harm
+
+
+def _marker_lost(tale: Tale) -> None:
+    """What a transaction wrote to partition 1 is never given to anybody; its client was told nothing in time."""
+    sends = tale.chance.choice(tale.sent)
+    lost = {row["value"] for row in sends if row["partition"] == 1}
+    for row in sends:
+        row |= {"type": "info", "offset": None, "error": "_TIMED_OUT"}
+    tale.forget(lambda row: row["f"] == "poll" and row["value"] in lost)
+
+
+def _stable_offset_too_high(tale: Tale) -> None:
+    """The consumer is given a record of a transaction that is then aborted."""
+    failed = tale.chance.choice(tale.aborted)[0]
+    offset = next(one["offset"] for one in tale.logs[failed["partition"]] if one["value"] == failed["value"])
+    _deliver(tale, failed, offset, _LAST + 1)
+
+
+def _aborted_marked_committed(tale: Tale) -> None:
+    """Everybody is given what an aborted transaction wrote, the final read too."""
+    for row in tale.chance.choice(tale.aborted):
+        offset = next(one["offset"] for one in tale.logs[row["partition"]] if one["value"] == row["value"])
+        before = [one for one in tale.rows_of("poll") if one["final"] and one["partition"] == row["partition"]
+                  and one["offset"] < offset]  # fmt: skip
+        if before:
+            tale.after(before[-1], {**before[-1], "offset": offset, "value": row["value"]})
+
+
+def _deliver(tale: Tale, after: Row, offset: int, process: int) -> None:
+    """Somebody polls a record right after a row."""
+    blank = dict.fromkeys(after)
+    about = {**blank, "run": tale.run, "process": process, "op": tale.op(), "f": "poll", "txn": False, "mop": 0,
+             "final": False, "isolation": "read_committed"}  # fmt: skip
+    record = {"offset": offset, "value": after["value"], "leader_epoch": 0, "intact": True}
+    tale.after(after, {**about, **_place(after["partition"]), **record, "type": "ok"})
+    tale.after(after, {**about, "type": "invoke"})
+
+
+def _own_transaction_read(tale: Tale) -> None:
+    row = tale.chance.choice(tale.sent)[0]
+    _read_within(tale, row, row)
+
+
+def _read_within(tale: Tale, own: Row, other: Row) -> None:
+    """The transaction of ``own`` was given the record of ``other``."""
+    tale.after(own, {**own, "f": "poll", "mop": 9, "acks": None, "intact": True, "leader_epoch": 0,
+                     "partition": other["partition"], "offset": other["offset"], "value": other["value"]})  # fmt: skip
+
+
+def _transactions_read_each_other(tale: Tale) -> None:
+    one, other = (sends[0] for sends in tale.chance.sample(tale.sent, 2))
+    _read_within(tale, one, other)
+    _read_within(tale, other, one)
+
+
+def _transactions_interleave(tale: Tale) -> None:
+    """Of two transactions that follow each other, in partition 1 the later one's record lies before the earlier's."""
+    at = tale.chance.randrange(len(tale.sent) - 1)
+    _swap(tale, tale.sent[at][1], tale.sent[at + 1][1])
+
+
+def _transaction_reordered(tale: Tale) -> None:
+    sends = tale.chance.choice(tale.sent)
+    _swap(tale, sends[0], sends[2])
+
+
+def _swap(tale: Tale, one: Row, other: Row) -> None:
+    """Two records of one partition lie at each other's place, for everybody."""
+    values = {one["value"]: other["value"], other["value"]: one["value"]}
+    offsets = {one["value"]: other["offset"], other["value"]: one["offset"]}
+    for row in tale.history:
+        if row["value"] in values and row["f"] == "send" and row["offset"] is not None:
+            row["offset"] = offsets[row["value"]]
+        elif row["value"] in values and row["f"] == "poll":
+            row["value"] = values[row["value"]]
+    for record in tale.logs[one["partition"]]:
+        record["value"] = values.get(record["value"], record["value"])
+
+
+def _commit_of_another_generation(tale: Tale) -> None:
+    """The group is told another offset than it has committed: that of a member thrown out long ago."""
+    row = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
+    row["offset"] -= 1
+
+
+def _commits_lost_with_the_coordinator(tale: Tale) -> None:
+    tale.chance.choice(tale.rows_of("committed"))["offset"] = None
+
+
+def _commit_beyond_the_log(tale: Tale) -> None:
+    """The logs, and what was read last, end below the largest commit."""
+    row = max(tale.rows_of("commit"), key=lambda row: int(row["offset"]))
+    p, end = row["partition"], row["offset"] - 1
+    tale.logs[p] = tale.logs[p][: max(end, 0)]
+    tale.forget(lambda one: one["final"] and one["partition"] == p and one["offset"] >= end)
+
+
+def _retry_appended_again(tale: Tale) -> None:
+    """A record lies at the end of its log for a second time, with the same sequence number, and is read so."""
+    p = tale.chance.choice(_PARTITIONS)
+    again = tale.chance.choice([one for one in tale.logs[p] if one["sequence"] is not None])
+    offset = tale.append(p, again["value"], sequence=again["sequence"])
+    last = [row for row in tale.rows_of("poll") if row["final"] and row["partition"] == p][-1]
+    tale.after(last, {**last, "offset": offset, "value": again["value"]})
+
+
+def _sequence_gap_appended(tale: Tale) -> None:
+    """A record that nobody knows the end of is not there, and those behind it in its sequence are."""
+    p = tale.chance.choice(_PARTITIONS)
+    numbered = [one for one in tale.logs[p] if one["sequence"] is not None]
+    gone = tale.chance.choice(numbered[1:-1])
+    value = gone["value"]
+    gone |= {"value": None, "sequence": None}
+    tale.forget(lambda row: row["f"] == "poll" and row["value"] == value)
+    for row in tale.rows_of("send"):
+        if row["value"] == value:
+            row |= {"type": "info", "offset": None, "error": "_TIMED_OUT"}
+
+
+def _log_of_another_cluster(tale: Tale) -> None:
+    row = tale.chance.choice([row for row in tale.rows_of("poll") if row["value"]])
+    row["value"] += 1_000_000
+
+
+def _offset_written_twice(tale: Tale) -> None:
+    p = tale.chance.choice(_PARTITIONS)
+    one, other = tale.chance.sample(tale.logs[p][:-1], 2)
+    tale.logs[p].append({**one, "offset": other["offset"], "sequence": None})
+
+
+def _stale_acknowledgement(tale: Tale) -> None:
+    sends = [row for row in tale.rows_of("send") if row["type"] == "ok" and row["partition"] == 0]
+    row, other = tale.chance.sample(sends, 2)
+    row["offset"] = other["offset"]
+
+
+def _consumer_starves(tale: Tale) -> None:
+    """No poll was given anything of the last quarter of partition 0."""
+    end = len(tale.logs[0]) * 3 // 4
+    tale.forget(lambda row: row["f"] == "poll" and row["partition"] == 0 and row["offset"] >= end)
+
+
+HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
+    {
+        "marker_lost": _marker_lost,
+        "stable_offset_too_high": _stable_offset_too_high,
+        "aborted_marked_committed": _aborted_marked_committed,
+        "own_transaction_read": _own_transaction_read,
+        "transactions_read_each_other": _transactions_read_each_other,
+        "transactions_interleave": _transactions_interleave,
+        "transaction_reordered": _transaction_reordered,
+        "commit_of_another_generation": _commit_of_another_generation,
+        "commits_lost_with_the_coordinator": _commits_lost_with_the_coordinator,
+        "commit_beyond_the_log": _commit_beyond_the_log,
+        "retry_appended_again": _retry_appended_again,
+        "sequence_gap_appended": _sequence_gap_appended,
+        "log_of_another_cluster": _log_of_another_cluster,
+        "offset_written_twice": _offset_written_twice,
+        "stale_acknowledgement": _stale_acknowledgement,
+        "consumer_starves": _consumer_starves,
+    }
+)
+"""What each bug makes of a tale."""

@@ -1,0 +1,207 @@
+"""The bugs of the matrix: what a broken broker does, how to switch it on, and where it lives.
+
+A new one is a line in :data:`harness.replication.bugs.BUGS`, its defect at one place in the code, and a row here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from harness.detection.mixes import SYNTHETIC
+from harness.errors import UsageError
+from harness.refusal import closest
+from harness.replication.bugs import BUGS
+from harness.simulation.core.configuration import CORE, STACK
+
+
+@dataclass(frozen=True, slots=True)
+class Bug:
+    """One bug.
+
+    Attributes:
+        name: of the row.
+        idea: the KIP, the issue or the thought behind it.
+        does: what the broken broker does, in a sentence.
+        depth: where it can be seen: on the bare core, on the whole broker, or in made-up histories alone.
+        knobs: what switches it on, as ``--set replication.<knob>=<value>`` does; empty: a made-up history.
+        unnoticed: why it may go unnoticed, in a sentence.
+    """
+
+    name: str
+    idea: str
+    does: str
+    depth: str = CORE
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    unnoticed: str = ""
+
+
+def _switched(name: str, idea: str, depth: str = CORE, unnoticed: str = "") -> Bug:
+    return Bug(name, idea, BUGS[name], depth, {"bugs": name}, unnoticed)
+
+
+def _knob(name: str, idea: str, does: str, unnoticed: str = "", depth: str = CORE, **knobs: str) -> Bug:
+    return Bug(name, idea, does, depth, knobs, unnoticed)
+
+
+def _told(name: str, idea: str, does: str) -> Bug:
+    return Bug(name, idea, does, SYNTHETIC)
+
+
+_ACKNOWLEDGING = (
+    _switched("ack_on_append", "acknowledge before the ISR has it"),
+    _switched("timeout_answered_as_ok", "an expired request answered with the success of its append"),
+    _switched("timeout_answered_as_refused", "REQUEST_TIMED_OUT mistaken for NOT_ENOUGH_REPLICAS"),
+    _switched("min_isr_unchecked", "KIP-16's min.insync.replicas forgotten"),
+    _knob("min_isr_unchecked_by_the_watermark", "KAFKA-15583",
+          "The watermark advances although fewer replicas than min.insync.replicas are in sync.",
+          hw_below_min_isr="advance"),
+)  # fmt: skip
+
+_WATERMARKS = (
+    _switched("watermark_ignores_the_slowest", "a quorum instead of the ISR"),
+    _switched("silent_followers_count", "an unknown log end read as a caught-up one"),
+    _switched("watermark_falls", "the leader's max() forgotten"),
+    _switched("watermark_min_max_swapped", "min and max swapped"),
+    _switched("watermark_is_the_end_at_start", "the checkpoint of the watermark written before the data counts"),
+    _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
+    _knob("watermark_never_rises", "min of min",
+          "A leader's watermark is the least of itself and the log ends, and so never leaves 0.", hw_rule="min_of_all"),
+    _knob("watermark_ignores_newcomers", "KIP-497",
+          "The watermark does not wait for a follower that has caught up and is about to join the ISR.",
+          "the controller is told, and whoever joins has to reach the watermark anyway", hw_waits_for="isr"),
+    _knob("isr_change_under_way_ignored", "KIP-497",
+          "The watermark does not wait for whom the controller may have added to the ISR already.",
+          isr_update="naive"),
+    _knob("diverging_watermark_taken", "KAFKA-14704",
+          "A follower takes the watermark of an answer that tells it to cut its log.", hw_from_diverging="true"),
+)  # fmt: skip
+
+_IN_SYNC = (
+    _switched("isr_joined_early", "the condition of Partition.maybeExpandIsr forgotten"),
+    _switched("isr_shrunk_alone", "an ISR change that is not waited for"),
+    _switched("isr_never_shrunk", "the ISR expiration thread died",
+              unnoticed="it costs availability alone, and how long a cluster may be unavailable nobody promises"),
+    _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
+          "A follower joins the ISR that has not reached the start of its leader's epoch.", isr_join="hw"),
+    _knob("stale_isr_change_taken", "KIP-841, KIP-903",
+          "The controller takes back into the ISR who has restarted, or has no session, since its leader saw it.",
+          broker_epoch_check="false", fenced_replicas_join="true"),
+    _knob("isr_change_retried_empty", "KAFKA-15353", "An ISR change that is sent again has lost its members.",
+          empty_isr_retry="true"),
+)  # fmt: skip
+
+_FOLLOWING = (
+    _knob("truncates_to_the_watermark", "KIP-101", "A follower cuts its log to its own watermark.", truncation="hw"),
+    _knob("epochs_unfenced", "KIP-320", "Leaders answer fetches and lookups of another leader epoch.",
+          "answers of another epoch carry the follower's last epoch since 2.8, and where logs differ is seen by that",
+          fetch_fencing="false", lookup_fencing="false"),
+    _knob("diverging_fetch_is_progress", "KAFKA-13141",
+          "A fetch that is answered with where the logs diverge counts as an acknowledgement.",
+          diverging_fetch_is_progress="true"),
+    _knob("stale_truncation_applied", "KAFKA-13207",
+          "A replica cuts its log on an answer of a leader that it no longer follows.",
+          stale_truncation_applied="true"),
+    _knob("fetch_at_the_end_is_out_of_range", "KAFKA-2477",
+          "The first fetch at the log end after an append is out of range, and its follower deletes its log.",
+          spurious_out_of_range="true", out_of_range="wipe"),
+    _knob("deposed_controller_obeyed", "controller fencing", "Replicas obey a controller older than one they heard.",
+          "the leader epochs of an older controller's word are older, too, and refused for that",
+          controller_epoch_fencing="false"),
+    _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs"),
+    _switched("truncates_one_more", "an off-by-one in truncateTo"),
+    _switched("epochs_not_truncated", "the leader epoch cache out of step with the log",
+              unnoticed="the next records of a newer epoch push the wrong entries out before anybody asks for them"),
+)  # fmt: skip
+
+_DELETING = (
+    _switched("retention_above_the_watermark", "KIP-107's bound forgotten"),
+    _switched("deletes_above_the_watermark", "KIP-107's bound forgotten",
+              unnoticed="records at the very end are asked to be deleted by nobody here"),
+    _switched("log_start_not_followed", "KIP-107's log start not propagated",
+              unnoticed="that deleted records come back breaks no promise that is checked"),
+)  # fmt: skip
+
+_CONTROLLER = (
+    _switched("leader_epoch_not_raised", "the epoch raised in memory only"),
+    _switched("anybody_elected", "an unclean election that nobody allowed"),
+    _switched("unclean_called_clean", "the same, and a log that lies"),
+    _switched("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten"),
+    _switched("isr_change_unchecked", "AlterPartition without a version check"),
+    _switched("state_written_late", "act, then persist"),
+    _knob("last_replica_standing", "KIP-966",
+          "The last member of the ISR is elected although it lost power, and with that its tail.", elections="isr"),
+)  # fmt: skip
+
+_STORAGE = (
+    _switched("flush_forgotten", "acknowledge before flush"),
+    _switched("watermark_beyond_the_end", "min() forgotten", STACK),
+    _switched("torn_append_kept", "a partial write taken for a whole one", STACK),
+    _switched("follower_skips_crc", "no checksum on the replication path", STACK),
+    _switched("recovery_skips_crc", "no checksum at recovery", STACK),
+    _switched("recovery_drops_a_batch", "an off-by-one at recovery", STACK,
+              "what one broker drops it fetches again, for the others have it"),
+    _switched("garbled_before_crc", "memory corruption before the checksum", STACK),
+    _knob("recovered_tail_not_flushed", "KAFKA-10101",
+          "What is found beyond the recovery point after a crash is taken for flushed.",
+          "it takes a crash, and then a power loss before the log is flushed, on every replica in sync",
+          STACK, recovered_tail="not_flushed"),
+    _knob("segment_names_not_flushed", "KAFKA-3968", "A new segment's name is not flushed with its content.",
+          "nothing is flushed before a power loss here, so that a name that is lost costs no more than its content",
+          STACK, segment_names="not_flushed"),
+    _knob("clean_marker_kept", "KAFKA-10471", "The file that says that the last shutdown was clean stays for ever.",
+          depth=STACK, clean_shutdown_marker="kept"),
+)  # fmt: skip
+
+_SERVING = (
+    _switched("fetch_skips_a_batch", "an off-by-one in the offset index", STACK),
+    _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK),
+    _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
+    _switched("sequence_unchecked", "KIP-98 without its check", STACK),
+    _switched("producers_forgotten", "producer state not rebuilt on election", STACK),
+)  # fmt: skip
+
+_MADE_UP = (
+    _told("marker_lost", "KIP-98", "The marker of one partition of a committed transaction is never written."),
+    _told("stable_offset_too_high", "KIP-98, the LSO", "Consumers are given records of transactions still open."),
+    _told("aborted_marked_committed", "KAFKA-16986-like", "An aborted transaction is given a commit marker."),
+    _told("own_transaction_read", "KIP-98, the LSO", "A transaction is given the record that it is writing."),
+    _told("transactions_read_each_other", "read_committed without a snapshot",
+          "Two transactions are each given what the other one writes."),
+    _told("transactions_interleave", "zombie fencing by epoch", "Two transactions write around each other."),
+    _told("transaction_reordered", "a batch of a transaction overtakes another",
+          "The records of one transaction are stored in the wrong order."),
+    _told("commit_of_another_generation", "zombie fencing of consumers",
+          "A commit of a member that was thrown out replaces that of its successor."),
+    _told("commits_lost_with_the_coordinator", "the log of __consumer_offsets cut", "A group's last commit is gone."),
+    _told("commit_beyond_the_log", "a truncation under a consumer", "The log is cut below what a group has committed."),
+    _told("retry_appended_again", "KIP-98 without its check",
+          "A batch with the same sequence number is appended again."),
+    _told("sequence_gap_appended", "KIP-98 without its check",
+          "A batch is accepted although one before it is missing."),
+    _told("log_of_another_cluster", "a disk mounted at the wrong place",
+          "Consumers are given records that nobody sent in this run."),
+    _told("offset_written_twice", "a log that overlaps itself", "A replica's log holds two records at one offset."),
+    _told("stale_acknowledgement", "an answer matched with the wrong request",
+          "A producer is told the offset of another producer's record."),
+    _told("consumer_starves", "a fetch that is parked for ever", "Consumers are never given the end of the log."),
+)  # fmt: skip
+
+TABLE: tuple[Bug, ...] = (
+    *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *_DELETING, *_CONTROLLER, *_STORAGE, *_SERVING, *_MADE_UP,
+)  # fmt: skip
+"""Every bug, in the order in which it is shown."""
+
+
+def chosen(names: str) -> tuple[Bug, ...]:
+    """The bugs of a list of names with commas between; all when it is empty.
+
+    Raises:
+        UsageError: one of them is not known.
+    """
+    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    known = {bug.name: bug for bug in TABLE}
+    for name in wanted:
+        if name not in known:
+            raise UsageError(f"bug {name!r} is not known; {closest(name, known)}")
+    return tuple(bug for bug in TABLE if not wanted or bug.name in wanted)

@@ -1,0 +1,126 @@
+"""One trial: a seed with or without a bug, and what the checkers make of what it leaves behind."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import NamedTuple
+
+from checkers import reference
+from checkers.judge import Evidence, judge
+from checkers.recovery import healed_ns
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Outcome, RunVerdict, Verdict
+from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
+from harness.detection.synthetic import told
+from harness.history import Manifest
+from harness.runner import plan
+from harness.runner.archive import Rows
+from harness.runner.rehearsal import rehearse
+from harness.simulation.core.configuration import STACK
+from harness.simulation.depth import run_of
+
+BROKEN = "broken"
+"""The outcome of a trial in which the simulator itself could not go on, for an assertion failed."""
+
+
+class Cell(NamedTuple):
+    """Where a trial takes place."""
+
+    depth: str
+    workload: str
+    faults: str
+
+
+class Trial(NamedTuple):
+    """What came of one.
+
+    Attributes:
+        outcome: of the run, or BROKEN.
+        kinds: of the anomalies that nothing excuses, in order.
+        sends: how many records were sent; ``faults``: how many faults happened; ``virtual_s``: how long it took.
+        cpu_s: how much it cost, its check included.
+    """
+
+    outcome: str
+    kinds: tuple[str, ...] = ()
+    sends: int = 0
+    faults: int = 0
+    virtual_s: float = 0.0
+    cpu_s: float = 0.0
+
+    @property
+    def is_convicted(self) -> bool:
+        """Whether the checkers found something that nothing excuses."""
+        return self.outcome == Outcome.VIOLATION
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether they found nothing wrong, and nothing missing in the evidence."""
+        return self.outcome == Outcome.PASS
+
+
+class _Left(NamedTuple):
+    """What a run leaves behind."""
+
+    manifest: Manifest
+    tables: tuple[Rows, Rows, Rows]
+    faults: Rows
+    virtual_s: float
+
+
+def attempt(cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]) -> Trial:
+    """Run ``seed`` in ``cell`` with the bug named ``bug``, which ``knobs`` switch on; empty: without any."""
+    begun = time.process_time()
+    try:
+        left = _LEFT.get(cell.depth, _core)(cell, seed, bug, knobs)
+    except (AssertionError, LookupError):  # whoever looks on may not cope with what a broken broker does
+        return Trial(BROKEN, cpu_s=time.process_time() - begun)
+    verdict = decided(left.manifest, left.tables, left.faults)
+    kinds = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
+    return Trial(
+        verdict.outcome.value,
+        tuple(dict.fromkeys(kinds)),
+        verdict.counts["sends"],
+        len(left.faults),
+        left.virtual_s,
+        time.process_time() - begun,
+    )
+
+
+def decided(manifest: Manifest, tables: tuple[Rows, Rows, Rows], faults: Rows) -> RunVerdict:
+    """The verdict of the reference engine on a run in memory: its history, timeline and replica logs."""
+    answers = reference.answer([RunRows(manifest.run, *tables, healed_ns(faults))])
+    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults), "reference")
+
+
+def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
+    setup = core_setup(cell.workload, cell.faults, knobs)
+    world = run_of(seed, setup, recorded=True)
+    finished, recording = world.run(), world.recording
+    assert recording is not None
+    manifest = recording.manifest(setup.generation)
+    manifest = replace(manifest, guarantees={**manifest.guarantees, "settles": True})
+    tables = (recording.history, recording.timeline, recording.replica_logs)
+    return _Left(manifest, tables, recording.faults, finished.virtual_ns / 1e9)
+
+
+def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
+    overrides = {f"replication.{name}": value for name, value in knobs.items()}
+    made = plan(stack_scenario(cell.workload, cell.faults), "simulated", "4.1", seed, overrides=overrides)
+    rehearsal = rehearse(made)
+    archive = rehearsal.archive
+    timeline = archive.tables.get("timeline", ())
+    tables = (archive.history, timeline, archive.tables.get("replica_logs", ()))
+    times = [row["time_ns"] for row in archive.history]
+    return _Left(rehearsal.manifest, tables, archive.tables.get("faults", ()), (max(times) - min(times)) / 1e9)
+
+
+def _synthetic(_: Cell, seed: int, bug: str, __: Mapping[str, str]) -> _Left:
+    manifest, tables = told(seed, bug)
+    return _Left(manifest, tables, (), 0.0)
+
+
+_LEFT = {STACK: _stack, SYNTHETIC: _synthetic}

@@ -1,0 +1,64 @@
+"""Switchable bugs: what a broken broker or controller does otherwise, each at one place in the code.
+
+They are there so that one can see whether a checker notices them; see :mod:`harness.detection`. No generation has any
+of them: ``Knobs.bugs`` names those that are switched on, ``--set replication.bugs=ack_on_append`` does so from outside.
+A replica or controller with a bug does not check its own invariants any more, for it is to be judged by what it leaves
+behind, like one that has no such checks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+BUGS: Mapping[str, str] = MappingProxyType(
+    {
+        # ------------------------------------------------------------------------------------- acknowledging
+        "ack_on_append": "A leader acknowledges acks=all as soon as the records are in its own log.",
+        "timeout_answered_as_ok": "A leader acknowledges what it has waited for in vain.",
+        "timeout_answered_as_refused": "A leader says that it has refused what it has appended and waited for in vain.",
+        "min_isr_unchecked": "A leader takes acks=all, and commits, however few replicas are in sync.",
+        # ------------------------------------------------------------------------------------- watermarks
+        "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
+        "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",
+        "watermark_falls": "A leader's watermark is the least log end of the ISR, even if that is lower than before.",
+        "watermark_min_max_swapped": "A follower's watermark is the greater of the leader's and its own log end.",
+        "watermark_beyond_the_end": "A follower takes the leader's watermark although its own log ends before it.",
+        "watermark_is_the_end_at_start": "A broker that starts believes everything in its log to be committed.",
+        "reads_above_the_watermark": "A leader gives consumers whatever is in its log.",
+        # ------------------------------------------------------------------------------------- the in-sync set
+        "isr_joined_early": "A leader proposes every follower that fetches, however far behind it is.",
+        "isr_shrunk_alone": "A leader no longer waits for a lagging member, and does not tell the controller.",
+        "isr_never_shrunk": "A leader never proposes to drop a member that lags.",
+        # ------------------------------------------------------------------------------------- following
+        "divergence_unnoticed": "A leader never says that a follower's log differs from its own.",
+        "truncates_one_more": "A follower that cuts its log cuts one record more than it should.",
+        "epochs_not_truncated": "A follower cuts its log, and not the list of its leader epochs.",
+        "log_start_not_followed": "A follower keeps what its leader has deleted.",
+        # ------------------------------------------------------------------------------------- deleting
+        "retention_above_the_watermark": "Retention deletes records that are not committed yet.",
+        "deletes_above_the_watermark": "DeleteRecords deletes records that are not committed yet.",
+        # ------------------------------------------------------------------------------------- idempotence
+        "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
+        "producers_forgotten": "A new leader knows nothing of the idempotent producers in its log.",
+        # ------------------------------------------------------------------------------------- the controller
+        "leader_epoch_not_raised": "The controller elects another leader in the same leader epoch.",
+        "anybody_elected": "The controller elects the first replica that is alive, in sync or not.",
+        "unclean_called_clean": "The same, and records the election as clean.",
+        "unclean_shutdown_unnoticed": "The controller trusts a broker's log after an unclean shutdown as before.",
+        "isr_change_unchecked": "The controller adopts any ISR that any leader, also a deposed one, proposes.",
+        "state_written_late": "The controller writes down the state before the one that it acts on.",
+        # ------------------------------------------------------------------------------------- storage
+        "flush_forgotten": "A broker that is configured to flush every record does not.",
+        "torn_append_kept": "A broker whose disk is full acknowledges what it could write only in part.",
+        "follower_skips_crc": "A follower appends what it has fetched without looking at the checksum.",
+        "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
+        "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
+        "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
+        # ------------------------------------------------------------------------------------- serving
+        "fetch_skips_a_batch": "A leader leaves out the first batch of every 16th answer to a consumer.",
+        "fetch_repeats_a_batch": "A leader begins every 16th answer to a consumer one batch too early.",
+        "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
+    }
+)
+"""What each bug does, in a sentence."""
