@@ -16,13 +16,13 @@ the configuration permits such elections: one that began a later epoch than the 
 it (see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
-whose log end passed the offset while the send was under way. Where there are several, the oldest of their epochs
-counts for the excuse.
+whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
+epochs is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from checkers.rows import ALL, RunRows, Send, Term
 from checkers.witnesses import Witnesses
@@ -74,14 +74,14 @@ def _lost(rows: RunRows, send: Send) -> Finding:
     able = _able(rows, send)
     author = able[0] if len(able) == 1 else None
     epoch = _epoch(rows, send, author)
-    oldest = min((term.leader_epoch for term in able), default=None) if epoch is None else epoch
+    epochs = [term.leader_epoch for term in able] if epoch is None and able else [epoch]
     committed = _committed(rows, send, epoch)
     return Finding(
         rows.run, "lost-write", *send.where,
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, oldest, committed=committed),
+        excuse=_excuse(rows, send, epochs, committed=committed),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,
@@ -116,14 +116,15 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
     )
 
 
-def _excuse(rows: RunRows, send: Send, epoch: int | None, *, committed: bool) -> Excuse | None:
+def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:
     place, offset = send.where, send.offset
     polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
     if send.acks != ALL and not committed and not polled:
         return "acks"
     if offset is not None and offset < (rows.ends[place].log_start_offset or 0):
         return "retention"
-    return "unclean" if rows.given_up(place, epoch, offset, send.invoked_ns) else None
+    gone = any(rows.given_up(place, epoch, offset, send.invoked_ns) for epoch in epochs)
+    return "unclean" if gone else None
 
 
 def _elsewhere(rows: RunRows, send: Send) -> int | None:

@@ -72,6 +72,7 @@ def _excuse() -> Column:
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
     expired = f.col("offset") < f.col("leader.log_start_offset")
-    oldest = f.array_min(f.transform("able", lambda term: term["leader_epoch"]))
-    gone = given_up(f.coalesce("known_epoch", oldest), f.col("offset"), f.col("invoked_ns"))
+    unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
+    of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
+    gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))
     return f.when(weak, "acks").when(expired, "retention").when(gone, "unclean")
