@@ -18,6 +18,9 @@ from harness.history.schema import TABLES
 from harness.model import CONTROLLER_ID, TopicPartition
 from reports import rows
 
+MOST_ROWS = 1_000_000
+"""How many rows of a table a report reads; of a larger one it shows what the verdict says, and none of the rows."""
+
 
 @dataclass(frozen=True, slots=True)
 class PartitionRows:
@@ -41,7 +44,7 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        unreadable: one sentence for each table that is missing or broken; it is drawn as if it were empty.
+        unreadable: one sentence for each table that is missing, broken or too large; it is drawn as if it were empty.
     """
 
     directory: Path
@@ -175,6 +178,9 @@ def _table(directory: RunDirectory, name: str) -> pa.Table:
     files = directory.table_files(name)
     for file in files:
         require_readable(TABLES[name], file)
+    number = sum(pq.read_metadata(file).num_rows for file in files)
+    if number > MOST_ROWS:
+        raise InvalidRun(f"{directory.path / TABLES[name].path} has {number:,} rows: too many to be drawn here.")
     return pq.read_table(files, schema=arrow_schema(TABLES[name]))
 
 

@@ -15,6 +15,7 @@ import reports
 from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest
+from reports import run
 from reports.page import SIZE_CAP
 
 HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07"
@@ -270,3 +271,10 @@ def test_a_run_that_was_not_checked_is_refused_with_a_sentence(tmp_path: Path, d
 
 def test_the_same_run_directory_gives_the_same_report(random_run_directory: Path, random_page: str) -> None:
     assert page(random_run_directory) == random_page
+
+
+def test_a_table_that_is_too_large_to_be_drawn_is_said(
+    double_failover_run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "MOST_ROWS", 5)
+    assert re.search(r"history has \d+ rows: too many to be drawn here", words(page(double_failover_run)))
