@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from pathlib import Path
 from types import MappingProxyType
@@ -40,7 +39,8 @@ from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
 from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
-from spark_analysis.tables import PLACE, Tables, read_tables
+from spark_analysis.sizing import gathered, laid_out
+from spark_analysis.tables import PLACE, Tables, read_tables, table_of
 from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
 from spark_analysis.unjustified_acks import unjustified_acks
@@ -75,9 +75,6 @@ ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
 )
 """The questions that are asked only when some run has what they are about; see :class:`Views`."""
 
-BYTES_PER_PARTITION = 4 * 1024 * 1024
-"""How many bytes of Parquet a task is worth starting for."""
-
 
 def ask(
     spark: SparkSession,
@@ -100,7 +97,7 @@ def ask(
         EnvironmentFault: Spark itself failed.
     """
     size = sum(path.stat().st_size for paths in files.values() for path in paths)
-    with _shuffle_partitions(spark, 1 + size // BYTES_PER_PARTITION):
+    with laid_out(spark, size):
         tables = read_tables(spark, files)
         for table in tables:
             table.persist()
@@ -114,25 +111,16 @@ def ask(
                 table.unpersist()
 
 
-@contextmanager
-def _shuffle_partitions(spark: SparkSession, wanted: int) -> Iterator[None]:
-    """At most ``wanted`` partitions per shuffle: one task over a small history is quicker than several."""
-    name = "spark.sql.shuffle.partitions"
-    usual = str(spark.conf.get(name))
-    spark.conf.set(name, str(min(wanted, int(usual))))
-    try:
-        yield
-    finally:
-        spark.conf.set(name, usual)
-
-
 def _ask(
     spark: SparkSession, runs: list[str], tables: Tables, healed: Mapping[str, int]
 ) -> tuple[Answers, Mapping[str, Rows]]:
     views = views_of(tables._replace(history=well_formed(tables.history)))
-    healings = spark.createDataFrame(sorted(healed.items()), "run string, healed_ns bigint")
+    healings = table_of(
+        spark, ({"run": run, "healed_ns": at} for run, at in healed.items()), {"run": "string", "healed_ns": "int64"}
+    )
     # Held, so that what is asked about findings does not plan every question again.
-    found = reduce(DataFrame.unionByName, [question(views) for question in _sensible(views)]).localCheckpoint()
+    found = reduce(DataFrame.unionByName, [question(views) for question in _sensible(views)])
+    found = gathered(found).localCheckpoint()
     sections = {
         "finding": kept(found),
         "end": _ends(views),
@@ -146,7 +134,7 @@ def _ask(
         sections["dependency"] = dependencies(views)
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
     answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for section, row in reduce(DataFrame.union, packed).collect():
+    for section, row in gathered(reduce(DataFrame.union, packed)).collect():
         answered[section].append(json.loads(row))
     answers = _answers(runs, answered)
     return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}

@@ -25,6 +25,7 @@ from pyspark.sql import SparkSession
 from harness.errors import EnvironmentFault
 from harness.history.arrow import write_rows
 from harness.history.schema import TABLES
+from spark_analysis.java_classes import remember_classes
 
 OLDEST_JAVA = 17
 """The oldest Java that Spark 4 runs on."""
@@ -97,6 +98,7 @@ def _start(master: str) -> SparkSession:
         gateway = _launch(conf, stderr, java)
     interrupts = signal.getsignal(signal.SIGINT)
     try:
+        remember_classes(gateway.jvm)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except BaseException:
         _end(gateway)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from harness.history.schema import TABLES, ColumnType, Table
+from spark_analysis.sizing import gathered
 
 SPARK_TYPES: Mapping[ColumnType, t.DataType] = {
     "string": t.StringType(),
@@ -37,6 +40,13 @@ def spark_schema(table: Table) -> t.StructType:
     return t.StructType([t.StructField(c.name, SPARK_TYPES[c.type], c.nullable) for c in table.columns])
 
 
+def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Mapping[str, ColumnType]) -> DataFrame:
+    """A few rows as a table. They are part of the plan; ``createDataFrame`` would start Python workers for them."""
+    schema = t.StructType([t.StructField(name, SPARK_TYPES[type_]) for name, type_ in columns.items()])
+    told = f.from_json(f.lit(json.dumps(list(rows))), t.ArrayType(schema))
+    return spark.range(0, 1, 1, 1).select(f.inline(told))
+
+
 def read_tables(spark: SparkSession, files: Mapping[str, Sequence[Path]]) -> Tables:
     """Read the tables of many runs as one each.
 
@@ -46,8 +56,10 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[Path]]) -> Tab
     """
 
     def read(name: str) -> DataFrame:
-        schema = spark_schema(TABLES[name])
+        table = TABLES[name]
         paths = [path.resolve().as_uri() for path in files.get(name, ())]
-        return spark.read.schema(schema).parquet(*paths) if paths else spark.createDataFrame([], schema)
+        if not paths:
+            return table_of(spark, [], {column.name: column.type for column in table.columns})
+        return gathered(spark.read.schema(spark_schema(table)).parquet(*paths))
 
     return Tables(read("history"), read("timeline"), read("replica_logs"))

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import reduce
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from harness.history.schema import TABLES
+from harness.history.schema import TABLES, ColumnType
 from spark_analysis.answer import Finding
-from spark_analysis.tables import PLACE, Tables
+from spark_analysis.sizing import gathered
+from spark_analysis.tables import PLACE, Tables, table_of
 
 Rows = dict[str, list[dict[str, Any]]]
 """Rows by table name."""
+
+_PLACE_TYPES: Mapping[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32"}
 
 
 def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) -> dict[str, Rows]:
@@ -40,7 +43,7 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
         for rows in selected
     ]
     found: dict[str, Rows] = defaultdict(lambda: {name: [] for name in parts})
-    for run, name, row in sorted(set(map(tuple, reduce(DataFrame.union, packed).collect()))):
+    for run, name, row in sorted(set(map(tuple, gathered(reduce(DataFrame.union, packed)).collect()))):
         found[run][name].append(dict.fromkeys(_names(name)) | json.loads(row))
     return found
 
@@ -50,8 +53,10 @@ def _names(table: str) -> list[str]:
 
 
 def _keys(spark: SparkSession, name: str, pairs: Iterable[tuple[Finding, int | None]]) -> DataFrame:
-    found = sorted({(x.run, x.topic, x.partition, key) for x, key in pairs if key is not None})
-    return spark.createDataFrame(found, f"run string, topic string, partition int, {name} bigint")
+    found = {(x.run, x.topic, x.partition, key) for x, key in pairs if key is not None}
+    return table_of(
+        spark, (dict(zip((*PLACE, name), row, strict=True)) for row in found), {**_PLACE_TYPES, name: "int64"}
+    )
 
 
 def _about(rows: DataFrame, name: str, keys: DataFrame) -> DataFrame:
@@ -61,9 +66,8 @@ def _about(rows: DataFrame, name: str, keys: DataFrame) -> DataFrame:
 def _turning_points(
     timeline: DataFrame, findings: Sequence[Finding], offsets: DataFrame, spark: SparkSession
 ) -> list[DataFrame]:
-    places = spark.createDataFrame(
-        sorted({(x.run, x.topic, x.partition) for x in findings}), "run string, topic string, partition int"
-    )
+    found = {(x.run, x.topic, x.partition) for x in findings}
+    places = table_of(spark, (dict(zip(PLACE, row, strict=True)) for row in found), _PLACE_TYPES)
     concerned = timeline.join(f.broadcast(places), on=list(PLACE), how="left_semi")
     led = concerned.where((f.col("kind") == "state") & (f.col("role") == "leader"))
     above = led.join(f.broadcast(offsets.withColumnRenamed("offset", "key")), on=list(PLACE), how="inner")
