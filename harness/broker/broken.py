@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from harness.broker.segments import Batches
 from harness.model import Offset
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 
 _ONE_IN = 16
 _TICK_NS = 1_000_000
+_FEW = 2
 
 
 def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:
@@ -30,6 +32,25 @@ def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[Segmen
     if "fetch_repeats_a_batch" in bugs:
         offset = max(offset - 1, log.log_start_offset)
     return log, offset
+
+
+def answered(broker: Broker, data: bytes) -> bytes:
+    """What a consumer is given instead of the batches in ``data``."""
+    bugs, headers = broker.knobs.bugs, wire.headers(data)
+    batches = [data[header.position : header.position + header.size] for header in headers]
+    if "fetch_loses_a_batch" in bugs:
+        del batches[1 : min(2, len(batches) - 1)]
+    if "fetch_swaps_batches" in bugs:
+        batches[-2:] = reversed(batches[-2:])
+    return b"".join(batches)
+
+
+def replicated(batches: Batches) -> Batches:
+    """What a follower appends of the batches that it has fetched, when it leaves a gap."""
+    if len(batches.headers) < _FEW:
+        return batches
+    rest = batches.buffer[batches.headers[1].position :]
+    return Batches(rest, wire.headers(rest))
 
 
 def garble(buffer: memoryview, header: BatchHeader) -> None:

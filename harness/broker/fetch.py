@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from harness.broker.broken import served
+from harness.broker.broken import answered, served
 from harness.broker.codes import FrontError
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
@@ -206,7 +206,8 @@ class Fetching:
         Not at once: this answer may be on its way because something happened to that very replica.
         """
         try:
-            return located.read() if located else b""
+            data = located.read() if located else b""
+            return answered(self._broker, data) if self._replica is None and self._broker.knobs.bugs else data
         except OSError as error:
             assert part.partition is not None
             self._broker.network.call_later(0, partial(part.partition.refused, "read", error.errno or 0))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple, cast
 
+from harness.broker.broken import replicated
 from harness.broker.caller import Caller
 from harness.broker.codes import replication_error
 from harness.broker.kafka_time import kafka_time_ns
@@ -271,6 +272,8 @@ class Fetcher:
             self._say(f"Fetched corrupt data of {asked.partition.name} from broker {self._leader}: {corruption}.")
             self._delay(asked.partition.name)
             return
+        if "follower_leaves_a_gap" in self._config.knobs.bugs:
+            batches = replicated(batches)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             self._fail(asked.partition, asked.fetch.leader_epoch, "its leader is in a newer epoch")
         elif error is not ErrorCode.NONE:

@@ -26,6 +26,7 @@ class Bug:
         depth: where it can be seen: on the bare core, on the whole broker, or in made-up histories alone.
         knobs: what switches it on, as ``--set replication.<knob>=<value>`` does; empty: a made-up history.
         unnoticed: why it may go unnoticed, in a sentence.
+        scenarios: the schedules that are made for it, or for what it breaks.
     """
 
     name: str
@@ -34,14 +35,24 @@ class Bug:
     depth: str = CORE
     knobs: Mapping[str, str] = field(default_factory=dict)
     unnoticed: str = ""
+    scenarios: tuple[str, ...] = ()
 
 
-def _switched(name: str, idea: str, depth: str = CORE, unnoticed: str = "") -> Bug:
-    return Bug(name, idea, BUGS[name], depth, {"bugs": name}, unnoticed)
+def _switched(name: str, idea: str, depth: str = CORE, unnoticed: str = "", scenarios: tuple[str, ...] = ()) -> Bug:
+    return Bug(name, idea, BUGS[name], depth, {"bugs": name}, unnoticed, scenarios)
 
 
-def _knob(name: str, idea: str, does: str, unnoticed: str = "", depth: str = CORE, **knobs: str) -> Bug:
-    return Bug(name, idea, does, depth, knobs, unnoticed)
+def _knob(
+    name: str,
+    idea: str,
+    does: str,
+    unnoticed: str = "",
+    *,
+    depth: str = CORE,
+    scenarios: tuple[str, ...] = (),
+    **knobs: str,
+) -> Bug:
+    return Bug(name, idea, does, depth, knobs, unnoticed, scenarios)
 
 
 def _told(name: str, idea: str, does: str) -> Bug:
@@ -66,7 +77,9 @@ _WATERMARKS = (
     _switched("watermark_is_the_end_at_start", "the checkpoint of the watermark written before the data counts"),
     _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
     _knob("watermark_never_rises", "min of min",
-          "A leader's watermark is the least of itself and the log ends, and so never leaves 0.", hw_rule="min_of_all"),
+          "A leader's watermark is the least of itself and the log ends, and so never leaves 0.",
+          "nothing is ever acknowledged, and such a run is inconclusive: nobody was promised anything",
+          hw_rule="min_of_all"),
     _knob("watermark_ignores_newcomers", "KIP-497",
           "The watermark does not wait for a follower that has caught up and is about to join the ISR.",
           "the controller is told, and whoever joins has to reach the watermark anyway", hw_waits_for="isr"),
@@ -74,7 +87,9 @@ _WATERMARKS = (
           "The watermark does not wait for whom the controller may have added to the ISR already.",
           isr_update="naive"),
     _knob("diverging_watermark_taken", "KAFKA-14704",
-          "A follower takes the watermark of an answer that tells it to cut its log.", hw_from_diverging="true"),
+          "A follower takes the watermark of an answer that tells it to cut its log.",
+          "for the moment until it cuts; only consumers that read from followers would see it",
+          hw_from_diverging="true"),
 )  # fmt: skip
 
 _IN_SYNC = (
@@ -83,7 +98,8 @@ _IN_SYNC = (
     _switched("isr_never_shrunk", "the ISR expiration thread died",
               unnoticed="it costs availability alone, and how long a cluster may be unavailable nobody promises"),
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
-          "A follower joins the ISR that has not reached the start of its leader's epoch.", isr_join="hw"),
+          "A follower joins the ISR that has not reached the start of its leader's epoch.",
+          "it takes a leader that dies between its election and its first commit", isr_join="hw"),
     _knob("stale_isr_change_taken", "KIP-841, KIP-903",
           "The controller takes back into the ISR who has restarted, or has no session, since its leader saw it.",
           broker_epoch_check="false", fenced_replicas_join="true"),
@@ -94,14 +110,16 @@ _IN_SYNC = (
 _FOLLOWING = (
     _knob("truncates_to_the_watermark", "KIP-101", "A follower cuts its log to its own watermark.", truncation="hw"),
     _knob("epochs_unfenced", "KIP-320", "Leaders answer fetches and lookups of another leader epoch.",
-          "answers of another epoch carry the follower's last epoch since 2.8, and where logs differ is seen by that",
-          fetch_fencing="false", lookup_fencing="false"),
+          "fetches carry the follower's last epoch since 2.8, and where logs differ is seen by that",
+          scenarios=("missed-epoch-same-leader",), fetch_fencing="false", lookup_fencing="false"),
     _knob("diverging_fetch_is_progress", "KAFKA-13141",
           "A fetch that is answered with where the logs diverge counts as an acknowledgement.",
-          diverging_fetch_is_progress="true"),
+          "a follower must diverge while the only other one is out of sync",
+          scenarios=("diverging-fetch-is-no-acknowledgement",), diverging_fetch_is_progress="true"),
     _knob("stale_truncation_applied", "KAFKA-13207",
           "A replica cuts its log on an answer of a leader that it no longer follows.",
-          stale_truncation_applied="true"),
+          "an answer must be late by a whole election",
+          scenarios=("stale-truncation-is-ignored",), stale_truncation_applied="true"),
     _knob("fetch_at_the_end_is_out_of_range", "KAFKA-2477",
           "The first fetch at the log end after an append is out of range, and its follower deletes its log.",
           spurious_out_of_range="true", out_of_range="wipe"),
@@ -109,6 +127,7 @@ _FOLLOWING = (
           "the leader epochs of an older controller's word are older, too, and refused for that",
           controller_epoch_fencing="false"),
     _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs"),
+    _switched("stale_fetch_applied", "a response that has outlived its question"),
     _switched("truncates_one_more", "an off-by-one in truncateTo"),
     _switched("epochs_not_truncated", "the leader epoch cache out of step with the log",
               unnoticed="the next records of a newer epoch push the wrong entries out before anybody asks for them"),
@@ -126,39 +145,51 @@ _CONTROLLER = (
     _switched("leader_epoch_not_raised", "the epoch raised in memory only"),
     _switched("anybody_elected", "an unclean election that nobody allowed"),
     _switched("unclean_called_clean", "the same, and a log that lies"),
-    _switched("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten"),
+    _switched("unclean_shutdown_unnoticed", "KIP-966's clean shutdown file forgotten",
+              scenarios=("last-replica-loses-page-cache",)),
     _switched("isr_change_unchecked", "AlterPartition without a version check"),
     _switched("state_written_late", "act, then persist"),
     _knob("last_replica_standing", "KIP-966",
-          "The last member of the ISR is elected although it lost power, and with that its tail.", elections="isr"),
+          "The last member of the ISR is elected although it lost power, and with that its tail.",
+          scenarios=("corrupt-tail-last-replica",), elections="isr"),
 )  # fmt: skip
 
 _STORAGE = (
-    _switched("flush_forgotten", "acknowledge before flush"),
+    _switched("flush_forgotten", "acknowledge before flush", scenarios=("all-page-caches-lost-but-flushed",)),
     _switched("watermark_beyond_the_end", "min() forgotten", STACK),
     _switched("torn_append_kept", "a partial write taken for a whole one", STACK),
-    _switched("follower_skips_crc", "no checksum on the replication path", STACK),
-    _switched("recovery_skips_crc", "no checksum at recovery", STACK),
+    _switched("follower_skips_crc", "no checksum on the replication path", STACK,
+              "a leader would have to serve a damaged batch", ("copied-from-a-rotten-log",)),
+    _switched("follower_leaves_a_gap", "an off-by-one on the replication path", STACK),
+    _switched("recovery_skips_crc", "no checksum at recovery", STACK, scenarios=("corrupt-tail-follower",)),
     _switched("recovery_drops_a_batch", "an off-by-one at recovery", STACK,
-              "what one broker drops it fetches again, for the others have it"),
+              "what one broker drops it fetches again, for the others have it",
+              ("full-disks-no-unclean-election", "sole-isr-member-dies-offline")),
     _switched("garbled_before_crc", "memory corruption before the checksum", STACK),
     _knob("recovered_tail_not_flushed", "KAFKA-10101",
           "What is found beyond the recovery point after a crash is taken for flushed.",
-          "it takes a crash, and then a power loss before the log is flushed, on every replica in sync",
-          STACK, recovered_tail="not_flushed"),
+          "since KIP-966 nobody trusts the log of a broker that has crashed",
+          depth=STACK, scenarios=("recovered-tail-not-flushed",), recovered_tail="not_flushed"),
     _knob("segment_names_not_flushed", "KAFKA-3968", "A new segment's name is not flushed with its content.",
-          "nothing is flushed before a power loss here, so that a name that is lost costs no more than its content",
-          STACK, segment_names="not_flushed"),
+          "since KIP-966 nobody trusts the log of a broker that has crashed",
+          depth=STACK, scenarios=("segment-name-not-flushed",), segment_names="not_flushed"),
     _knob("clean_marker_kept", "KAFKA-10471", "The file that says that the last shutdown was clean stays for ever.",
-          depth=STACK, clean_shutdown_marker="kept"),
+          depth=STACK, scenarios=("crash-while-loading", "torn-tail-behind-clean-marker"),
+          clean_shutdown_marker="kept"),
 )  # fmt: skip
 
 _SERVING = (
     _switched("fetch_skips_a_batch", "an off-by-one in the offset index", STACK),
-    _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK),
+    _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK,
+              "clients leave out what lies before the offset that they asked for"),
+    _switched("fetch_loses_a_batch", "a response cut and glued together", STACK),
+    _switched("fetch_swaps_batches", "responses put together by several threads", STACK),
     _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
-    _switched("sequence_unchecked", "KIP-98 without its check", STACK),
-    _switched("producers_forgotten", "producer state not rebuilt on election", STACK),
+    _switched("sequence_unchecked", "KIP-98 without its check", STACK,
+              "the random mixes have no producers that send again",
+              ("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
+    _switched("producers_forgotten", "producer state not rebuilt on election", STACK,
+              "the random mixes have no producers that send again", ("retried-at-the-next-leader",)),
 )  # fmt: skip
 
 _MADE_UP = (
@@ -184,7 +215,8 @@ _MADE_UP = (
     _told("offset_written_twice", "a log that overlaps itself", "A replica's log holds two records at one offset."),
     _told("stale_acknowledgement", "an answer matched with the wrong request",
           "A producer is told the offset of another producer's record."),
-    _told("consumer_starves", "a fetch that is parked for ever", "Consumers are never given the end of the log."),
+    Bug("consumer_starves", "a fetch that is parked for ever", "Consumers are never given the end of the log.",
+        SYNTHETIC, unnoticed="unseen records may be late, so that the run is inconclusive"),
 )  # fmt: skip
 
 TABLE: tuple[Bug, ...] = (

@@ -32,6 +32,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "isr_never_shrunk": "A leader never proposes to drop a member that lags.",
         # ------------------------------------------------------------------------------------- following
         "divergence_unnoticed": "A leader never says that a follower's log differs from its own.",
+        "stale_fetch_applied": "A follower appends what it had asked an earlier leader for, if it fits its log's end.",
         "truncates_one_more": "A follower that cuts its log cuts one record more than it should.",
         "epochs_not_truncated": "A follower cuts its log, and not the list of its leader epochs.",
         "log_start_not_followed": "A follower keeps what its leader has deleted.",
@@ -52,12 +53,15 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "flush_forgotten": "A broker that is configured to flush every record does not.",
         "torn_append_kept": "A broker whose disk is full acknowledges what it could write only in part.",
         "follower_skips_crc": "A follower appends what it has fetched without looking at the checksum.",
+        "follower_leaves_a_gap": "A follower leaves out the first of several batches that it has fetched.",
         "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
         "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
         "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
         # ------------------------------------------------------------------------------------- serving
         "fetch_skips_a_batch": "A leader leaves out the first batch of every 16th answer to a consumer.",
         "fetch_repeats_a_batch": "A leader begins every 16th answer to a consumer one batch too early.",
+        "fetch_loses_a_batch": "A leader leaves out the second of several batches that it gives a consumer.",
+        "fetch_swaps_batches": "A leader gives a consumer the last two of several batches in the wrong order.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
     }
 )

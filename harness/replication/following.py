@@ -121,6 +121,8 @@ class Following:
         """Whether ``answer`` is one to :meth:`next_request` (KAFKA-13207)."""
         if self.phase == "looking_up" or answer.fetch_offset != self._log.log_end_offset:
             return False
+        if "stale_fetch_applied" in self._knobs.bugs:
+            return True
         return answer.leader == self._leader and self._is_current(answer.leader_epoch, self._knobs.fetch_fencing)
 
     def awaits_lookup(self, answer: EpochEndAnswered) -> bool:

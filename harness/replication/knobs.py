@@ -230,3 +230,10 @@ def _bugs(text: str) -> tuple[str, ...]:
     for name in sorted(wanted - set(BUGS)):
         raise UsageError(f"replication knob bugs: {name!r} is not known; {closest(name, BUGS)}")
     return tuple(name for name in BUGS if name in wanted)
+
+
+def written(value: object) -> str:
+    """The value of a knob, as :func:`generation` and ``--set`` take it."""
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value).lower() if isinstance(value, bool) else str(value)

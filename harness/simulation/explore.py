@@ -14,7 +14,7 @@ from multiprocessing import get_context
 from typing import NamedTuple
 
 from harness.checker import Verdict
-from harness.replication.knobs import REMEDIES, Knobs
+from harness.replication.knobs import REMEDIES, Knobs, written
 from harness.simulation.core.configuration import Setup
 from harness.simulation.depth import run_of
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
@@ -157,13 +157,6 @@ def numbers(first: int, how_many: int | None) -> Iterator[int]:
     return iter(range(first, first + how_many)) if how_many is not None else count(first)
 
 
-def _written(value: object) -> str:
-    """The value of a knob, as ``--set`` takes it."""
-    if isinstance(value, tuple):
-        return ",".join(value)
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
 def remedies(seed: int, setup: Setup, violation: Violation) -> list[str]:
     """Which single rules would have prevented ``violation``, as ``--set`` writes them.
 
@@ -178,5 +171,5 @@ def remedies(seed: int, setup: Setup, violation: Violation) -> list[str]:
     for name, value in changed.items():
         again = run_seed(seed, replace(setup, knobs=replace(setup.knobs, **{name: value})))
         if again.violation is None or again.violation.kind != violation.kind:
-            found.append(f"replication.{name}={_written(value)}")
+            found.append(f"replication.{name}={written(value)}")
     return found
