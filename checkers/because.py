@@ -23,6 +23,7 @@ _OPEN: Mapping[str, str] = MappingProxyType(
     {
         "unread": "what the broker has written down could not be read",
         "entangled": "too many transactions are entangled for anybody to follow",
+        "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
         "unseen": "nobody knows whether it would have been read later",
     }
 )

@@ -4,7 +4,8 @@ At every row in which a leader's high watermark or ISR has changed, every member
 log up to the watermark:
 
 * ``unjustified-advance``: the watermark rose, and a member's log did not reach it; or a member had not even heard of
-  the leader's epoch, so that it cannot have fetched in it (T7).
+  the leader's epoch, so that it cannot have fetched in it (T7). Of a leader that goes on in the very next epoch, as one
+  whose ISR shrinks does in old generations, the epoch from which on it has led counts: nobody led in between.
 * ``unjustified-join``: the watermark had been there before, and a member's log does not reach it: somebody is counted
   as in sync who is not (T10, T6, and so R4: it may be elected).
 
@@ -35,11 +36,15 @@ KINDS = ("unjustified-advance", "unjustified-join")
 
 
 class _Claim(NamedTuple):
-    """A leader's row: it counts ``member`` as in sync. ``before``: its watermark a row before, in that epoch."""
+    """A leader's row: it counts ``member`` as in sync.
+
+    ``before``: its watermark a row before, in that epoch. ``since``: the epoch from which on it has led.
+    """
 
     member: int
     row: Row
     before: int | None
+    since: int
 
     @property
     def rose(self) -> bool:
@@ -89,13 +94,23 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 def _claims(ours: Sequence[Row]) -> Iterator[_Claim]:
     """The rows of one replica as a leader in which its watermark or its ISR is not what it was in the row before."""
     before: Row | None = None
+    since = -1
     for row in sorted((r for r in ours if r["kind"] == "state"), key=lambda r: (r["incarnation"], r["sequence"])):
         led = before is not None and _led(before) == _led(row)
         mark = (before["high_watermark"] or 0) if led and before is not None else None
         same = led and before is not None and mark == (row["high_watermark"] or 0) and before["isr"] == row["isr"]
+        if before is None or not _goes_on(before, row):
+            since = -1 if row["leader_epoch"] is None else row["leader_epoch"]
         if row["role"] == "leader" and row["isr"] is not None and not same:
-            yield from (_Claim(member, row, mark) for member in row["isr"] if member != row["node"])
+            yield from (_Claim(member, row, mark, since) for member in row["isr"] if member != row["node"])
         before = row
+
+
+def _goes_on(before: Row, row: Row) -> bool:
+    """Whether the leader of a row goes on in that epoch, or in the next."""
+    leads = before["role"] == "leader" and before["incarnation"] == row["incarnation"]
+    known = before["leader_epoch"] is not None and row["leader_epoch"] is not None
+    return leads and known and row["leader_epoch"] - before["leader_epoch"] in (0, 1)
 
 
 def _led(row: Row) -> tuple[object, ...]:
@@ -111,7 +126,7 @@ def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Ro
     reached = max((r["log_end_offset"] for r in told[cut:] if r["log_end_offset"] is not None), default=None)
     epoch = max((r["leader_epoch"] for r in told if r["leader_epoch"] is not None), default=row["leader_epoch"])
     mark = row["high_watermark"] or 0
-    unheard = claim.rose and epoch < row["leader_epoch"]
+    unheard = claim.rose and epoch < claim.since
     if reached is None or (mark <= reached and not unheard):
         return None
     return Finding(

@@ -89,12 +89,16 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
         if row.get("producer_id") is not None and row.get("sequence") is not None:
             key = (row["topic"], row["partition"], row["node"], row["producer_id"], row.get("producer_epoch") or 0)
             found[key].append((row["sequence"], row["offset"]))
-    for key, records in found.items():
+    until: dict[tuple[str, int, int, int], int] = {}
+    for key, records in sorted(found.items()):
         numbers = {sequence for sequence, _ in records}
         first, last = min(numbers), max(numbers)
-        if len(records) != last - first + 1 or len(numbers) != last - first + 1:
-            offset = min(offset for _, offset in records)
-            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset)
+        offset = min(offset for _, offset in records)
+        older = until.get(key[:4], -1)
+        until[key[:4]] = max(older, *(offset for _, offset in records))
+        if len(records) != last - first + 1 or len(numbers) != last - first + 1 or older > offset:
+            overlap = older if older > offset else None
+            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset, overlap)
 
 
 # ---------------------------------------------------------------------------------------------------------- history

@@ -57,15 +57,19 @@ class Fork(NamedTuple):
             return False
         if leader_epoch is None or offset is None or self.log_end is None:
             return True
-        return offset >= self.log_end or offset < self._had_before(leader_epoch)
+        return offset >= self.log_end or offset < had_before(self.before, leader_epoch, self.log_end)
 
-    def _had_before(self, leader_epoch: int) -> int:
-        """Up to which offset (exclusive) the new leader had its log before it heard of that epoch, and kept it."""
-        earlier = [one for one in self.before if one.leader_epoch < leader_epoch]
-        since = [one.lowest for one in self.before if one.leader_epoch >= leader_epoch]
-        newest = max((one.leader_epoch for one in earlier), default=None)
-        had = [one.last for one in earlier if one.leader_epoch == newest]
-        return min([had[-1] if had else 0, *since, self.log_end or 0])
+
+def had_before(ends: Sequence[End], leader_epoch: int, log_end: int) -> int:
+    """Up to which offset (exclusive) a replica had its log before it heard of ``leader_epoch``, and kept it.
+
+    ``ends``: what it said until its log ended at ``log_end``.
+    """
+    earlier = [one for one in ends if one.leader_epoch < leader_epoch]
+    since = [one.lowest for one in ends if one.leader_epoch >= leader_epoch]
+    newest = max((one.leader_epoch for one in earlier), default=None)
+    had = [one.last for one in earlier if one.leader_epoch == newest]
+    return min([had[-1] if had else 0, *since, log_end])
 
 
 def forks(

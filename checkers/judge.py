@@ -51,6 +51,10 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "unjustified-join": frozenset({"timeline"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),
         "sequence-gap": frozenset({"replica_logs"}),
+        "open-transaction": frozenset({"replica_logs"}),
+        "wrong-marker": frozenset({"replica_logs"}),
+        "incomplete-leader": frozenset({"timeline"}),
+        "incomplete-candidate": frozenset({"timeline"}),
     }
 )
 """The kinds that say that something is *not* there, and in which table: where that table has a gap, it may just be in
@@ -62,6 +66,8 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "replica-divergence": ("lost-write", "vanished-read"),
         "inconsistent-offsets": ("lost-write", "vanished-read"),
         "hw-regression": ("lost-write", "vanished-read"),
+        "incomplete-leader": ("lost-write", "vanished-read"),
+        "incomplete-candidate": ("lost-write", "vanished-read"),
         "committed-cut": ("lost-write", "vanished-read"),
         "unjustified-advance": ("lost-write", "vanished-read"),
         "unjustified-join": ("lost-write", "vanished-read"),
@@ -248,7 +254,8 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
         return Verdict.INDETERMINATE
     if finding.excuse == "acks":
         return Verdict.WEAK
-    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread"):
+    unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
+    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
         return Verdict.INDETERMINATE
     given_away = finding.excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(finding.excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
@@ -292,6 +299,8 @@ _SENDS = frozenset({"nonmonotonic-send", "G0-realtime"})
 _RANGES = frozenset(
     {
         "hw-regression",
+        "incomplete-leader",
+        "incomplete-candidate",
         "committed-cut",
         "advance-below-min-isr",
         "unjustified-advance",

@@ -9,6 +9,8 @@
   a retry was appended again (R11).
 * ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer,
   which no broker that knows its producers accepts (R11).
+* ``zombie-append``: in it a record of an older epoch of a producer lies behind one of a newer epoch: a producer that
+  had been fenced was let in (R11).
 
 Severity: ``VIOLATION``. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the
 configuration permits. Both sequence kinds need sequences that do not wrap around at 2^31.
@@ -24,7 +26,7 @@ from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, ProducerLog
 
-KINDS = ("log-overlap", "bounds-crossed", "repeated-sequence", "sequence-gap")
+KINDS = ("log-overlap", "bounds-crossed", "repeated-sequence", "sequence-gap", "zombie-append")
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -78,6 +80,11 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
         says = f"The final leader's log has {has} of {whose}: some are missing."
         excuse = "unclean" if run.unclean.get(place) else None
         yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), says, evidence)
+    if log.older_until is not None:
+        says = (
+            f"The final leader's log has a record of an older epoch of {whose} at offset {log.older_until}, behind it."
+        )
+        yield Conclusion(run.finding("zombie-append", place, until=log.older_until, **about), says, evidence)
 
 
 def _final_leader(run: RunFacts, place: TopicPartition) -> int | None:

@@ -17,6 +17,8 @@ case deliveries of one operation are not compared either.
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the process has subscribed: its group may have moved the partition away and
 back, and goes on from what it had committed. Going back is ``DOCUMENTED`` when an unclean election before it gave up
 the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
+A record that is skipped is ``DOCUMENTED`` when a leader's log had begun behind it and the configuration permits records
+to be deleted, even if a later leader still holds it.
 """
 
 from __future__ import annotations
@@ -195,7 +197,8 @@ def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
 
 def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: bool) -> Finding:
     before, after, within = step
-    excuse: Excuse | None = "group" if group else None
+    deleted = any(term.log_start > skipped for term in rows.leader_terms(after.where))
+    excuse: Excuse | None = "group" if group else "retention" if deleted else None
     return Finding(
         rows.run, "int-poll-skip" if within else "poll-skip", *after.where,
         offset=skipped,

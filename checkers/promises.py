@@ -15,6 +15,7 @@ from checkers import (
     committed_reads_stay,
     elections_are_legal,
     epochs_only_rise,
+    leaders_are_complete,
     lineages_match,
     logs_are_whole,
     no_duplicates,
@@ -25,6 +26,7 @@ from checkers import (
     sends_are_ordered,
     transactions_are_atomic,
     transactions_are_isolated,
+    transactions_are_marked,
     watermarks_only_rise,
     watermarks_wait,
 )
@@ -63,6 +65,7 @@ class Promise(Protocol):
 CONCLUSIONS: tuple[Conclusive, ...] = (
     epochs_only_rise,
     elections_are_legal,
+    leaders_are_complete,
     watermarks_wait,
     committed_is_not_cut,
     logs_are_whole,
@@ -81,6 +84,7 @@ PROMISES: tuple[Promise, ...] = (
     no_duplicates,
     acked_writes_are_read,
     transactions_are_atomic,
+    transactions_are_marked,
     sends_are_ordered,
     polls_are_ordered,
     commits_are_kept,

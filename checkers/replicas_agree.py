@@ -12,7 +12,8 @@ One anomaly per offset. Its value and leader epoch are those of the record of th
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
-:mod:`checkers.forks`) and the configuration permits such elections.
+:mod:`checkers.forks`), one of the replicas has not heard of that election's epoch in the end, and the configuration
+permits such elections. Whoever has heard of it must have come to agree.
 """
 
 from __future__ import annotations
@@ -74,12 +75,14 @@ def _content(row: Row) -> tuple[int, int | None, int]:
 
 def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row]) -> Finding:
     epoch, value, _ = min((_content(row) for row in records), key=_age)
+    heard = rows.final_epochs.get(place, -1)
+    unheard = [fork for fork in rows.forks.get(place, ()) if fork.leader_epoch > heard]
     return Finding(
         rows.run, "replica-divergence", *place,
         offset=offset,
         value=value,
         leader_epoch=epoch,
-        excuse="unclean" if rows.given_up(place, epoch, offset, 0) else None,
+        excuse="unclean" if any(fork.gave_up(epoch, offset) for fork in unheard) else None,
         other_value=max((_content(row) for row in records), key=_age)[1],
     )  # fmt: skip
 

@@ -69,7 +69,7 @@ class Term(NamedTuple):
     Attributes:
         end_ns: None while nothing says otherwise.
         first_log_end: its log end offset at the beginning: what it started the epoch with.
-        log_end: the highest log end offset that it reported; ``high_watermark`` likewise.
+        log_end: the highest log end offset that it reported; ``high_watermark`` and ``log_start`` likewise.
     """
 
     node: int
@@ -82,6 +82,7 @@ class Term(NamedTuple):
     first_log_end: int
     log_end: int
     high_watermark: int
+    log_start: int
 
 
 class Life(NamedTuple):
@@ -263,6 +264,15 @@ class RunRows:
         return any(fork.log_end is None or fork.log_end <= offset for fork in known)
 
     @cached_property
+    def final_epochs(self) -> dict[TopicPartition, int]:
+        """The oldest leader epoch that any replica of a partition is in at the end; -1: nobody knows one's."""
+        found: dict[TopicPartition, list[int]] = defaultdict(list)
+        for row in self.timeline:
+            if row["kind"] == "final" and row["topic"] is not None:
+                found[where(row)].append(-1 if row["leader_epoch"] is None else row["leader_epoch"])
+        return {place: min(epochs) for place, epochs in found.items()}
+
+    @cached_property
     def ends(self) -> dict[TopicPartition, PartitionEnd]:
         """How every partition that clients used ended."""
         leaders: dict[TopicPartition, Row] = {}
@@ -422,6 +432,7 @@ def _term(group: list[Row], end_ns: int | None) -> Term:
         first["node"], first["incarnation"], first["role"], first["leader_epoch"],
         first["time_ns"], end_ns, first["sequence"], first["log_end_offset"] or 0,
         max(row["log_end_offset"] or 0 for row in group), max(row["high_watermark"] or 0 for row in group),
+        max(row["log_start_offset"] or 0 for row in group),
     )  # fmt: skip
 
 

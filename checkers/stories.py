@@ -17,7 +17,7 @@ from spark_analysis.facts import LostRange, Stretch
 
 def stories(run: RunFacts) -> Iterator[LossStory]:
     """One story for each lost range, by partition and offset."""
-    order = sorted(run.facts.lost_ranges, key=lambda r: (r.topic, r.partition, r.first, r.end))
+    order = sorted(run.facts.lost_ranges, key=lambda r: (r.topic, r.partition, r.first, r.end, r.leader_epoch or -1))
     for lost in order:
         place = TopicPartition(lost.topic, lost.partition)
         nodes = run.told.get(place, {})

@@ -71,12 +71,15 @@ class LogEpoch(NamedTuple):
 
 
 class ProducerLog(NamedTuple):
-    """What one replica's log holds of one epoch of an idempotent producer whose sequences are not each there once.
+    """What one replica's log holds of one epoch of an idempotent producer, where something is wrong with it.
+
+    Its sequences are not each there once, or it begins before an older epoch has ended.
 
     Attributes:
         first: the lowest sequence number, ``last`` the highest.
         records: how many records there are; ``sequences``: how many different sequence numbers.
         offset: the lowest offset of them.
+        older_until: the highest offset of a record of an older epoch, where that is behind ``offset``; else None.
     """
 
     run: str
@@ -90,6 +93,7 @@ class ProducerLog(NamedTuple):
     records: int
     sequences: int
     offset: int
+    older_until: int | None = None
 
 
 class Silence(NamedTuple):

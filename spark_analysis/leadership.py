@@ -17,24 +17,24 @@ def leadership(timeline: DataFrame) -> DataFrame:
         * ``leader``: the final leader's ``{leader_epoch, time_ns, node, high_watermark, log_end_offset,
           log_start_offset}``: of the replicas that call themselves leader as collected at the end, the one of the
           highest epoch; null when there is none;
-        * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before}``, the unclean elections and what
-          they gave up, as ``checkers.forks`` defines it: ``before`` is an array of ``{leader_epoch, incarnation,
+        * ``unclean``: an array of ``{time_ns, leader_epoch, taken, log_end, before, heard}``, the unclean elections and
+          what they gave up, as ``checkers.forks`` defines it: ``before`` is an array of ``{leader_epoch, incarnation,
           sequence, last, lowest}``, ``last`` being what that incarnation said with that ``sequence``, its last in that
-          epoch;
+          epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
-          log_end, high_watermark, last_ns, next_ns}``, ordered by its fields in this order. A term lasts from a node's
-          first row in that role and epoch to its first row in another (``end_ns``, null: never); ``log_end`` and
-          ``high_watermark`` are its maxima; ``last_ns`` is when that incarnation of the node last wrote anything,
-          ``next_ns`` when its next incarnation first did (null: never).
+          log_end, high_watermark, log_start, last_ns, next_ns}``, ordered by its fields in this order. A term lasts
+          from a node's first row in that role and epoch to its first row in another (``end_ns``, null: never);
+          ``log_end``, ``high_watermark`` and ``log_start`` are its maxima; ``last_ns`` is when that incarnation of the
+          node last wrote anything, ``next_ns`` when its next incarnation first did (null: never).
     """
     terms = _terms(timeline)
     known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
     forked = known.join(_log_ends(terms), on=list(PLACE), how="left")
-    return forked.withColumn("unclean", f.transform("unclean", _fork)).drop("ends")
+    return forked.withColumn("unclean", f.transform("unclean", _fork)).drop("ends", "heard")
 
 
 def _fork(election: Column) -> Column:
-    """What an unclean election gave up; needs ``terms`` and ``ends``."""
+    """What an unclean election gave up; needs ``terms``, ``ends`` and ``heard``."""
     offices = f.filter("terms", lambda term: term["leader_epoch"] >= election["leader_epoch"])
     winner = f.get(offices, f.lit(0))
     theirs = f.filter(
@@ -48,6 +48,7 @@ def _fork(election: Column) -> Column:
         winner["leader_epoch"].alias("taken"),
         winner["first_log_end"].alias("log_end"),
         before.alias("before"),
+        (f.coalesce("heard", f.lit(-1)) >= election["leader_epoch"]).alias("heard"),
     )
 
 
@@ -59,12 +60,13 @@ def _log_ends(terms: DataFrame) -> DataFrame:
 
 
 def _marks(timeline: DataFrame) -> DataFrame:
-    final = (f.col("kind") == "final") & (f.col("role") == "leader")
+    final = f.col("kind") == "final"
     unclean = (f.col("kind") == "election") & (f.get_json_object("detail", "$.clean") == "false")
     said = f.struct("leader_epoch", "time_ns", "node", "high_watermark", "log_end_offset", "log_start_offset")
     rows = timeline.where(f.col("topic").isNotNull() & (final | unclean))
     return rows.groupBy(*PLACE).agg(
-        f.max(f.when(final, said)).alias("leader"),
+        f.max(f.when(final & (f.col("role") == "leader"), said)).alias("leader"),
+        f.min(f.when(final, f.coalesce("leader_epoch", f.lit(-1)))).alias("heard"),
         f.collect_list(f.when(unclean, f.struct("time_ns", "leader_epoch"))).alias("unclean"),
     )
 
@@ -75,7 +77,7 @@ def _leader_terms(terms: DataFrame, timeline: DataFrame) -> DataFrame:
     )
     fields = (
         "leader_epoch", "begin_ns", "node", "incarnation", "end_ns", "first_sequence", "first_log_end", "log_end",
-        "high_watermark", "last_ns", "next_ns",
+        "high_watermark", "log_start", "last_ns", "next_ns",
     )  # fmt: skip
     return joined.groupBy(*PLACE).agg(f.sort_array(f.collect_list(f.struct(*fields))).alias("terms"))
 
@@ -89,6 +91,7 @@ def _terms(timeline: DataFrame) -> DataFrame:
         f.min_by(log_end, "sequence").alias("first_log_end"),
         f.max(log_end).alias("log_end"),
         f.max(watermark).alias("high_watermark"),
+        f.max(_or_zero("log_start_offset")).alias("log_start"),
         f.min("log_end_offset").alias("lowest"),
         f.max(
             f.when(f.col("log_end_offset").isNotNull(), f.struct("sequence", f.col("log_end_offset").alias("last")))
@@ -120,6 +123,11 @@ def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:
     """
     known = f.exists("unclean", lambda fork: _gave_up(fork, leader_epoch, offset))
     return f.when(leader_epoch.isNull(), f.exists("unclean", lambda fork: fork["time_ns"] >= time_ns)).otherwise(known)
+
+
+def still_given_up(leader_epoch: Column, offset: Column) -> Column:
+    """Whether one of the row's ``unclean`` elections gave up a record, and some replica has not heard of it."""
+    return f.exists("unclean", lambda fork: ~fork["heard"] & _gave_up(fork, leader_epoch, offset))
 
 
 def thrown_back(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:

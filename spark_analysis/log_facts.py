@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.tables import PLACE
@@ -19,7 +19,7 @@ def log_epochs(replica_logs: DataFrame) -> DataFrame:
 
 
 def producer_logs(replica_logs: DataFrame) -> DataFrame:
-    """Producers whose sequences are not each there once: the fields of :class:`spark_analysis.facts.ProducerLog`."""
+    """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
     numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
     epoch = f.coalesce("producer_epoch", f.lit(0)).alias("producer_epoch")
     grouped = numbered.groupBy(*PLACE, "node", "producer_id", epoch).agg(
@@ -28,6 +28,11 @@ def producer_logs(replica_logs: DataFrame) -> DataFrame:
         f.count("*").alias("records"),
         f.count_distinct("sequence").alias("sequences"),
         f.min("offset").alias("offset"),
+        f.max("offset").alias("until"),
     )
+    whose = Window.partitionBy(*PLACE, "node", "producer_id").orderBy("producer_epoch")
+    older = f.max("until").over(whose.rowsBetween(Window.unboundedPreceding, -1))
+    known = grouped.withColumn("older_until", f.when(older > f.col("offset"), older)).drop("until")
     width = f.col("last") - f.col("first") + 1
-    return grouped.where((f.col("records") != width) | (f.col("sequences") != width))
+    irregular = (f.col("records") != width) | (f.col("sequences") != width)
+    return known.where(irregular | f.col("older_until").isNotNull())

@@ -9,7 +9,7 @@ from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
 _ORDER = ("time_ns", "claims", "incarnation", "sequence")
-_CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before")
+_CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before", "since")
 
 
 def unfounded_commits(views: Views) -> DataFrame:
@@ -26,7 +26,7 @@ def unfounded_commits(views: Views) -> DataFrame:
     since_cut = Window.partitionBy(*PLACE, "member", "cut").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
     known = numbered.withColumn("reached", f.max("log_end").over(since_cut)).where(f.col("claims") == 1)
     short = f.col("watermark") > f.col("reached")
-    unheard = _rose() & (f.col("heard") < f.col("leader_epoch"))
+    unheard = _rose() & (f.col("heard") < f.col("since"))
     unfounded = known.where(f.col("reached").isNotNull() & (short | f.coalesce(unheard, f.lit(False))))
     first = f.min_by(f.struct(*_CLAIM, "reached"), f.struct("sequence"))
     key = [*PLACE, "node", "incarnation", "leader_epoch", "member"]
@@ -54,7 +54,7 @@ def _said(ends: DataFrame) -> DataFrame:
         f.col("log_end_offset").alias("log_end"),
         f.col("leader_epoch").alias("epoch"),
         *[f.lit(None).cast(kind).alias(name) for name, kind in
-          (("node", "int"), ("leader_epoch", "int"), ("watermark", "long"), ("before", "long"))],
+          (("node", "int"), ("leader_epoch", "int"), ("watermark", "long"), ("before", "long"), ("since", "int"))],
     )  # fmt: skip
 
 
@@ -68,8 +68,11 @@ def _claims(ends: DataFrame) -> DataFrame:
             "watermark": watermark,
             "led": f.coalesce(f.lag(term).over(rows).eqNullSafe(term), f.lit(False)),
             "last": f.lag(f.struct(watermark.alias("watermark"), "isr")).over(rows),
+            "begins": f.when(~_goes_on(f.lag(term).over(rows)), f.coalesce("leader_epoch", f.lit(-1))),
         }
     )
+    so_far = rows.rowsBetween(Window.unboundedPreceding, 0)
+    states = states.withColumn("since", f.last("begins", ignorenulls=True).over(so_far))
     before = f.when(f.col("led"), f.col("last.watermark"))
     same = f.col("led") & (f.col("last.watermark") == f.col("watermark")) & f.col("last.isr").eqNullSafe(f.col("isr"))
     changed = states.where((f.col("role") == "leader") & f.col("isr").isNotNull() & ~f.coalesce(same, f.lit(False)))
@@ -77,5 +80,12 @@ def _claims(ends: DataFrame) -> DataFrame:
     return members.where(f.col("member") != f.col("node")).select(
         *PLACE, "member", "time_ns", f.lit(1).alias("claims"), "incarnation", "sequence", f.lit(0).alias("cuts"),
         f.lit(None).cast("long").alias("log_end"), f.lit(None).cast("int").alias("epoch"),
-        "node", "leader_epoch", "watermark", "before",
+        "node", "leader_epoch", "watermark", "before", "since",
     )  # fmt: skip
+
+
+def _goes_on(before: Column) -> Column:
+    """Whether the leader of a row goes on in the epoch of the row ``before``, or in the next."""
+    leads = (before["role"] == "leader") & (before["incarnation"] == f.col("incarnation"))
+    step = f.col("leader_epoch") - before["leader_epoch"]
+    return f.coalesce(leads & step.isin(0, 1), f.lit(False))

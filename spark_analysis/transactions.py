@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.markers import unmarked_transactions
 from spark_analysis.partitions import missing
 from spark_analysis.records import UNKNOWN
 from spark_analysis.tables import PLACE
@@ -12,8 +13,12 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def broken_transactions(views: Views) -> DataFrame:
-    """``precommitted-read`` and ``torn-transaction``, as ``checkers.transactions_are_atomic`` defines them."""
-    return _precommitted(views.tables.history).unionByName(_torn(views))
+    """``precommitted-read`` and ``torn-transaction``, as ``checkers.transactions_are_atomic`` defines them.
+
+    With them what their markers say; see :func:`spark_analysis.markers.unmarked_transactions`.
+    """
+    seen = _precommitted(views.tables.history).unionByName(_torn(views))
+    return seen.unionByName(unmarked_transactions(views))
 
 
 def _precommitted(history: DataFrame) -> DataFrame:

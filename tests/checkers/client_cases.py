@@ -10,8 +10,8 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, write
 from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
-from tests.checkers.leader_cases import CASES
 from tests.checkers.story import Row, Story
+from tests.checkers.transaction_cases import CASES
 
 __all__ = ["CASES"]
 
@@ -24,6 +24,28 @@ def two_partitions(story: Story) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- order of polls
+
+
+def read_past_deleted_records(story: Story) -> None:
+    """The leader has deleted what a consumer was to read next; the next leader has not."""
+    write(story, 4)
+    process = story.poll(5, [0])[0]["process"]
+    story.partitions[0].starts[0] = 3
+    story.state(0)
+    story.poll(process, [3])
+    story.partitions[0].starts[0] = 0
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, ("poll-skip", "DOCUMENTED", 1), guarantees={"retention": True})
+def a_consumer_may_be_taken_past_what_its_leader_has_deleted(story: Story) -> None:
+    read_past_deleted_records(story)
+
+
+@case(Outcome.VIOLATION, ("poll-skip", "VIOLATION", 1))
+def where_nothing_may_be_deleted_nobody_is_taken_past_it(story: Story) -> None:
+    read_past_deleted_records(story)
 
 
 @case(Outcome.VIOLATION, ("poll-skip", "VIOLATION", 1))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
+from tests.checkers.member_cases import CASES
 from tests.checkers.story import Story
-from tests.checkers.timeline_cases import CASES
 
 __all__ = ["CASES"]
 

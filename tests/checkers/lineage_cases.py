@@ -83,32 +83,84 @@ def what_the_winner_of_an_unclean_election_had_is_not_given_up_by_it(story: Stor
     story.finish()
 
 
-def overwrite_uncleanly(story: Story, *, heard: bool) -> None:
-    """Node 1 leads with a record of epoch 0 where one of epoch 1 was committed; ``heard``: or it seems to be of 1."""
+def overwrite(story: Story, *, heard: bool, clean: bool = False) -> None:
+    """Node 1 leads with a record of epoch 0 where one of epoch 1 was committed; see ``Story.overwrite``."""
     write(story, 2)
-    story.send(result="info", copies=(1,), commit=False)
-    part = story.partitions[0]
-    stale = list(part.logs[1])
-    part.leader, part.epoch, part.isr = 2, 1, {0, 2}
-    story.state(2)
-    story.cut(0, 2)
-    story.send(copies=(0,))
-    if heard:
-        part.logs[1] = stale[:2]
-        story.state(1)
-        part.logs[1] = stale
-        story.state(1)
-    part.isr = {0, 1, 2}
-    story.elect(1, clean=False)
+    story.overwrite(heard=heard, clean=clean)
     story.commit()
     story.finish()
 
 
-@case(Outcome.PASS, lost(2, "DOCUMENTED"), ("inconsistent-offsets", "DOCUMENTED", 2), guarantees=PERMITTED)
+@case(
+    Outcome.PASS,
+    lost(2, "DOCUMENTED"),
+    ("inconsistent-offsets", "DOCUMENTED", 2),
+    ("incomplete-leader", "DOCUMENTED", 2),
+    guarantees=PERMITTED,
+)
 def where_the_winner_of_an_unclean_election_had_something_else_the_record_is_given_up(story: Story) -> None:
-    overwrite_uncleanly(story, heard=False)
+    overwrite(story, heard=False)
 
 
 @case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2), guarantees=PERMITTED)
 def what_the_winner_of_an_unclean_election_got_in_the_record_s_epoch_is_not_something_else(story: Story) -> None:
-    overwrite_uncleanly(story, heard=True)
+    overwrite(story, heard=True)
+
+
+@case(
+    Outcome.PASS,
+    lost(2, "DOCUMENTED"),
+    ("inconsistent-offsets", "DOCUMENTED", 2),
+    regression(2, "DOCUMENTED"),
+    guarantees=PERMITTED,
+)
+def a_record_that_nobody_read_before_an_unclean_election_gave_it_up_was_of_an_older_epoch(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    story.send()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2), ("incomplete-leader", "VIOLATION", 2))
+def a_leader_that_holds_something_else_where_a_record_was_committed_is_found(story: Story) -> None:
+    overwrite(story, heard=False, clean=True)
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(2),
+    ("inconsistent-offsets", "VIOLATION", 2),
+    ("incomplete-leader", "DOCUMENTED", 2),
+    generation="2.0.1",
+)
+def before_2_1_a_follower_may_get_records_of_an_epoch_that_it_has_not_heard_of(story: Story) -> None:
+    overwrite(story, heard=False, clean=True)
+
+
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2))
+def a_leader_that_may_have_got_the_committed_record_is_not_called_incomplete(story: Story) -> None:
+    overwrite(story, heard=True, clean=True)
+
+
+def keep_a_given_up_record(story: Story, epoch: int) -> None:
+    """Node 0 ends with the record that an unclean election gave up, below a watermark, in that epoch."""
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    write(story, 1)
+    story.finish()
+    row = next(row for row in story.logs if (row["node"], row["offset"]) == (0, 2))
+    row |= {"leader_epoch": 0, "value": 2, "batch_crc": 2}
+    next(row for row in story.timeline if (row["kind"], row["node"]) == ("final", 0))["leader_epoch"] = epoch
+
+
+GIVEN_UP = (lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), ("inconsistent-offsets", "DOCUMENTED", 2))
+
+
+@case(Outcome.PASS, *GIVEN_UP, ("replica-divergence", "DOCUMENTED", 2), guarantees=PERMITTED)
+def who_has_not_heard_of_an_unclean_election_may_hold_what_it_gave_up(story: Story) -> None:
+    keep_a_given_up_record(story, 0)
+
+
+@case(Outcome.VIOLATION, *GIVEN_UP, ("replica-divergence", "VIOLATION", 2), guarantees=PERMITTED)
+def who_has_heard_of_an_unclean_election_must_not_hold_what_it_gave_up(story: Story) -> None:
+    keep_a_given_up_record(story, 1)

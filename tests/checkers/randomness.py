@@ -57,8 +57,8 @@ def _step(story: Story, rng: random.Random) -> None:
     p = rng.choice(list(story.partitions))
     part = story.partitions[p]
     log = part.logs[part.leader]
-    match rng.randrange(12):
-        case 0 | 1 | 2 | 3 | 4:
+    match rng.randrange(25):
+        case at if at < 10:
             copies = None if rng.random() < 0.7 else [n for n in NODES if n != part.leader and rng.random() < 0.5]
             offset = None if rng.random() < 0.05 else -1
             story.send(
@@ -66,19 +66,21 @@ def _step(story: Story, rng: random.Random) -> None:
                 append=rng.random() < 0.95, commit=rng.random() < 0.8, copies=copies, process=rng.randrange(3),
                 offset=offset,
             )  # fmt: skip
-        case 5 | 6 | 7:
+        case at if at < 16:
             start = rng.randrange(len(log) + 1)
             offsets = [o for o in range(start, len(log)) if rng.random() < 0.9]
             story.poll(rng.randrange(5, 8), offsets, p)
-        case 8:
+        case 16 | 17:
             story.elect(rng.choice(NODES), p, clean=rng.random() < 0.7)
-        case 9:
+        case 18 | 19:
             node = rng.choice(NODES)
             story.cut(node, rng.randrange(len(part.logs[node]) + 1), p)
-        case 10:
+        case 20 | 21:
             story.restart(rng.choice(NODES))
-        case 11:
+        case 22 | 23:
             story.fault(proven_ns=rng.choice((None, 1, 1, 1)))
+        case 24:
+            story.overwrite(p, heard=rng.random() < 0.3, clean=rng.random() < 0.6)
 
 
 def _change_history(story: Story, rng: random.Random) -> None:

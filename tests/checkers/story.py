@@ -169,6 +169,31 @@ class Story:
             self.say(node, "truncation", p, {"from_offset": end, "to_offset": to, "reason": "leader said so"})
             self.state(node, p)
 
+    def overwrite(self, p: int = 0, *, heard: bool, clean: bool) -> None:
+        """Somebody leads whose last record is of the epoch before, where one of the present epoch was committed.
+
+        ``heard``: by what it says it may have got its record in that epoch.
+        """
+        part = self.partitions[p]
+        old = part.leader
+        stale, new = (node for node in NODES if node != old)
+        self.cut(stale, min(map(len, part.logs.values())), p)
+        for node in NODES:
+            self.cut(node, len(part.logs[stale]), p)
+        self.send(p, result="info", copies=(stale,), commit=False)
+        log = list(part.logs[stale])
+        part.leader, part.epoch, part.isr = new, part.epoch + 1, {old, new}
+        self.state(new, p)
+        self.cut(old, len(log) - 1, p)
+        self.send(p, copies=(old,))
+        if heard:
+            part.logs[stale] = log[:-1]
+            self.state(stale, p)
+            part.logs[stale] = log
+            self.state(stale, p)
+        part.isr = set(NODES)
+        self.elect(stale, p, clean=clean)
+
     def restart(self, node: int) -> None:
         """``node`` was killed and is started again."""
         self.incarnations[node] += 1

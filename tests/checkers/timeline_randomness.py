@@ -54,6 +54,18 @@ def number_records(story: Story, rng: random.Random) -> None:
         row |= {"producer_id": rng.randrange(2), "producer_epoch": 0, "sequence": sequence}
 
 
+def number_transactions(story: Story, rng: random.Random) -> None:
+    """Records have producers, whose epochs may fall, and other records are their markers."""
+    workload = [row["value"] for row in story.logs if row["value"] is not None]
+    ends = {value: rng.choice((None, None, None, "commit", "abort")) for value in sorted({*workload, -1})}
+    epochs = {value: rng.randrange(2) for value in ends}
+    for row in story.logs:
+        value = -1 if row["value"] is None else row["value"]
+        control = rng.choice(("commit", "abort")) if value == -1 else ends[value] if rng.random() < 0.2 else None
+        known: Row = {"producer_id": value % 2 if rng.random() < 0.9 else None, "producer_epoch": epochs[value]}
+        row |= {**known, "sequence": None if control else value // 2, "control": control}
+
+
 def double_a_record(story: Story, rng: random.Random) -> None:
     """A log holds two records at an offset."""
     if story.logs:
@@ -75,6 +87,7 @@ TIMELINE_FALSIFICATIONS = (
     forget_an_isr,
     say_epochs,
     number_records,
+    number_transactions,
     double_a_record,
     start_a_log_anew,
 )

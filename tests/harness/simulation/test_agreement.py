@@ -12,16 +12,39 @@ from checkers.generations import PROMISED_SINCE
 from harness.checker import Anomaly, Outcome, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.world import World
+from harness.simulation.violations import Violation
 from tests.harness.simulation.judging import Judged, judged
 
 FLAWED = {
     "0.10": {"min.insync.replicas": "2", "faults": "kill,stop:2,pause,isolate:2,elect,controller_kill"},
     "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
     "2.0.1": {"faults": "isolate:2,elect:2,controller_pause,kill"},
+    "2.1": {"faults": "isolate:2,elect:2,controller_pause,kill", "unclean.leader.election.enable": "true"},
+    "2.8": {"faults": "power_loss:2,isolate,kill"},
     "3.7": {"faults": "power_loss:3,isolate", "flush.messages": "0", "flush.ms": "0"},
     "4.1": {"min.insync.replicas": "2"},
 }
 SEEDS = 150
+
+SHOWN_AS = {
+    "lost-write": {"lost-write"},
+    "vanished-read": {"vanished-read", "lost-write"},
+    "replica-divergence": {"replica-divergence"},
+    "hw-regression": {"hw-regression", "incomplete-leader", "replica-divergence"},
+    "unjustified-ack": {"unjustified-ack"},
+    "stuck": {"stuck"},
+    "exited": {"stuck", "lost-write"},
+    "R1": {"replica-divergence", "incomplete-leader"},
+    "R1b": {"lineage-break", "replica-divergence"},
+    "R6": {"epoch-disorder", "replica-divergence"},
+    "R7": {"epoch-cache-mismatch"},
+    "R10": {"committed-cut", "lost-write", "vanished-read"},
+    "T4": {"epoch-regression"},
+    "T5": {"illegal-isr"},
+    "T7": {"unjustified-advance", "unjustified-join", "incomplete-candidate", "lost-write"},
+    "T10": {"unjustified-join", "unjustified-advance", "incomplete-candidate", "lost-write"},
+}
+"""What a violation of the witness is to the checkers, by its kind, or by its invariant where the kind is ``danger``."""
 
 
 @pytest.fixture(scope="module", params=sorted(FLAWED))
@@ -32,6 +55,30 @@ def batch(request: pytest.FixtureRequest) -> list[Judged]:
 
 def test_they_count_the_same_losses_vanished_reads_and_divergences(batch: list[Judged]) -> None:
     assert [one.witnessed for one in batch] == [one.checked for one in batch]
+
+
+def test_whatever_the_witness_calls_a_violation_the_checkers_do(batch: list[Judged]) -> None:
+    unseen = [
+        (one.finished.seed, str(violation))
+        for one in batch
+        for violation in one.finished.violations
+        if violation.verdict is Verdict.VIOLATION and not _shown(one) & SHOWN_AS[_name(violation)]
+    ]
+    assert not unseen
+
+
+def test_whatever_the_witness_calls_clean_the_checkers_do(batch: list[Judged]) -> None:
+    clean = [one for one in batch if all(x.verdict is not Verdict.VIOLATION for x in one.finished.violations)]
+    assert clean
+    assert {one.finished.seed: _shown(one) for one in clean if _shown(one)} == {}
+
+
+def _shown(one: Judged) -> set[str]:
+    return {anomaly.kind for anomaly in one.verdict.anomalies if anomaly.verdict is Verdict.VIOLATION}
+
+
+def _name(violation: Violation) -> str:
+    return violation.invariant if violation.kind == "danger" else violation.kind
 
 
 def test_the_checkers_see_no_regression_that_the_witness_does_not(batch: list[Judged]) -> None:

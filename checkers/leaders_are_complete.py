@@ -1,0 +1,183 @@
+"""Whoever leads, or may be elected, has what was committed: the same records, not only as many (R3, R4).
+
+* ``incomplete-leader``: a leader began its epoch with a log that is long enough, and holds something else where records
+  of an earlier epoch had been committed. What a leader of epoch e wrote and committed begins where its log ended when
+  it took office; what another replica had there before it heard of e, and has not cut since, is not that (see
+  :mod:`checkers.forks`). What it has deleted on purpose is nobody's business. A log that is too short is a
+  ``hw-regression``.
+* ``incomplete-candidate``: the controller has somebody in the ISR, or as an eligible leader replica, who has cut its
+  log below what was committed by then, and has not said since that it has it again. What a crash took is not held
+  against anybody: the controller learns of it when the broker is back.
+
+One anomaly for each leader and epoch, and for each candidate and cut: the first.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where followers get records of epochs that they have not heard of,
+and cut what is committed. An ``incomplete-leader`` is ``DOCUMENTED`` when its election was unclean, or it is the first
+since an unclean one to take office, and the configuration permits such elections. What was given up is not asked of a
+candidate, nor what a later leader did not have: that is a ``hw-regression``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.copies import cut_at
+from checkers.forks import End, had_before
+from harness.model import TopicPartition
+from spark_analysis.facts import Stretch
+
+KINDS = ("incomplete-leader", "incomplete-candidate")
+
+
+class _Term(NamedTuple):
+    """Somebody's leadership in one epoch. ``last``: the stretch in which it had committed most."""
+
+    first: Stretch
+    last: Stretch
+
+    @property
+    def epoch(self) -> int:
+        return self.first.leader_epoch or 0
+
+    @property
+    def written(self) -> range:
+        """What it wrote and committed."""
+        return range(self.first.first_log_end or 0, self.last.high_watermark or 0)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for place, nodes in run.told.items():
+        terms = _terms(nodes)
+        for after in terms:
+            yield from _overwritten(run, place, after, [one for one in terms if one.epoch < after.epoch], nodes)
+        yield from _candidates(run, place, terms, nodes)
+
+
+def _terms(nodes: Mapping[int, Sequence[Stretch]]) -> list[_Term]:
+    found: dict[tuple[int, int], _Term] = {}
+    for one in sorted((x for ours in nodes.values() for x in ours), key=lambda x: x.begin_ns):
+        if one.role == "leader" and one.kind == "state" and one.leader_epoch is not None:
+            known = found.setdefault((one.leader_epoch, one.node), _Term(one, one))
+            if (one.high_watermark or 0) > (known.last.high_watermark or 0):
+                found[one.leader_epoch, one.node] = known._replace(last=one)
+    return [found[key] for key in sorted(found)]
+
+
+# --------------------------------------------------------------------------------------------------------- leaders
+
+
+def _overwritten(
+    run: RunFacts, place: TopicPartition, after: _Term, terms: Sequence[_Term], nodes: Mapping[int, Sequence[Stretch]]
+) -> Iterator[Conclusion]:
+    ends = _ends(nodes[after.first.node], after)
+    log_end, log_start = after.first.first_log_end or 0, after.first.log_start_offset or 0
+    for before in terms:
+        had = had_before(ends, before.epoch, log_end)
+        other = range(max(before.written.start, log_start), min(had, before.written.stop))
+        if before.first.node == after.first.node or not other:
+            continue
+        if _given_up_since(run, place, before, after, other.start):
+            continue
+        says = f"node {before.first.node} had committed up to {before.last.high_watermark} in epoch {before.epoch}"
+        yield Conclusion(
+            run.finding(
+                "incomplete-leader", place, offset=other.start, until=other.stop, leader_epoch=after.epoch,
+                excuse="unclean" if _is_unclean(run, place, after) else None, **seen_at(after.first),
+            ),
+            f"Node {after.first.node}, leader in epoch {after.epoch}, holds something else at offsets {other.start} to "
+            f"{other.stop - 1}, got before it heard of epoch {before.epoch}, in which they had been committed.",
+            (cite(before.last, says, before.last.end_sequence), cite(after.first, "it took office with that log here")),
+        )  # fmt: skip
+        return
+
+
+def _ends(ours: Sequence[Stretch], term: _Term) -> list[End]:
+    return [
+        End(x.leader_epoch, min(x.first_log_end, x.log_end_offset), x.log_end_offset)
+        for x in ours
+        if x.kind == "state" and x.leader_epoch is not None and x.leader_epoch < term.epoch
+        and x.first_log_end is not None and x.log_end_offset is not None
+    ]  # fmt: skip
+
+
+def _is_unclean(run: RunFacts, place: TopicPartition, term: _Term) -> bool:
+    return any(term.epoch in (fork.leader_epoch, fork.taken) for fork in run.forks.get(place, ()))
+
+
+def _given_up_since(run: RunFacts, place: TopicPartition, before: _Term, after: _Term, offset: int) -> bool:
+    """Whether an unclean election between the two had already given up what was committed."""
+    forks = (fork for fork in run.forks.get(place, ()) if fork.leader_epoch < after.epoch != fork.taken)
+    return any(fork.gave_up(before.epoch, offset) for fork in forks)
+
+
+# ------------------------------------------------------------------------------------------------------ candidates
+
+
+def _candidates(
+    run: RunFacts, place: TopicPartition, terms: Sequence[_Term], nodes: Mapping[int, Sequence[Stretch]]
+) -> Iterator[Conclusion]:
+    seen: set[Stretch] = set()
+    said = [one for ours in nodes.values() for one in ours if one.kind == "state"]
+    for decision in run.decided.get(place, []):
+        most = max(_marks(said, decision), key=lambda mark: mark.high_watermark, default=None)
+        if most is None or _is_gone(run, place, most, terms):
+            continue
+        for node in sorted({*(decision.isr or ()), *(detail(decision).get("elr") or ())}):
+            cut, reached = _cut(nodes.get(node, ()), decision)
+            if cut is None or cut in seen or reached >= most.high_watermark:
+                continue
+            seen.add(cut)
+            yield Conclusion(
+                run.finding(
+                    "incomplete-candidate", place, offset=reached, until=most.high_watermark,
+                    leader_epoch=decision.leader_epoch, other_node=node, **seen_at(decision),
+                ),
+                f"The controller has node {node} among those who may lead, which has its log up to {reached} only "
+                f"since it cut it, although everything below {most.high_watermark} is committed.",
+                (
+                    cite(most.said, f"node {most.said.node} had a high watermark of {most.high_watermark}", most.row),
+                    cite(cut, f"node {node} cut its log here"),
+                    cite(decision, f"ISR {list(decision.isr or ())}, eligible {detail(decision).get('elr') or []}"),
+                ),
+            )  # fmt: skip
+
+
+class _Mark(NamedTuple):
+    """What somebody took for committed, and the row that says so."""
+
+    said: Stretch
+    high_watermark: int
+    row: int
+
+
+def _marks(said: Sequence[Stretch], decision: Stretch) -> Iterator[_Mark]:
+    """What was known to be committed before a decision, in the epochs until then."""
+    for one in said:
+        if (one.leader_epoch or 0) <= (decision.leader_epoch or 0):
+            if one.end_ns <= decision.begin_ns:
+                yield _Mark(one, one.high_watermark or 0, one.end_sequence)
+            elif one.begin_ns <= decision.begin_ns:
+                yield _Mark(one, one.first_high_watermark or 0, one.sequence)
+
+
+def _is_gone(run: RunFacts, place: TopicPartition, most: _Mark, terms: Sequence[_Term]) -> bool:
+    """Whether what was committed was given up, or lost by a later leader that had less: that is told there."""
+    epoch, mark = most.said.leader_epoch or 0, most.high_watermark
+    given_up = any(fork.gave_up(epoch, mark - 1) for fork in run.forks.get(place, ()))
+    return given_up or any(term.epoch > epoch and (term.first.first_log_end or 0) < mark for term in terms)
+
+
+def _cut(ours: Sequence[Stretch], decision: Stretch) -> tuple[Stretch | None, int]:
+    """A replica's last truncation before a decision, and how far its log has reached since."""
+    told = [x for x in ours if x.begin_ns <= decision.begin_ns]
+    cuts = [x for x in told if x.kind == "truncation"]
+    if not cuts:
+        return None, 0
+    since = [x for x in told if age(x) > age(cuts[-1]) and x.incarnation == cuts[-1].incarnation]
+    if any(x.incarnation > cuts[-1].incarnation for x in told):
+        return None, 0
+    ends = [x.log_end_offset for x in since if x.kind == "state" and x.log_end_offset is not None]
+    return cuts[-1], max([cut_at(cuts[-1]) or 0, *ends])

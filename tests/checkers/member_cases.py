@@ -1,0 +1,223 @@
+"""Stories about watermarks, members of ISRs, and who may be elected. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, lost, regression, write
+from tests.checkers.story import NODES, Story
+from tests.checkers.timeline_cases import CASES, decide
+
+__all__ = ["CASES"]
+
+
+# ------------------------------------------------------------------------------------------------------- watermarks
+
+
+def shrink(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].isr = {0}
+    story.state(0)
+    story.send()
+    story.partitions[0].isr = set(NODES)
+    for node in (1, 2):
+        story.partitions[0].logs[node] = list(story.partitions[0].logs[0])
+        story.state(node)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("advance-below-min-isr", "VIOLATION", 2))
+def a_watermark_that_does_not_wait_for_enough_replicas_is_found(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), generation="2.8")
+def before_3_7_no_watermark_waits_for_enough_replicas(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS, guarantees={"min_insync_replicas": 1})
+def a_watermark_need_not_wait_for_more_than_the_minimum(story: Story) -> None:
+    shrink(story)
+
+
+@case(Outcome.PASS)
+def a_watermark_that_rises_as_the_isr_shrinks_is_not_judged(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.partitions[0].isr = {0}
+    story.commit()
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("bounds-crossed", "VIOLATION", None))
+def a_watermark_beyond_the_log_is_found(story: Story) -> None:
+    write(story, 2)
+    story.state(2)["high_watermark"] = 3
+    story.state(2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(copies=(1,))
+    story.partitions[0].logs[2] = list(story.partitions[0].logs[0])
+    story.state(2)
+    story.finish()
+
+
+@case(Outcome.PASS, ("unjustified-advance", "DOCUMENTED", 2), generation="2.0.1")
+def before_2_1_leaders_are_known_to_count_what_they_should_not(story: Story) -> None:
+    a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story)
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_commits_before_a_member_has_heard_of_its_epoch_is_found(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.timeline = [row for row in story.timeline if (row["node"], row["leader_epoch"]) != (2, 1)]
+    story.sequences[2] = sum(row["node"] == 2 for row in story.timeline)
+    part = story.partitions[0]
+    value = story.send(result="info", append=False)
+    for node in NODES:
+        part.logs[node].append((0 if node == 2 else 1, value))
+    story.state(0)
+    part.epoch, part.leader = 0, 0
+    story.state(2)
+    part.epoch, part.leader = 1, 1
+    part.marks[1] = 3
+    story.state(1)
+    for node in NODES:
+        part.logs[node][2] = (1, value)
+    story.state(0)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_leader_that_goes_on_in_the_next_epoch_may_count_what_a_member_had_before(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    part = story.partitions[0]
+    part.epoch = 1
+    part.marks[0] = 2
+    story.state(0)
+    part.marks[0] = 3
+    story.state(0)
+    for node in (1, 2):
+        story.state(node)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2), ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_comes_back_in_a_later_epoch_may_not(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    part = story.partitions[0]
+    part.epoch = 2
+    part.marks[0] = 2
+    story.state(0)
+    part.marks[0] = 3
+    story.state(0)
+    for node in (1, 2):
+        story.state(node)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_member_that_a_crash_has_robbed_is_not_held_against_its_leader(story: Story) -> None:
+    write(story, 2)
+    log = story.partitions[0].logs[2]
+    story.partitions[0].logs[2], story.partitions[0].marks[2] = [], 0
+    story.restart(2)
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-join", "VIOLATION", 1), ("committed-cut", "VIOLATION", 1))
+def a_member_that_lacks_what_is_committed_is_found(story: Story) -> None:
+    write(story, 3)
+    log = list(story.partitions[0].logs[2])
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.cut(2, 1)
+    story.partitions[0].isr = set(NODES)
+    story.state(0)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.commit()
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------------------ candidates
+
+
+def eligible(story: Story) -> None:
+    """The controller has node 2 as eligible, and everybody hears of it."""
+    decide(story, partition_epoch=1, isr=[0], detail={"elr": [2]})
+    story.partitions[0].isr = {0}
+    for node in NODES:
+        story.state(node)
+    story.partitions[0].isr = set(NODES)
+
+
+@case(Outcome.VIOLATION, ("incomplete-candidate", "VIOLATION", 1), ("committed-cut", "VIOLATION", 1))
+def an_eligible_replica_that_has_cut_what_is_committed_is_found(story: Story) -> None:
+    write(story, 3)
+    log = list(story.partitions[0].logs[2])
+    story.cut(2, 1)
+    eligible(story)
+    eligible(story)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1))
+def an_eligible_replica_that_has_got_back_what_it_cut_is_complete(story: Story) -> None:
+    write(story, 3)
+    log = list(story.partitions[0].logs[2])
+    story.cut(2, 1)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    eligible(story)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def what_a_crash_took_from_an_eligible_replica_is_not_held_against_the_controller(story: Story) -> None:
+    write(story, 3)
+    log = list(story.partitions[0].logs[2])
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.partitions[0].logs[2], story.partitions[0].marks[2] = log[:1], 1
+    story.restart(2)
+    eligible(story)
+    story.partitions[0].logs[2] = log
+    story.state(2)
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), lost(1), regression(1))
+def what_a_leader_did_not_have_is_not_held_against_candidates_as_well(story: Story) -> None:
+    write(story, 3)
+    story.cut(2, 1)
+    eligible(story)
+    story.cut(1, 1)
+    story.elect(1)
+    decide(story, leader=1, leader_epoch=1, partition_epoch=5, isr=[1], detail={"elr": [0, 2]})
+    story.finish()

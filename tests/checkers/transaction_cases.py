@@ -1,0 +1,150 @@
+"""Stories about transactions' markers and producers' epochs. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.clients import Sent, poll, transact
+from tests.checkers.leader_cases import CASES
+from tests.checkers.story import NODES, Partition, Story
+
+__all__ = ["CASES"]
+
+SETTLES = {"settles": True, "min_insync_replicas": 2}
+
+
+def mark(story: Story, p: int = 0) -> None:
+    """A marker is appended, which the workload knows nothing of."""
+    story.append(p, None, [node for node in NODES if node != story.partitions[p].leader])
+
+
+def closed(story: Story, *controls: str | None, p: int = 0, producers: Sequence[int] = (), hidden: int = -1) -> None:
+    """The log ends; its records are of producer 7, or of ``producers``, and some are markers.
+
+    Readers are not given markers, nor what is at the offset ``hidden``.
+    """
+    story.send(p)
+    story.finish()
+    for row in story.logs:
+        if row["partition"] == p:
+            at = row["offset"]
+            row |= {"producer_id": producers[at] if producers else 7, "producer_epoch": 0}
+            row["control"] = controls[at] if at < len(controls) else None
+    unread = {at for at, control in enumerate(controls) if control is not None} | {hidden}
+    story.forget(*[row for row in story.final_rows(p) if row["offset"] in unread])
+
+
+@case(Outcome.PASS)
+def transactions_that_are_closed_as_they_ended_pass(story: Story) -> None:
+    transact(story, Sent(0))
+    mark(story)
+    transact(story, Sent(0), result="fail")
+    mark(story)
+    closed(story, None, "commit", None, "abort", hidden=2)
+
+
+def closed_wrongly(story: Story, control: str, result: str = "ok") -> None:
+    write(story, 1)
+    transact(story, Sent(0), result=result)
+    mark(story)
+    closed(story, None, None, control)
+
+
+@case(Outcome.VIOLATION, ("wrong-marker", "VIOLATION", 1))
+def a_committed_transaction_that_is_closed_by_an_abort_marker_is_found(story: Story) -> None:
+    closed_wrongly(story, "abort")
+
+
+@case(Outcome.VIOLATION, ("aborted-read", "VIOLATION", 1), ("wrong-marker", "VIOLATION", 1))
+def a_failed_transaction_that_is_closed_by_a_commit_marker_is_found(story: Story) -> None:
+    closed_wrongly(story, "commit", result="fail")
+
+
+@case(Outcome.VIOLATION, ("wrong-marker", "VIOLATION", 1))
+def what_a_consumer_of_committed_records_was_given_is_not_closed_by_an_abort_marker(story: Story) -> None:
+    closed_wrongly(story, "abort", result="info")
+
+
+@case(Outcome.PASS)
+def a_transaction_of_which_nobody_knows_how_it_ended_may_be_closed_by_either_marker(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0), result="info")
+    mark(story)
+    closed(story, None, None, "abort", hidden=1)
+
+
+@case(Outcome.VIOLATION, ("wrong-marker", "VIOLATION", 1))
+def one_transaction_that_is_closed_by_two_sorts_of_markers_is_found(story: Story) -> None:
+    story.partitions[1] = Partition()
+    for p in (0, 1):
+        write(story, 1, p=p)
+    transact(story, Sent(0), Sent(1), result="info")
+    for p in (0, 1):
+        mark(story, p)
+        story.send(p)
+    story.finish()
+    for row in story.logs:
+        control = ("abort", "commit")[row["partition"]] if row["offset"] == 2 else None
+        row |= {"producer_id": 7, "producer_epoch": 0, "control": control}
+    story.forget(*[row for p in (0, 1) for row in story.final_rows(p) if row["offset"] in (1, 2)])
+
+
+def left_open(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    mark(story)
+    closed(story, None, None, "commit", producers=(7, 7, 8, 7))
+
+
+@case(Outcome.VIOLATION, ("open-transaction", "VIOLATION", 1), guarantees=SETTLES)
+def a_transaction_that_only_another_producer_s_marker_follows_is_open(story: Story) -> None:
+    left_open(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("open-transaction", "INDETERMINATE", 1))
+def an_open_transaction_may_be_closed_later_in_a_run_that_promises_nothing(story: Story) -> None:
+    left_open(story)
+
+
+@case(
+    Outcome.PASS,
+    ("open-transaction", "DOCUMENTED", 1),
+    guarantees={"settles": True, "unclean_election": True, "min_insync_replicas": 2},
+)
+def an_unclean_election_may_have_given_up_a_marker(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    story.elect(1, clean=False)
+    closed(story)
+
+
+@case(Outcome.VIOLATION, ("torn-transaction", "VIOLATION", None), guarantees=SETTLES)
+def of_a_log_that_names_no_producers_no_markers_are_judged(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0), Sent(0, append=False), result="info")
+    poll(story, 5, [1])
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------------- epochs
+
+
+def of_epochs(story: Story, *epochs: int) -> None:
+    """Each record is the first of its sequence of one producer in these epochs."""
+    write(story, len(epochs))
+    story.finish()
+    for row in story.logs:
+        at = row["offset"]
+        row |= {"producer_id": 7, "producer_epoch": epochs[at], "sequence": epochs[:at].count(epochs[at])}
+
+
+@case(Outcome.VIOLATION, ("zombie-append", "VIOLATION", 1))
+def a_record_of_a_fenced_producer_is_found(story: Story) -> None:
+    of_epochs(story, 0, 1, 0)
+
+
+@case(Outcome.PASS)
+def a_producer_s_epoch_may_rise(story: Story) -> None:
+    of_epochs(story, 0, 0, 1, 3)
