@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -11,12 +11,10 @@ from checkers import reference
 from checkers.judge import Evidence, judge
 from checkers.recovery import healed_ns
 from checkers.rows import Row, RunRows
+from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
-from harness.errors import InvalidRun, UsageError
-from harness.history import Manifest, RunDirectory
-from harness.history.run_directory import read_file, require_rows_of
-from harness.history.schema import TABLES
+from harness.errors import UsageError
 from spark_analysis.answer import Answers
 
 if TYPE_CHECKING:
@@ -24,23 +22,12 @@ if TYPE_CHECKING:
 
 Engine = Literal["spark", "reference"]
 
-ASKED = ("history", "timeline", "replica_logs")
-"""The tables that engines are asked about; the faults are few."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """One run, opened: its files that can be read, and why others cannot."""
-
-    directory: RunDirectory
-    manifest: Manifest
-    files: Mapping[str, Sequence[Path]]
-    unreadable: Mapping[str, Sequence[str]]
-    faults: Sequence[Row]
+_UNKNOWN = 1 << 40
+"""How many bytes are expected where nobody can tell before Spark has started."""
 
 
 def check(
-    run_dirs: Sequence[Path],
+    run_dirs: Sequence[Path | str],
     engine: Engine = "spark",
     master: str | None = None,
     session: SparkSession | None = None,
@@ -48,8 +35,9 @@ def check(
     """Check runs and write each one's ``verdict.json``.
 
     Args:
-        run_dirs: the run directories; all are checked in one job.
-        engine: ``spark``, or ``reference``: plain Python in memory, without Java.
+        run_dirs: the run directories: paths of this machine, or URIs of a file system that Hadoop knows; all are
+            checked in one job.
+        engine: ``spark``, or ``reference``: plain Python in memory, without Java; it reads this machine's files alone.
         master: the Spark master's URL; None: this machine. Ignored when ``session`` is given.
         session: the Spark session to use; None: the process's own.
 
@@ -59,53 +47,74 @@ def check(
     Raises:
         InvalidRun: a directory is no run directory, or of another format. (Missing and truncated tables make an
             INVALID verdict instead.)
-        UsageError: two directories hold the same run.
-        EnvironmentFault: there is no Java for Spark.
+        UsageError: two directories hold the same run, or the reference is asked to read a URI.
+        EnvironmentFault: there is no Java for Spark, or a file system does not answer.
     """
-    runs = [_open(RunDirectory.open(path)) for path in run_dirs]
-    _require_distinct(runs)
-    answers, witnesses = _ask_reference(runs) if engine == "reference" else _ask_spark(runs, master, session)
+    if engine == "reference":
+        sources, spark = _local(run_dirs), None
+        runs = [source.opened() for source in sources]
+    else:
+        sources, runs, spark = _opened(run_dirs, master, session)
+    _require_distinct(sources, runs)
+    answers, witnesses = _ask_reference(runs) if spark is None else _ask_spark(sources, runs, spark)
     verdicts = []
-    for run in runs:
+    for source, run in zip(sources, runs, strict=True):
         evidence = Evidence(run.manifest, run.faults, run.unreadable)
         verdict = judge(evidence, answers, witnesses[run.manifest.run], engine)
-        run.directory.write_verdict(to_json(verdict))
+        source.write_verdict(to_json(verdict))
         verdicts.append(verdict)
     return verdicts
 
 
-def _open(directory: RunDirectory) -> _Run:
-    manifest = directory.manifest()
-    files: dict[str, list[Path]] = {}
-    unreadable: dict[str, list[str]] = {}
-    for name, table in TABLES.items():
-        files[name], unreadable[name] = [], []
-        try:
-            for path in directory.table_files(name):
-                try:
-                    require_rows_of(manifest.run, table, path)
-                    files[name].append(path)
-                except InvalidRun as error:
-                    unreadable[name].append(error.sentence)
-        except InvalidRun as error:
-            unreadable[name].append(error.sentence)
-    faults = [row for path in files["faults"] for row in read_file(TABLES["faults"], path)]
-    return _Run(directory, manifest, files, unreadable, faults)
+def is_uri(place: Path | str) -> bool:
+    """Whether this is a URI, and not a path of this machine."""
+    return isinstance(place, str) and "://" in place
 
 
-def _require_distinct(runs: Sequence[_Run]) -> None:
-    known: dict[str, Path] = {}
-    for run in runs:
-        name, path = run.manifest.run, run.directory.path
+def _local(places: Sequence[Path | str]) -> list[Source]:
+    for place in places:
+        if is_uri(place):
+            raise UsageError(f"{place} is not on this machine, and the reference reads nothing else.", "Use Spark.")
+    return [LocalRun(Path(place)) for place in places]
+
+
+def _opened(
+    places: Sequence[Path | str], master: str | None, session: SparkSession | None
+) -> tuple[list[Source], list[Opened], SparkSession]:
+    """The runs, looked through, and Spark; its JVM starts while the files of this machine are read."""
+    local = {place: LocalRun(Path(place)) for place in places if not is_uri(place)}
+    with ThreadPoolExecutor(1, "spark-start") as starting:
+        size = _UNKNOWN if len(local) < len(places) else 0
+        started = starting.submit(lambda: session or _session(master, list(local.values()), size))
+        opened = {place: run.opened() for place, run in local.items()}
+    spark = started.result()
+    sources: list[Source] = [local[place] if place in local else HadoopRun(str(place), spark) for place in places]
+    runs = [opened[place] if place in opened else at.opened() for place, at in zip(places, sources, strict=True)]
+    return sources, runs, spark
+
+
+def _session(master: str | None, local: Sequence[LocalRun], remote: int) -> SparkSession:
+    # Spark is loaded only when it is wanted: the reference must work where it, or Java, does not.
+    from spark_analysis.session import session  # noqa: PLC0415
+    from spark_analysis.sizing import are_large  # noqa: PLC0415
+
+    size = remote + sum(run.size() for run in local)
+    return session(master, size if are_large(size, len(local)) else 0)
+
+
+def _require_distinct(sources: Sequence[Source], runs: Sequence[Opened]) -> None:
+    known: dict[str, str] = {}
+    for source, run in zip(sources, runs, strict=True):
+        name, where = run.manifest.run, source.where
         if name in known:
-            raise UsageError(f"{known[name]} and {path} hold the same run {name!r}.", "Name each run once.")
-        known[name] = path
+            raise UsageError(f"{known[name]} and {where} hold the same run {name!r}.", "Name each run once.")
+        known[name] = where
 
 
-def _ask_reference(runs: Sequence[_Run]) -> tuple[Answers, dict[str, Witnesses]]:
+def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses]]:
     tables = []
     for run in runs:
-        history, timeline, replica_logs = (_rows(run, name) for name in ASKED)
+        history, timeline, replica_logs = (rows_of(run.files, name) for name in ASKED)
         tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults)))
     witnesses = {
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
@@ -114,22 +123,15 @@ def _ask_reference(runs: Sequence[_Run]) -> tuple[Answers, dict[str, Witnesses]]
     return reference.answer(tables), witnesses
 
 
-def _rows(run: _Run, name: str) -> list[Row]:
-    return [row for path in run.files[name] for row in read_file(TABLES[name], path)]
-
-
 def _ask_spark(
-    runs: Sequence[_Run], master: str | None, session: SparkSession | None
+    sources: Sequence[Source], runs: Sequence[Opened], spark: SparkSession
 ) -> tuple[Answers, dict[str, Witnesses]]:
-    # Spark is loaded only when it is wanted: the reference must work where it, or Java, does not.
-    from spark_analysis import session as spark_session  # noqa: PLC0415
-    from spark_analysis.answers import ask  # noqa: PLC0415
+    from spark_analysis.answers import ask  # noqa: PLC0415 - see _session
 
-    spark = session or spark_session.session(master)
     names = [run.manifest.run for run in runs]
-    files = {name: [path for run in runs for path in run.files[name]] for name in ASKED}
+    files = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
     healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
-    answers, rows = ask(spark, names, files, healed)
+    answers, rows = ask(spark, names, files, healed, beside=sources[0].uri if sources else None)
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 
 

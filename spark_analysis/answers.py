@@ -6,7 +6,6 @@ import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -16,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
+from spark_analysis import sizing
 from spark_analysis.answer import (
     COUNTS,
     GAPS_KEPT,
@@ -29,17 +29,19 @@ from spark_analysis.answer import (
     position,
 )
 from spark_analysis.commits import broken_commits
-from spark_analysis.completeness import counts, history_gaps, lives, replicas, well_formed
+from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
 from spark_analysis.duplicates import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
+from spark_analysis.files import TableFile
+from spark_analysis.holding import holding
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lost_writes import lost_writes
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
 from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
-from spark_analysis.sizing import gathered, laid_out
+from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, read_tables, table_of
 from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
@@ -79,8 +81,9 @@ ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
 def ask(
     spark: SparkSession,
     runs: Iterable[str],
-    files: Mapping[str, Sequence[Path]],
+    files: Mapping[str, Sequence[TableFile]],
     healed: Mapping[str, int] = MappingProxyType({}),
+    beside: str | None = None,
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -89,6 +92,7 @@ def ask(
         runs: the runs' ids.
         files: by table name, the Parquet files of all of them.
         healed: by run, when its last fault was healed; a run without faults is not in it.
+        beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -96,13 +100,16 @@ def ask(
     Raises:
         EnvironmentFault: Spark itself failed.
     """
-    size = sum(path.stat().st_size for paths in files.values() for path in paths)
-    with laid_out(spark, size):
+    names, sizes = list(runs), [file.size for several in files.values() for file in several]
+    size = sum(sizes)
+    large = sizing.are_large(size, len(names))
+    with sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
         tables = read_tables(spark, files)
-        for table in tables:
+        for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
-            return _ask(spark, list(runs), tables, healed)
+            views = views_of(tables, large=large, hold=hold)
+            return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise EnvironmentFault(f"Spark failed: {reason}", "Check without Spark: --engine reference.") from error
@@ -112,19 +119,18 @@ def ask(
 
 
 def _ask(
-    spark: SparkSession, runs: list[str], tables: Tables, healed: Mapping[str, int]
+    spark: SparkSession, runs: list[str], tables: Tables, views: Views, healed: Mapping[str, int]
 ) -> tuple[Answers, Mapping[str, Rows]]:
-    views = views_of(tables._replace(history=well_formed(tables.history)))
     healings = table_of(
         spark, ({"run": run, "healed_ns": at} for run, at in healed.items()), {"run": "string", "healed_ns": "int64"}
     )
     # Held, so that what is asked about findings does not plan every question again.
     found = reduce(DataFrame.unionByName, [question(views) for question in _sensible(views)])
-    found = gathered(found).localCheckpoint()
+    found = views.hold(gathered(found), few=True)
     sections = {
         "finding": kept(found),
         "end": _ends(views),
-        "history_gap": _first_gaps(history_gaps(tables.history)),
+        "history_gap": _first_gaps(views.gaps),
         "life": lives(tables.timeline),
         "replica": replicas(tables),
         "count": counts(tables, views),

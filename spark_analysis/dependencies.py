@@ -43,7 +43,7 @@ def _edges(views: Views) -> DataFrame:
     """``run, source, target, kind``, the columns of ``_EDGE``, and when the two ends were known to have happened."""
     of_transactions = f.col("txn_op").isNotNull() & f.col("seen_row").isNotNull() & ~is_uncommitted()
     known = f.min(f.least("ack_row", "value_committed_row")).over(Window.partitionBy("run", "txn_op"))
-    writes = views.records.where(of_transactions).select(
+    writes = views.all_records().where(of_transactions).select(
         *PLACE, "offset", "value",
         f.col("txn_op").alias("op"),
         f.col("send_row").alias("row"),

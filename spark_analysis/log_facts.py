@@ -2,37 +2,52 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.blocks import different, word_of, words
 from spark_analysis.tables import PLACE
 
 
 def log_epochs(replica_logs: DataFrame) -> DataFrame:
-    """The records of each leader epoch, with the fields of :class:`spark_analysis.facts.LogEpoch`."""
-    return replica_logs.groupBy(*PLACE, "node", "leader_epoch").agg(
-        f.min("offset").alias("first"),
-        f.max("offset").alias("last"),
-        f.count_distinct("offset").alias("offsets"),
-        f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents"),
+    """The records of each leader epoch, with the fields of :class:`spark_analysis.facts.LogEpoch`.
+
+    Where an offset is in one log only once, so is what is there; only near offsets that are there more often the
+    contents are compared.
+    """
+    keys = [*PLACE, "node", "leader_epoch"]
+    known = words(replica_logs, keys, "offset")
+    repeated = f.col("rows") > different()
+    near = replica_logs.withColumn("word", word_of("offset")).join(
+        f.broadcast(known.where(repeated).select("word", *keys)), on=["word", *keys], how="left_semi"
+    )
+    contents = near.groupBy(*keys).agg(
+        f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents")
+    )
+    epochs = known.groupBy(*keys).agg(
+        f.min("low").alias("first"),
+        f.max("high").alias("last"),
+        f.sum(different()).alias("offsets"),
+        f.sum(f.when(repeated, 0).otherwise(different())).alias("once"),
+    )
+    whole = epochs.join(f.broadcast(contents), on=keys, how="left")
+    return whole.select(
+        *keys, "first", "last", "offsets", (f.col("once") + f.coalesce("contents", f.lit(0))).alias("contents")
     )
 
 
 def producer_logs(replica_logs: DataFrame) -> DataFrame:
-    """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
+    """Producers whose sequences are not each there once: the fields of :class:`spark_analysis.facts.ProducerLog`."""
     numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
-    epoch = f.coalesce("producer_epoch", f.lit(0)).alias("producer_epoch")
-    grouped = numbered.groupBy(*PLACE, "node", "producer_id", epoch).agg(
-        f.min("sequence").alias("first"),
-        f.max("sequence").alias("last"),
-        f.count("*").alias("records"),
-        f.count_distinct("sequence").alias("sequences"),
+    epoch = f.coalesce("producer_epoch", f.lit(0))
+    keys = [*PLACE, "node", "producer_id", "producer_epoch"]
+    known = words(numbered.withColumn("producer_epoch", epoch), keys, "sequence", offset=f.min("offset"))
+    grouped = known.groupBy(*keys).agg(
+        f.min("low").alias("first"),
+        f.max("high").alias("last"),
+        f.sum("rows").alias("records"),
+        f.sum(different()).alias("sequences"),
         f.min("offset").alias("offset"),
-        f.max("offset").alias("until"),
     )
-    whose = Window.partitionBy(*PLACE, "node", "producer_id").orderBy("producer_epoch")
-    older = f.max("until").over(whose.rowsBetween(Window.unboundedPreceding, -1))
-    known = grouped.withColumn("older_until", f.when(older > f.col("offset"), older)).drop("until")
     width = f.col("last") - f.col("first") + 1
-    irregular = (f.col("records") != width) | (f.col("sequences") != width)
-    return known.where(irregular | f.col("older_until").isNotNull())
+    return grouped.where((f.col("records") != width) | (f.col("sequences") != width))

@@ -8,12 +8,11 @@ from pyspark.sql import functions as f
 from spark_analysis.tables import PLACE, Tables
 
 
-def partitions(tables: Tables, all_records: DataFrame, leaders: DataFrame) -> DataFrame:
+def partitions(tables: Tables, leaders: DataFrame) -> DataFrame:
     """How every partition ended, and how much of it the final read saw.
 
     Args:
         tables: the tables.
-        all_records: from :func:`spark_analysis.records.records`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
 
     Returns:
@@ -24,12 +23,15 @@ def partitions(tables: Tables, all_records: DataFrame, leaders: DataFrame) -> Da
         everything that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are
         never null.
     """
-    used = (f.col("sent").isNotNull() | f.col("read_row").isNotNull()).alias("used")
-    seen = all_records.groupBy(*PLACE).agg(
-        f.max(used).alias("used"),
-        f.max(f.when(f.col("finally"), f.col("offset") + 1)).alias("reached"),
-        f.max(f.when(f.col("read_row").isNotNull(), f.col("offset") + 1)).alias("polled_end"),
+    sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
+    done = tables.history.where(f.col("topic").isNotNull() & (sending | reading))
+    clients = done.groupBy(*PLACE).agg(
+        f.lit(True).alias("used"),
+        f.max(f.when(reading & f.col("final"), f.col("offset") + 1)).alias("reached"),
+        f.max(f.when(reading, f.col("offset") + 1)).alias("polled_end"),
     )
+    logs = tables.replica_logs.groupBy(*PLACE).agg(f.lit(True).alias("logged")).drop("logged")
+    seen = clients.join(logs, on=list(PLACE), how="full")
     final = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("final")
     runs_read = tables.history.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
     joined = seen.join(leaders, on=list(PLACE), how="full").join(f.broadcast(runs_read), on="run", how="left")

@@ -5,13 +5,16 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.leadership import thrown_back
 from spark_analysis.records import is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
+
+_SKIPPED = "struct<offset: bigint, value: bigint, epoch: int>"
 
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
@@ -19,10 +22,17 @@ REBALANCES = ("assigned", "revoked", "lost")
 
 def unordered_polls(views: Views) -> DataFrame:
     """The four kinds that ``checkers.polls_are_ordered`` defines."""
-    steps = _steps(views.tables.history).where(f.col("offset") != f.col("before.offset") + 1)
+    steps = _steps(views.tables.history, blocks=views.large).where(f.col("offset") != f.col("before.offset") + 1)
+    if views.large:
+        steps = views.hold(steps)  # mostly there are none, and then there is no need to look for what was skipped
     back = steps.where(f.col("offset") <= f.col("before.offset"))
     gaps = steps.where(f.col("offset") > f.col("before.offset") + 1)
-    wrong = back.unionByName(_skips(gaps, views), allowMissingColumns=True)
+    skips = (
+        steps.limit(0).withColumn("skipped", f.lit(None).cast(_SKIPPED))
+        if views.large and gaps.isEmpty()
+        else _skips(gaps, views)
+    )
+    wrong = back.unionByName(skips, allowMissingColumns=True)
     still = wrong.withColumn("subscribed", f.lit(False))
     return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
 
@@ -33,7 +43,6 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
     thrown = ~skip & thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
-    deleted = skip & f.exists("terms", lambda term: term["log_start"] > f.col("skipped.offset"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -41,21 +50,18 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         offset=f.coalesce("skipped.offset", "offset"),
         value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
         leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
-        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean").when(deleted, "retention"),
+        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean"),
         other_offset="before.offset",
         until=f.when(skip, f.col("offset")),
     )
 
 
-def _steps(history: DataFrame) -> DataFrame:
+def _steps(history: DataFrame, *, blocks: bool) -> DataFrame:
     """Every delivery that has one before it, in the same operation (``within``) or in the last that ended ``ok``."""
     read = reads(history)
-    order = Window.partitionBy(*PLACE, "process").orderBy("row")
     here = f.struct("offset", "row", "op", "leader_epoch")
-    previous = f.lag(here).over(order)
-    earlier = order.rowsBetween(Window.unboundedPreceding, -1)
-    position = f.last(f.when(f.col("type") == "ok", here), ignorenulls=True).over(earlier)
-    known = read.withColumns({"previous": previous, "position": position})
+    wanted = {"previous": Earlier(here, "last"), "position": Earlier(f.when(f.col("type") == "ok", here), "last")}
+    known = with_earlier(read, ["process", *PLACE], "row", wanted, blocks=blocks)
     within = f.coalesce(f.col("previous.op") == f.col("op"), f.lit(False))
     placed = known.withColumn("within", within).withColumn(
         "before", f.when(within, f.col("previous")).otherwise(f.col("position"))
@@ -65,10 +71,13 @@ def _steps(history: DataFrame) -> DataFrame:
 
 def _skips(gaps: DataFrame, views: Views) -> DataFrame:
     """The gaps in which the partition holds a record, with the first of them as ``skipped``."""
-    records = with_partitions(views.records.where(f.col("offset").isNotNull() & f.col("value").isNotNull()), views)
+    records = with_partitions(
+        views.all_records().where(f.col("offset").isNotNull() & f.col("value").isNotNull()), views
+    )
     held = f.when(_is_held(), f.struct("offset", "value", f.col("logged_epoch").alias("epoch")))
-    beyond = Window.partitionBy(*PLACE).orderBy(f.col("offset").desc()).rangeBetween(Window.unboundedPreceding, -1)
-    following = records.select(*PLACE, "offset", f.min(held).over(beyond).alias("skipped"))
+    told = records.select(*PLACE, "offset", held.alias("held"))
+    beyond = {"skipped": Earlier(f.col("held"), "least")}
+    following = with_earlier(told, PLACE, "offset", beyond, descending=True, blocks=views.large)
     known = (
         following.where(f.col("skipped").isNotNull()).groupBy(*PLACE, "offset").agg(f.first("skipped").alias("skipped"))
     )

@@ -1,7 +1,9 @@
 """Everything that anybody says about a record: one row per partition, value and offset.
 
-Most questions are filters of this table. It is made by one aggregation over the client history and the replicas' logs,
-with everything of a partition in one place, so that no question shuffles it again.
+Most questions are filters of this table. Almost every value is at one offset, and almost every offset holds one value;
+so one aggregation by value tells nearly everything, wherever a partition's records lie. Only values that are at several
+offsets are taken apart by offset, and only offsets that hold several values are looked at once more: where there are
+none, which one look at the aggregate tells, nothing of that is planned.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.holding import Hold
 from spark_analysis.tables import PLACE, Tables
 
 ALL = -1
@@ -35,16 +38,18 @@ def reads(history: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def records(tables: Tables, leaders: DataFrame) -> DataFrame:
+def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
     """Everything that is said about each record.
 
     Args:
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
+        hold: computes a table and keeps it for as long as anybody refers to it.
 
     Returns:
-        one row per ``run, topic, partition, value, offset`` that anything names, with these columns. An unknown offset
-        is null: that row stands for the send itself. A null value is a record that is not a workload's.
+        one row per ``run, topic, partition, value, offset`` that anything names, with these columns; held. An unknown
+        offset is null: that row stands for the send itself, and is there when nothing names an offset, or when the
+        acknowledgement does not. A null value is a record that is not a workload's; of such values nothing is known.
 
         * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
           partition), ``invoked_ns, invoked_row``, ``txn_op`` (its operation, if that is a transaction); and of its last
@@ -65,8 +70,50 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
         * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many.
     """
     said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
-    grouped = said.repartition(*PLACE).groupBy(*PLACE, "value", "offset").agg(*_aggregates())
-    value, offset = Window.partitionBy(*PLACE, "value"), Window.partitionBy(*PLACE, "offset")
+    # What is no workload's has no value to be known by, only an offset.
+    by_value = said.withColumn("spot", f.when(f.col("value").isNull(), f.col("offset")))
+    offsets = (f.min("offset").alias("low"), f.max("offset").alias("high"))
+    unplaced = f.max(f.col("ack_row").isNotNull() & f.col("offset").isNull()).alias("unplaced")
+    grouped = hold(by_value.groupBy("value", "spot", *PLACE).agg(*_aggregates(), *offsets, unplaced))
+    scattered = f.coalesce(
+        (f.col("low") < f.col("high")) | (f.col("unplaced") & f.col("low").isNotNull()), f.lit(False)
+    )
+    crowds = grouped.groupBy("low", *PLACE).agg(
+        f.count(f.when(f.col("low").isNotNull(), 1)).alias("values"), f.max(scattered).alias("scattered")
+    )
+    [found] = crowds.agg(f.max("values").alias("values"), f.max("scattered").alias("scattered")).collect()
+    whole = _settled(grouped.where(~scattered).withColumn("offset", f.col("low")))
+    if found["scattered"]:
+        torn = grouped.where(scattered).select("value", *PLACE)
+        whole = whole.unionByName(_by_offset(said.join(torn, on=["value", *PLACE], how="left_semi")))
+    if found["scattered"] or (found["values"] or 0) > 1:
+        return hold(_crowded(whole))
+    return whole.withColumns(
+        {
+            "final_value": f.when(f.col("finally"), f.col("value")),
+            "values_seen": f.when(f.col("seen_row").isNotNull(), 1).otherwise(0),
+        }
+    )
+
+
+def _settled(grouped: DataFrame) -> DataFrame:
+    """Values at one offset: what is known of the offset is known of the value."""
+    named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
+    of_values = {
+        "value_read_row": f.col("read_row"),
+        "value_committed_row": f.col("committed_row"),
+        "final_offset": f.when(f.col("finally"), f.col("offset")),
+        "lowest": named,
+        "highest": named,
+    }
+    return grouped.withColumns(of_values).drop("spot", "low", "high", "unplaced")
+
+
+def _by_offset(said: DataFrame) -> DataFrame:
+    """Values at several offsets, taken apart."""
+    grouped = said.groupBy("value", "offset", *PLACE).agg(*_aggregates())
+    # The key that tells most comes first: that is what sorting compares first.
+    value = Window.partitionBy("value", *PLACE)
     named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
     of_values = {
         "sent": f.max("sent").over(value),
@@ -80,11 +127,28 @@ def records(tables: Tables, leaders: DataFrame) -> DataFrame:
         "lowest": f.min(named).over(value),
         "highest": f.max(named).over(value),
     }
-    of_offsets = {
-        "final_value": f.min(f.when(f.col("finally"), f.col("value"))).over(offset),
-        "values_seen": f.count("seen_row").over(offset),
-    }
-    return grouped.withColumns(of_values).withColumns(of_offsets)
+    return grouped.withColumns(of_values)
+
+
+def _crowded(whole: DataFrame) -> DataFrame:
+    """With what is known of the offsets."""
+    offsets = whole.where(f.col("offset").isNotNull()).groupBy("offset", *PLACE)
+    crowds = offsets.agg(
+        f.min(f.when(f.col("finally"), f.col("value"))).alias("final"),
+        f.count("seen_row").alias("seen"),
+        f.count("*").alias("values"),
+    ).where(f.col("values") > 1)
+    own = f.when(f.col("seen_row").isNotNull(), 1).otherwise(0)
+    return (
+        whole.join(crowds, on=["offset", *PLACE], how="left")
+        .withColumns(
+            {
+                "final_value": f.coalesce("final", f.when(f.col("finally"), f.col("value"))),
+                "values_seen": f.coalesce("seen", own),
+            }
+        )
+        .drop("final", "seen", "values")
+    )
 
 
 def is_uncommitted() -> Column:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import still_given_up
+from spark_analysis.blocks import different, word_of, words
+from spark_analysis.leadership import given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -34,7 +35,7 @@ def replica_divergence(views: Views) -> DataFrame:
         offset="offset",
         value=_known("value"),
         leader_epoch="oldest",
-        excuse=f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean"),
+        excuse=f.when(given_up(f.col("oldest"), f.col("offset"), f.lit(0)), "unclean"),
         other_value=_known("other_value"),
     )
 
@@ -47,8 +48,12 @@ def _epochs(views: Views) -> DataFrame:
         ``holders``: how many replicas that call the offset committed hold this epoch's record; ``bound``: how many call
         it committed; ``differ``: whether two replicas hold different ones, ``own_differ``: two of the holders do.
     """
-    ranges = _committed_ranges(views.tables.timeline)
-    logs = views.tables.replica_logs.join(f.broadcast(ranges), on=list(PLACE), how="left").repartition(*PLACE)
+    ranges = f.broadcast(_committed_ranges(views.tables.timeline))
+    logs = views.tables.replica_logs
+    if views.large:
+        near = f.broadcast(_suspects(logs, ranges))
+        logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
+    logs = logs.join(ranges, on=list(PLACE), how="left").repartition("offset", *PLACE)
     own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
     known = logs.withColumns(
         {
@@ -66,6 +71,34 @@ def _epochs(views: Views) -> DataFrame:
         f.min("value").alias("low_value"),
         f.max("value").alias("high_value"),
     )  # fmt: skip
+
+
+def _suspects(logs: DataFrame, ranges: DataFrame) -> DataFrame:
+    """The words of offsets at which not all of a partition's replicas have the same, each offset once: a quick look.
+
+    What they have is compared by 64 bits of hash.
+    """
+    print_ = f.bit_xor(f.xxhash64("offset", "leader_epoch", "value", "batch_crc"))
+    known = words(logs, [*PLACE, "node"], "offset", print=print_)
+    together = known.groupBy("word", *PLACE).agg(
+        (f.min("bits") == f.max("bits")).alias("same_offsets"),
+        ((f.min("print") == f.max("print")) & (f.max(f.col("rows") - different()) == 0)).alias("same_contents"),
+        f.collect_set("node").alias("nodes"),
+        f.min("low").alias("low"),
+        f.max("high").alias("high"),
+    )
+    within = f.forall("ranges", lambda r: _excludes(r) | (_includes(r) & f.array_contains("nodes", r["node"])))
+    joined = together.join(ranges, on=list(PLACE), how="left")
+    plain = f.col("same_offsets") & f.col("same_contents") & f.coalesce(within, f.lit(True))
+    return joined.where(~plain).select(*PLACE, "word")
+
+
+def _excludes(committed: Column) -> Column:
+    return (committed["log_start"] > f.col("high")) | (committed["end"] <= f.col("low"))
+
+
+def _includes(committed: Column) -> Column:
+    return (committed["log_start"] <= f.col("low")) & (f.col("high") < committed["end"])
 
 
 def _vary(value: Column, crc: Column) -> Column:

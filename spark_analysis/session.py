@@ -36,22 +36,26 @@ _CONNECT_TIMEOUT_S = 5.0
 _END_TIMEOUT_S = 10.0
 _LAST_PORT = 65535
 
+_HUGE_BYTES = 256 << 20
+"""From how many bytes of Parquet files on the JVM gets more than the least memory."""
+
 _starting = threading.Lock()
 _state: dict[str, SparkSession] = {}
 
 
-def session(master: str | None = None) -> SparkSession:
-    """The process's session; the first call starts the JVM.
+def session(master: str | None = None, size: int = 0) -> SparkSession:
+    """The process's session; the first call starts the JVM, and decides.
 
     Args:
-        master: a Spark master's URL; None means all processors of this machine. Only the first call decides.
+        master: a Spark master's URL; None means all processors of this machine.
+        size: how many bytes of Parquet files it is for, if those are large runs; 0: it is for small ones.
 
     Raises:
         EnvironmentFault: there is no Java, it is too old, the JVM does not start, or nobody answers at ``master``.
     """
     with _starting:
         if "session" not in _state:
-            _state["session"] = _start(master or "local[*]")
+            _state["session"] = _start(master or "local[*]", size)
             atexit.register(stop)
         return _state["session"]
 
@@ -82,16 +86,17 @@ def stop() -> None:
 def _warm(master: str | None) -> None:
     # Imported here because the questions import Spark's functions, which need no session, but time.
     from spark_analysis.answers import ask  # noqa: PLC0415
+    from spark_analysis.files import local_files  # noqa: PLC0415
 
     with contextlib.suppress(EnvironmentFault), tempfile.TemporaryDirectory() as directory:
         files = {name: [Path(directory) / f"{name}.parquet"] for name in ("history", "timeline", "replica_logs")}
         for name, [path] in files.items():
             write_rows(TABLES[name], path, [])
-        ask(session(master), [], files)
+        ask(session(master), [], {name: local_files(paths) for name, paths in files.items()})
 
 
-def _start(master: str) -> SparkSession:
-    conf = _configuration(master)
+def _start(master: str, size: int = 0) -> SparkSession:
+    conf = _configuration(master, size)
     java = _java()
     _require_answer(master)
     with tempfile.TemporaryFile(mode="w+") as stderr:
@@ -131,15 +136,20 @@ def _refusal(address: str) -> str:
     return ""
 
 
-def _configuration(master: str) -> SparkConf:
+def _configuration(master: str, size: int) -> SparkConf:
     log4j = resources.files("spark_analysis") / "log4j2.properties"
+    large = size > 0
     # The serial collector and the first compiler alone: most verdicts take seconds, and the brokers share the host.
-    java = f"-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Dlog4j2.configurationFile={log4j}"
-    settings = {
+    java = "-XX:+UseParallelGC" if large else "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    # Where the driver of a cluster listens, and how much memory it has, is Spark's own to configure.
+    own = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "1g",
-        "spark.driver.extraJavaOptions": java,
+        "spark.driver.memory": "2560m" if size >= _HUGE_BYTES else "1g",
+    }
+    settings = {
+        **(own if master.startswith("local") else {}),
+        "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={log4j}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.log.level": "ERROR",
@@ -147,7 +157,7 @@ def _configuration(master: str) -> SparkConf:
         "spark.sql.session.timeZone": "UTC",
         # Most histories are small: compiling code and re-planning between stages cost more than they save.
         "spark.sql.adaptive.enabled": "false",
-        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.wholeStage": "true" if large else "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         # Everything is partitioned by (run, topic, partition) once; joins on more columns need no other partitioning.

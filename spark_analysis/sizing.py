@@ -15,6 +15,17 @@ from pyspark.sql import DataFrame, SparkSession
 SMALL = 4 * 1024 * 1024
 """Up to how many bytes of Parquet a check is small."""
 
+LARGE = 8 * 1024 * 1024
+"""From how many bytes of Parquet a run is large, a hundred thousand operations or so: :mod:`spark_analysis.blocks` and
+:mod:`spark_analysis.settled` pay."""
+
+_PER_TASK = 4 * 1024 * 1024
+"""How many bytes of Parquet a task is worth starting for."""
+
+_CACHED = 64 * 1024 * 1024
+_CACHED_PER_FILE = 1024 * 1024
+"""Up to how many bytes of Parquet, in all and per file, tables are kept in memory."""
+
 _OF_SMALL = {
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
@@ -23,12 +34,25 @@ _OF_SMALL = {
 }
 
 
+def are_large(size: int, runs: int) -> bool:
+    """Whether runs are large that have ``size`` bytes together: many small ones are not."""
+    return size >= LARGE * max(1, runs)
+
+
+def are_cached(size: int, files: int) -> bool:
+    """Whether tables are kept: where the rows are few, most of the work is to open their files."""
+    return size < min(_CACHED, files * _CACHED_PER_FILE)
+
+
 @contextmanager
-def laid_out(spark: SparkSession, size: int) -> Iterator[None]:
-    """Have ``spark`` plan what suits ``size`` bytes of Parquet, meanwhile."""
+def laid_out(spark: SparkSession, size: int, *, large: bool) -> Iterator[None]:
+    """Have ``spark`` plan what suits ``size`` bytes of Parquet, of ``large`` runs or of others, meanwhile."""
     usual = {name: str(spark.conf.get(name)) for name in _OF_SMALL}
+    partitions = "spark.sql.shuffle.partitions"
+    wanted, most = 1 + size // _PER_TASK, int(usual[partitions])
     try:
-        for name, value in _OF_SMALL.items() if size <= SMALL else ():
+        spark.conf.set(partitions, str(max(wanted, most) if large else min(wanted, most)))
+        for name, value in _OF_SMALL.items() if size <= SMALL and not large else ():
             spark.conf.set(name, value)
         yield
     finally:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,6 +11,7 @@ from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
 from harness.history.schema import TABLES, ColumnType, Table
+from spark_analysis.files import TableFile
 from spark_analysis.sizing import gathered
 
 SPARK_TYPES: Mapping[ColumnType, t.DataType] = {
@@ -47,7 +47,7 @@ def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Ma
     return spark.range(0, 1, 1, 1).select(f.inline(told))
 
 
-def read_tables(spark: SparkSession, files: Mapping[str, Sequence[Path]]) -> Tables:
+def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -> Tables:
     """Read the tables of many runs as one each.
 
     Args:
@@ -57,7 +57,7 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[Path]]) -> Tab
 
     def read(name: str) -> DataFrame:
         table = TABLES[name]
-        paths = [path.resolve().as_uri() for path in files.get(name, ())]
+        paths = [file.uri for file in files.get(name, ())]
         if not paths:
             return table_of(spark, [], {column.name: column.type for column in table.columns})
         return gathered(spark.read.schema(spark_schema(table)).parquet(*paths))

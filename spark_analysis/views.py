@@ -2,44 +2,77 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
+from spark_analysis.disorder import disorder, history_gaps, well_formed
+from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
 from spark_analysis.partitions import partitions
 from spark_analysis.records import records
+from spark_analysis.settled import irregular, unsettled
 from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
 
 
-class Views(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Views:
     """What a question may be asked of; the columns are documented where each is made.
 
     Attributes:
-        tables: the tables themselves.
-        records: see :mod:`spark_analysis.records`.
+        tables: the tables themselves, of the history only what questions can be asked about.
+        records: see :mod:`spark_analysis.records`; of large runs without those that are settled, see
+            :mod:`spark_analysis.settled`.
+        all_records: all of them, settled or not; they are put together when somebody asks for them.
+        settled: ``run, topic, partition, word, settled, acked``: see :class:`spark_analysis.settled.Unsettled`; None:
+            nothing is settled.
+        gaps: which rows the history lacks: ``run, first, end``.
+        disorder: what is out of order in it: ``run, name, number``.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
             ``move`` (assignments, subscriptions, rebalances). What nobody did need not be planned for.
+        large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
+        hold: how tables are kept that are needed more than once.
     """
 
     tables: Tables
     records: DataFrame
+    all_records: Callable[[], DataFrame]
+    settled: DataFrame | None
+    gaps: DataFrame
+    disorder: DataFrame
     partitions: DataFrame
     uses: frozenset[str]
+    large: bool
+    hold: Hold
 
 
-def views_of(tables: Tables) -> Views:
+def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
     Holding them costs a job each and saves every question from planning and computing them again.
     """
-    leaders = leadership(tables.timeline).localCheckpoint()
-    all_records = records(tables, leaders).localCheckpoint()
-    ends = partitions(tables, all_records, leaders).localCheckpoint()
-    return Views(tables, all_records, ends, _uses(tables.history))
+    whole = tables._replace(history=well_formed(tables.history))
+    leaders = hold(leadership(tables.timeline), few=True)
+    ends = hold(partitions(whole, leaders), few=True)
+
+    @cache
+    def all_records() -> DataFrame:
+        return records(whole, leaders, hold)
+
+    missing, disordered = history_gaps(tables.history), disorder(tables.history, blocks=large)
+    settled = None
+    if large:
+        missing, disordered = hold(missing, few=True), hold(disordered, few=True)
+        concerned, settled = unsettled(whole, leaders, hold, irregular(tables.history, missing, disordered))
+        some = records(concerned, leaders, hold)
+    else:
+        some = all_records()
+    return Views(whole, some, all_records, settled, missing, disordered, ends, _uses(whole.history), large, hold)
 
 
 def _uses(history: DataFrame) -> frozenset[str]:

@@ -13,17 +13,20 @@ from harness.cli.verdicts import Engine, exit_code, judge, show
 
 
 def check(
-    run_directories: Annotated[list[Path], typer.Argument(metavar="RUN_DIR...", help="Run directories.")],
+    run_directories: Annotated[
+        list[str],
+        typer.Argument(metavar="RUN_DIR...", help="Run directories; also URIs that Hadoop knows: hdfs://, s3a:// ..."),
+    ],
     engine: Annotated[
         Engine, typer.Option(help="Who decides: Spark, or the plain reference, which needs no Java.")
     ] = Engine.SPARK,
     master: Annotated[
-        str | None, typer.Option(metavar="URL", help="A Spark master; default: all cores of this machine.")
+        str | None, typer.Option(metavar="URL", help="A Spark master, see docs/scale.md; default: this machine.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the verdicts as a JSON array.")] = False,
 ) -> int:
-    """Check recorded runs, together; writes verdict.json and report.html into each."""
-    judged = judge(run_directories, engine, master)
+    """Check recorded runs, together; writes verdict.json and report.html into each (no report behind a URI)."""
+    judged = judge([place if "://" in place else Path(place) for place in run_directories], engine, master)
     if as_json:
         typer.echo(json.dumps([to_json(one.verdict) for one in judged], indent=1))
     else:

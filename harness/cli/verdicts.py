@@ -35,15 +35,15 @@ class Engine(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """A run, its verdict, and its report."""
+    """A run, its verdict, and its report; None: it is not on this machine, and has none."""
 
-    path: Path
+    path: Path | str
     verdict: RunVerdict
-    report: Path
+    report: Path | None
 
 
-def judge(run_directories: Sequence[Path], engine: Engine, master: str | None = None) -> list[Judged]:
-    """Check recorded runs together, as one Spark job, and write each verdict and report.
+def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | None = None) -> list[Judged]:
+    """Check recorded runs together, as one Spark job, and write each verdict, and of local ones each report.
 
     Raises:
         InvalidRun: one of them is no run directory.
@@ -53,7 +53,10 @@ def judge(run_directories: Sequence[Path], engine: Engine, master: str | None = 
     from reports import write
 
     verdicts = check(run_directories, engine.value, master)
-    return [Judged(path, verdict, write(path)) for path, verdict in zip(run_directories, verdicts, strict=True)]
+    return [
+        Judged(path, verdict, write(path) if isinstance(path, Path) else None)
+        for path, verdict in zip(run_directories, verdicts, strict=True)
+    ]
 
 
 def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction) -> list[Judged]:
@@ -100,7 +103,8 @@ def show(judged: Sequence[Judged]) -> None:
     for one in judged:
         for line in _details(one.verdict):
             console.print(escape(line), highlight=False, soft_wrap=True)
-        console.print(f"report: {escape(str(one.report))}", highlight=False, soft_wrap=True)
+        where = f"report: {one.report}" if one.report else f"verdict: {one.path}/verdict.json"
+        console.print(escape(where), highlight=False, soft_wrap=True)
 
 
 def _details(verdict: RunVerdict) -> Iterator[str]:
@@ -120,19 +124,27 @@ def exit_code(judged: Sequence[Judged]) -> ExitCode:
 
 
 def _row(judged: Judged) -> tuple[str, str, str, str, str]:
+    verdict = judged.verdict
+    scenario, generation, word, proof = _told(judged)
+    return (
+        escape(scenario),
+        escape(generation),
+        _kinds(p.kind for p in verdict.predicted),
+        _kinds(a.kind for a in verdict.anomalies),
+        f"[{_COLOURS[verdict.outcome]}]{escape(word)}[/]. {escape(' '.join(proof))}",
+    )
+
+
+def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
+    """The scenario, the generation, the verdict in a word, and what it rests on."""
     from harness.history.run_directory import RunDirectory
     from reports.run import read
     from reports.sentences import banner
 
-    verdict, manifest = judged.verdict, RunDirectory(judged.path).manifest()
-    found = banner(read(judged.path))
-    return (
-        escape(manifest.scenario),
-        escape(manifest.generation),
-        _kinds(p.kind for p in verdict.predicted),
-        _kinds(a.kind for a in verdict.anomalies),
-        f"[{_COLOURS[verdict.outcome]}]{escape(found.word)}[/]. {escape(' '.join(found.proof))}",
-    )
+    if not isinstance(judged.path, Path):
+        return judged.verdict.run, "", judged.verdict.outcome.value, ()
+    manifest, found = RunDirectory(judged.path).manifest(), banner(read(judged.path))
+    return manifest.scenario, manifest.generation, found.word, found.proof
 
 
 def _kinds(kinds: Iterable[str]) -> str:

@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from io import IOBase
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
@@ -111,20 +112,7 @@ class RunDirectory:
             InvalidRun: it is missing, broken or of another format.
         """
         path = self.path / "run.json"
-        document = _read_json(path)
-        if document.get("format") != FORMAT_VERSION:
-            raise InvalidRun(
-                f"{path}: format {document.get('format')!r} is not this version's {FORMAT_VERSION}.",
-                "Check it with the version of seawall that recorded it.",
-            )
-        known = {f.name for f in fields(Manifest)}
-        try:
-            manifest = Manifest(**{key: value for key, value in document.items() if key in known})
-        except TypeError as error:
-            raise InvalidRun(f"{path} is incomplete: {error}.") from error
-        if manifest.state not in get_args(RunState):
-            raise InvalidRun(f"{path}: state {manifest.state!r} is none of {', '.join(get_args(RunState))}.")
-        return manifest
+        return manifest_of(_read_json(path), path)
 
     def write_manifest(self, manifest: Manifest) -> None:
         """Replace ``run.json``."""
@@ -208,14 +196,40 @@ class RunDirectory:
         return _read_json(self.verdict_path) if self.verdict_path.exists() else None
 
 
-def require_readable(table: Table, path: Path) -> None:
+def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
+    """The manifest that ``run.json`` holds, which lies at ``path``.
+
+    Raises:
+        InvalidRun: it is of another format, or something is missing.
+    """
+    if document.get("format") != FORMAT_VERSION:
+        raise InvalidRun(
+            f"{path}: format {document.get('format')!r} is not this version's {FORMAT_VERSION}.",
+            "Check it with the version of seawall that recorded it.",
+        )
+    known = {f.name for f in fields(Manifest)}
+    try:
+        manifest = Manifest(**{key: value for key, value in document.items() if key in known})
+    except TypeError as error:
+        raise InvalidRun(f"{path} is incomplete: {error}.") from error
+    if manifest.state not in get_args(RunState):
+        raise InvalidRun(f"{path}: state {manifest.state!r} is none of {', '.join(get_args(RunState))}.")
+    return manifest
+
+
+def require_readable(table: Table, path: Path | str, file: IOBase | None = None) -> None:
     """Look at the footer of a Parquet file, without reading its rows.
+
+    Args:
+        table: what it should hold.
+        path: where it is.
+        file: the file itself, where ``path`` is not on this machine.
 
     Raises:
         InvalidRun: the file is truncated or is not the table; names the file.
     """
     try:
-        schema = pq.read_schema(path)
+        schema = pq.read_schema(path if file is None else file)
     except (pa.ArrowException, OSError) as error:
         raise InvalidRun(f"{path} is truncated or no Parquet file: {_first_line(error)}.") from error
     missing = [f.name for f in arrow_schema(table) if f.name not in schema.names or schema.field(f.name).type != f.type]

@@ -11,6 +11,7 @@ from harness.history.arrow import arrow_schema
 from harness.history.schema import TABLES
 from spark_analysis.answer import COLUMNS, COUNTS
 from spark_analysis.answers import QUESTIONS, ask
+from spark_analysis.files import local_files
 from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema
 from spark_analysis.views import Views, views_of
 from tests.checkers.story import Story
@@ -27,7 +28,8 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
 
 @pytest.fixture(scope="module")
 def tables(directory: RunDirectory, spark: SparkSession) -> Tables:
-    return read_tables(spark, {name: directory.table_files(name) for name in ("history", "timeline", "replica_logs")})
+    names = ("history", "timeline", "replica_logs")
+    return read_tables(spark, {name: local_files(directory.table_files(name)) for name in names})
 
 
 @pytest.fixture(scope="module")

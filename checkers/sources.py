@@ -1,0 +1,210 @@
+"""Where the evidence of a run is: in a directory of this machine, or in one of a file system that Hadoop knows."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from urllib.parse import urlparse
+from urllib.request import url2pathname
+
+import pyarrow.parquet as pq
+
+from checkers.rows import Row
+from harness.errors import InvalidRun
+from harness.history import Manifest, RunDirectory
+from harness.history.arrow import arrow_schema
+from harness.history.run_directory import manifest_of, read_file, require_readable, require_rows_of
+from harness.history.schema import TABLES, Table
+from spark_analysis.files import TableFile, local_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ASKED = ("history", "timeline", "replica_logs")
+"""The tables that engines are asked about; the faults are few."""
+
+
+class Opened(NamedTuple):
+    """A run whose files have been looked through: those that can be read, and why others cannot, by table."""
+
+    manifest: Manifest
+    files: Mapping[str, Sequence[TableFile]]
+    unreadable: Mapping[str, Sequence[str]]
+    faults: Sequence[Row]
+
+
+class Source(Protocol):
+    """Where the evidence of a run is."""
+
+    @property
+    def where(self) -> str:
+        """Its path or URI."""
+
+    @property
+    def uri(self) -> str:
+        """Its URI."""
+
+    def opened(self) -> Opened:
+        """Look through all of its files.
+
+        Raises:
+            InvalidRun: it is no run directory, or of another format.
+        """
+
+    def write_verdict(self, document: Mapping[str, Any]) -> None:
+        """Replace ``verdict.json``."""
+
+
+class LocalRun:
+    """A run directory of this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self._directory = RunDirectory.open(path)
+
+    @property
+    def where(self) -> str:
+        """Its path."""
+        return str(self._directory.path)
+
+    @property
+    def uri(self) -> str:
+        """The same for Spark."""
+        return self._directory.path.resolve().as_uri()
+
+    def size(self) -> int:
+        """How many bytes the tables have that engines are asked about."""
+        return sum(path.stat().st_size for name in ASKED for path in self._paths(name)[0])
+
+    def opened(self) -> Opened:
+        """Look through all of its files, several at a time."""
+        manifest = self._directory.manifest()
+        files: dict[str, list[TableFile]] = {}
+        unreadable: dict[str, list[str]] = {}
+        with ThreadPoolExecutor(os.cpu_count(), "read") as pool:
+            for name, table in TABLES.items():
+                paths, lacking = self._paths(name)
+                reasons = list(pool.map(partial(_wrong_with, manifest.run, table), paths))
+                files[name] = local_files(path for path, why in zip(paths, reasons, strict=True) if why is None)
+                unreadable[name] = [*lacking, *(why for why in reasons if why is not None)]
+        return Opened(manifest, files, unreadable, rows_of(files, "faults"))
+
+    def write_verdict(self, document: Mapping[str, Any]) -> None:
+        """Replace ``verdict.json``."""
+        self._directory.write_verdict(document)
+
+    def _paths(self, name: str) -> tuple[list[Path], list[str]]:
+        """The files of a table, and why there is none."""
+        try:
+            return self._directory.table_files(name), []
+        except InvalidRun as error:
+            return [], [error.sentence]
+
+
+def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
+    """Every row of a table whose files are on this machine."""
+    paths = [Path(url2pathname(urlparse(file.uri).path)) for file in files[name]]
+    return [row for path in paths for row in read_file(TABLES[name], path)]
+
+
+def _wrong_with(run: str, table: Table, path: Path) -> str | None:
+    """Why a file cannot be used; None: it can."""
+    try:
+        require_rows_of(run, table, path)
+    except InvalidRun as error:
+        return error.sentence
+    return None
+
+
+class HadoopRun:
+    """A run directory of a file system that Hadoop knows. Spark reads what is large; the driver only what is small."""
+
+    def __init__(self, uri: str, spark: SparkSession) -> None:
+        from spark_analysis.hadoop import Directory  # noqa: PLC0415 - only here Spark is needed
+
+        self._directory = Directory(spark, uri)
+        self._spark = spark
+
+    @property
+    def where(self) -> str:
+        """Its URI."""
+        return self._directory.uri
+
+    @property
+    def uri(self) -> str:
+        """Its URI."""
+        return self._directory.uri
+
+    def opened(self) -> Opened:
+        """Look at the footers of all of its files, and have Spark read all of their pages."""
+        manifest = self._manifest()
+        files: dict[str, list[TableFile]] = {}
+        unreadable: dict[str, list[str]] = {}
+        for name, table in TABLES.items():
+            pattern = table.path if table.path.endswith(".parquet") else f"{table.path}/part-*.parquet"
+            found = self._directory.files(pattern)
+            whole, unreadable[name] = self._whole(table, found)
+            files[name], broken = self._readable(manifest.run, table, whole)
+            unreadable[name] += broken
+            if not found:
+                unreadable[name].append(f"{self.where}/{pattern} is missing: the run did not come that far.")
+        return Opened(manifest, files, unreadable, self._rows(files["faults"]))
+
+    def write_verdict(self, document: Mapping[str, Any]) -> None:
+        """Replace ``verdict.json``."""
+        self._directory.write("verdict.json", (json.dumps(document, indent=1) + "\n").encode())
+
+    def _manifest(self) -> Manifest:
+        path = f"{self.where}/run.json"
+        content = self._directory.read("run.json")
+        if content is None:
+            raise InvalidRun(f"{path} is missing: this is not a run directory.")
+        try:
+            document = json.loads(content)
+        except ValueError as error:
+            raise InvalidRun(f"{path} cannot be read: {error}.") from error
+        if not isinstance(document, dict):
+            raise InvalidRun(f"{path} does not hold a JSON object.")
+        return manifest_of(document, path)
+
+    def _whole(self, table: Table, files: Sequence[TableFile]) -> tuple[list[TableFile], list[str]]:
+        """The files whose footers are the table's, and why others are not."""
+        whole, reasons = [], []
+        for file in files:
+            try:
+                with self._directory.open(file) as content:
+                    require_readable(table, file.uri, content)
+                whole.append(file)
+            except InvalidRun as error:
+                reasons.append(error.sentence)
+        return whole, reasons
+
+    def _readable(self, run: str, table: Table, files: Sequence[TableFile]) -> tuple[list[TableFile], list[str]]:
+        """The files all of whose pages can be read and are of the run, and why others are not."""
+        from spark_analysis.hadoop import Damaged, runs_named  # noqa: PLC0415 - only here Spark is needed
+
+        sound, reasons = list(files), []
+        while sound:
+            try:
+                named = runs_named(self._spark, table, sound)
+            except Damaged as error:
+                sound.remove(error.file)
+                reasons.append(f"{error.file.uri} cannot be read: {error}.")
+                continue
+            foreign = {file: min(others) for file in sound if (others := named.get(file.uri, {run}) - {run})}
+            reasons += [
+                f"{file.uri}: rows of run {other!r} in the directory of run {run!r}." for file, other in foreign.items()
+            ]
+            return [file for file in sound if file not in foreign], reasons
+        return sound, reasons
+
+    def _rows(self, files: Sequence[TableFile]) -> list[Row]:
+        schema, rows = arrow_schema(TABLES["faults"]), []
+        for file in files:
+            with self._directory.open(file) as content:
+                rows += pq.read_table(content, schema=schema).to_pylist()
+        return rows

@@ -1,0 +1,154 @@
+"""Looking at very many rows in order without sorting them all in one place.
+
+Rows are cut into blocks by the number that orders them: offsets, positions in the history. Every block is looked at by
+itself, and what a block leaves to those after it is carried over: a row per block, few enough to be sorted in one
+place.
+
+Where only presence matters nothing is sorted at all: :data:`WORD_BITS` numbers at a time become the bits of one word.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+BLOCK = 1 << 16
+"""How many consecutive numbers are a block."""
+
+WORD_BITS = 64
+
+
+class Earlier(NamedTuple):
+    """What a row is told of the rows before it.
+
+    Attributes:
+        value: of each of them; null ones do not count.
+        of: which of them: the ``last``, or the ``least``.
+    """
+
+    value: Column
+    of: Literal["last", "least"]
+
+
+def with_earlier(
+    rows: DataFrame,
+    keys: Sequence[str],
+    order: str,
+    wanted: Mapping[str, Earlier],
+    *,
+    descending: bool = False,
+    blocks: bool,
+) -> DataFrame:
+    """``rows`` with what each is told of those before it that have the same ``keys``.
+
+    Args:
+        rows: the rows.
+        keys: the columns within whose values order matters.
+        order: the column that orders them, whole numbers; of equal ones only ``last`` counts the earlier as before the
+            later, in no particular order.
+        wanted: by the new column's name, what it says; null: there is none before.
+        descending: whether the highest comes first.
+        blocks: whether there may be so many that they must be cut into blocks.
+    """
+    if not blocks:
+        return rows.withColumns({name: _told(one, keys, order, descending) for name, one in wanted.items()})
+    cut = rows.withColumn("block", f.expr(f"`{order}` div {BLOCK}"))
+    inner = cut.withColumns({name: _told(one, ["block", *keys], order, descending) for name, one in wanted.items()})
+    left = {f"left_{name}": _left(one, order, descending) for name, one in wanted.items()}
+    ends = cut.groupBy("block", *keys).agg(*[value.alias(name) for name, value in left.items()])
+    carried = {
+        f"carried_{name}": _told(Earlier(f.col(f"left_{name}"), one.of), keys, "block", descending)
+        for name, one in wanted.items()
+    }
+    known = ends.select("block", *keys, *[value.alias(name) for name, value in carried.items()])
+    both = inner.join(known, on=["block", *keys], how="inner")
+    return both.withColumns({name: _both(name, one) for name, one in wanted.items()}).drop("block", *carried)
+
+
+def _told(one: Earlier, keys: Sequence[str], order: str, descending: bool) -> Column:
+    column = f.col(order)
+    window = Window.partitionBy(*keys).orderBy(column.desc() if descending else column.asc())
+    if one.of == "last":
+        return f.last(one.value, ignorenulls=True).over(window.rowsBetween(Window.unboundedPreceding, -1))
+    return f.min(one.value).over(window.rangeBetween(Window.unboundedPreceding, -1))
+
+
+def _left(one: Earlier, order: str, descending: bool) -> Column:
+    """What a block leaves to those after it."""
+    if one.of == "least":
+        return f.min(one.value)
+    known = f.when(one.value.isNotNull(), f.col(order))
+    return f.min_by(one.value, known) if descending else f.max_by(one.value, known)
+
+
+def _both(name: str, one: Earlier) -> Column:
+    carried = f"carried_{name}"
+    return f.least(name, carried) if one.of == "least" else f.coalesce(name, carried)
+
+
+def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> DataFrame:
+    """Which numbers there are, :data:`WORD_BITS` to a row.
+
+    Returns:
+        ``keys, word, bits, rows, low, high``: the numbers are those of ``word`` whose bits are set, the lowest of them
+        is ``low``, the highest ``high``; and how many rows they have together. ``more`` are aggregates of those rows.
+    """
+    column = f.col(number)
+    bit = f.expr(f"shiftleft(1L, cast(`{number}` & {WORD_BITS - 1} as int))")
+    return rows.groupBy(word_of(number).alias("word"), *keys).agg(
+        f.bit_or(bit).alias("bits"),
+        f.count("*").alias("rows"),
+        f.min(column).alias("low"),
+        f.max(column).alias("high"),
+        *[aggregate.alias(name) for name, aggregate in more.items()],
+    )
+
+
+def word_of(number: str) -> Column:
+    """The ``word`` of a number; see :func:`words`."""
+    return f.shiftright(f.col(number), 6)
+
+
+def different() -> Column:
+    """How many numbers a row of :func:`words` holds."""
+    return f.bit_count("bits")
+
+
+def gaps(present: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """Which numbers are missing: ``keys, first, end`` (exclusive), also from 0 to the first.
+
+    Args:
+        present: from :func:`words`.
+        keys: as there.
+    """
+    word = f.struct("low", "high", "bits")
+    blocks = present.groupBy(f.expr(f"word div {BLOCK}").alias("block"), *keys).agg(
+        f.min("low").alias("low"),
+        f.max("high").alias("high"),
+        f.sum(different()).alias("different"),
+        f.collect_list(word).alias("words"),
+    )
+    whole = f.array(f.struct("low", "high"))
+    pieces = f.flatten(f.transform("words", _pieces))
+    dense = f.col("different") == f.col("high") - f.col("low") + 1
+    known = blocks.select(*keys, f.explode(f.when(dense, whole).otherwise(pieces)).alias("there"))
+    before = f.lag("there.high", 1, -1).over(Window.partitionBy(*keys).orderBy("there.low"))
+    steps = known.select(*keys, before.alias("before"), "there.low")
+    missing = steps.where(f.col("low") > f.col("before") + 1)
+    return missing.select(*keys, (f.col("before") + 1).alias("first"), f.col("low").alias("end"))
+
+
+def _pieces(word: Column) -> Column:
+    """The stretches of numbers that are there, ``{low, high}``; of a word with gaps every number is one."""
+    dense = f.bit_count(word["bits"]) == word["high"] - word["low"] + 1
+    whole = f.array(f.struct(word["low"].alias("low"), word["high"].alias("high")))
+    numbers = f.filter(
+        f.sequence(word["low"], word["high"]),
+        lambda number: f.getbit(word["bits"], number.bitwiseAND(WORD_BITS - 1).cast("int")) == 1,
+    )
+    return f.when(dense, whole).otherwise(
+        f.transform(numbers, lambda number: f.struct(number.alias("low"), number.alias("high")))
+    )

@@ -1,0 +1,103 @@
+"""Is the history whole and in order?"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.blocks import BLOCK, different, gaps, word_of, words
+
+
+def is_malformed() -> Column:
+    """Whether a row of the history lacks what tells what it is about, as ``checkers.rows.is_malformed`` says."""
+    lacking = f.col("topic").isNull() | f.col("partition").isNull()
+    named = f.col("topic").isNotNull() | f.col("partition").isNotNull()
+    unknown = f.col("offset").isNull()
+    return (
+        f.when(f.col("f") == "send", lacking | f.col("value").isNull() | f.col("acks").isNull())
+        .when(f.col("f") == "commit", lacking | unknown)
+        .when(f.col("f") == "poll", (named | ~unknown) & (lacking | unknown))
+        .otherwise(named & lacking)
+    )
+
+
+def well_formed(history: DataFrame) -> DataFrame:
+    """The rows that questions can be asked about."""
+    return history.where(~is_malformed())
+
+
+def history_gaps(history: DataFrame) -> DataFrame:
+    """Which rows are missing: ``run, first, end`` (exclusive), one row per gap in the index."""
+    return gaps(words(history, ["run"], "index"), ["run"])
+
+
+def disorder(history: DataFrame, *, blocks: bool) -> DataFrame:
+    """What is out of order: ``run, name, number``, by the names of ``answer.COUNTS``."""
+    repeated = pairs(words(history, ["run"], "index"), {"repeated_rows": f.sum("rows") - f.sum(different())})
+    orders = (_back_in_time(history, blocks=blocks), _early_completions(history, blocks=blocks))
+    return reduce(DataFrame.unionByName, [repeated, *orders])
+
+
+def _back_in_time(history: DataFrame, *, blocks: bool) -> DataFrame:
+    """Rows that are older than the row of the index before."""
+    rows = history.select("run", "index", "time_ns")
+    if not blocks:
+        earlier = f.max("time_ns").over(Window.partitionBy("run").orderBy("index").rangeBetween(-1, -1))
+        steps = rows.withColumn("earlier", earlier)
+        return pairs(steps, {"rows_back_in_time": number_of(f.col("time_ns") < f.col("earlier"))})
+    # The last row of each block is also in the next one, so that every two neighbours meet.
+    block = f.expr(f"index div {BLOCK}")
+    last = rows.where(f.expr(f"index % {BLOCK} = {BLOCK} - 1"))
+    both = rows.select("*", block.alias("block"), f.lit(True).alias("own")).unionByName(
+        last.select("*", (block + 1).alias("block"), f.lit(False).alias("own"))
+    )
+    earlier = f.max("time_ns").over(Window.partitionBy("block", "run").orderBy("index").rangeBetween(-1, -1))
+    steps = both.withColumn("earlier", earlier)
+    return pairs(steps, {"rows_back_in_time": number_of(f.col("own") & (f.col("time_ns") < f.col("earlier")))})
+
+
+def _early_completions(history: DataFrame, *, blocks: bool) -> DataFrame:
+    """Completions of operations without an invocation of a lower index."""
+    completion = f.when((f.col("type") != "invoke") & (f.col("f") != "close"), f.col("index"))
+    begun = f.min(f.when(f.col("type") == "invoke", f.col("index")))
+    rows = history.select("run", "op", "index", "type", "f")
+    if not blocks:
+        return _early(rows.withColumn("begun", begun.over(Window.partitionBy("op", "run"))), completion)
+    operations = rows.groupBy("op", "run").agg(
+        begun.alias("begun"),
+        f.min(completion).alias("first"),
+        f.max(completion).alias("last"),
+        f.count(completion).alias("completions"),
+    )
+    # Of hardly any operation some completions are early and others are not; only those are looked at once more.
+    all_early = f.col("begun").isNull() | (f.col("last") <= f.col("begun"))
+    some_early = ~all_early & (f.col("first") <= f.col("begun"))
+    number = f.sum(f.when(all_early, f.col("completions")).otherwise(0))
+    word = word_of("op").alias("word")
+    suspects = operations.where(some_early).select("run", word).distinct()
+    near = rows.withColumn("word", word).join(f.broadcast(suspects), on=["run", "word"], how="left_semi")
+    operation = Window.partitionBy("op", "run")
+    known = near.withColumns({"begun": begun.over(operation), "last": f.max(completion).over(operation)})
+    parts = pairs(operations, {"early_completions": number}).unionByName(
+        _early(known.where(f.col("last") > f.col("begun")), completion)
+    )
+    return parts.groupBy("run", "name").agg(f.sum("number").alias("number"))
+
+
+def _early(rows: DataFrame, completion: Column) -> DataFrame:
+    late = f.coalesce(f.col("begun") < completion, f.lit(False))
+    return pairs(rows, {"early_completions": number_of(completion.isNotNull() & ~late)})
+
+
+def number_of(condition: Column) -> Column:
+    """How many rows fulfil ``condition``."""
+    return f.count(f.when(condition, 1))
+
+
+def pairs(rows: DataFrame, numbers: dict[str, Column]) -> DataFrame:
+    """``run, name, number`` for every name."""
+    grouped = rows.groupBy("run").agg(*[number.alias(name) for name, number in numbers.items()])
+    pairs = f.create_map(*[part for name in numbers for part in (f.lit(name), f.col(name))])
+    return grouped.select("run", f.explode(pairs).alias("name", "number"))

@@ -1,0 +1,173 @@
+"""Directories on any file system that Hadoop knows (``hdfs://``, ``s3a://``, ``viewfs://``, ``file://`` ...)."""
+
+from __future__ import annotations
+
+import io
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from harness.errors import EnvironmentFault
+from harness.history.schema import Table
+from spark_analysis.files import TableFile
+from spark_analysis.tables import spark_schema
+
+_BUFFER = 256 * 1024
+
+
+class Damaged(Exception):
+    """Spark failed to read ``file``."""
+
+    def __init__(self, file: TableFile, reason: str) -> None:
+        super().__init__(reason)
+        self.file = file
+
+
+class Directory:
+    """The directory at ``uri``, as Spark's Hadoop client sees it from this machine."""
+
+    def __init__(self, spark: SparkSession, uri: str) -> None:
+        self.uri = uri.rstrip("/")
+        self._jvm: Any = spark._jvm  # noqa: SLF001 - Spark has no public way to Hadoop's file systems
+        self._configuration: Any = spark.sparkContext._jsc.hadoopConfiguration()  # noqa: SLF001
+
+    def read(self, name: str) -> bytes | None:
+        """The whole file ``name``; None: there is none.
+
+        Raises:
+            EnvironmentFault: the file system does not answer.
+        """
+        path = self._path(name)
+        try:
+            system = path.getFileSystem(self._configuration)
+            if not system.exists(path):
+                return None
+            stream = system.open(path)
+            try:
+                return bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(stream))
+            finally:
+                stream.close()
+        except Py4JJavaError as error:
+            raise _fault(self.uri, error) from error
+
+    def write(self, name: str, content: bytes) -> None:
+        """Replace the file ``name``; nobody ever sees half of it.
+
+        Raises:
+            EnvironmentFault: it cannot be written.
+        """
+        partial, path = self._path(f".{name}.partial"), self._path(name)
+        try:
+            system = path.getFileSystem(self._configuration)
+            stream = system.create(partial, True)
+            try:
+                stream.write(content)
+            finally:
+                stream.close()
+            system.delete(path, False)
+            system.rename(partial, path)
+        except Py4JJavaError as error:
+            raise _fault(self.uri, error) from error
+
+    def files(self, pattern: str) -> list[TableFile]:
+        """The files that match ``pattern``, in order.
+
+        Raises:
+            EnvironmentFault: the file system does not answer.
+        """
+        path = self._path(pattern)
+        try:
+            found = path.getFileSystem(self._configuration).globStatus(path) or ()
+            return sorted(TableFile(str(one.getPath().toString()), int(one.getLen())) for one in found)
+        except Py4JJavaError as error:
+            raise _fault(self.uri, error) from error
+
+    def open(self, file: TableFile) -> io.RawIOBase:
+        """A file to read parts of, such as its footer; whole files take long this way."""
+        path = self._jvm.org.apache.hadoop.fs.Path(file.uri)
+        return _File(path.getFileSystem(self._configuration).open(path), file.size, self._jvm)
+
+    def remove(self) -> None:
+        """Remove it with everything in it; what cannot be removed stays."""
+        path = self._path("")
+        try:
+            path.getFileSystem(self._configuration).delete(path, True)
+        except Py4JError:
+            return
+
+    def _path(self, name: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(f"{self.uri}/{name}" if name else self.uri)
+
+
+class _File(io.RawIOBase):
+    """What pyarrow reads of a stream of Hadoop's."""
+
+    def __init__(self, stream: Any, size: int, jvm: Any) -> None:
+        self._stream, self._size, self._jvm, self._position = stream, size, jvm, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
+        self._position = offset + {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self._size}[whence]
+        return self._position
+
+    def tell(self) -> int:
+        return self._position
+
+    def readinto(self, buffer: Any) -> int:
+        wanted = max(0, min(len(buffer), self._size - self._position, _BUFFER))
+        if wanted:
+            self._stream.seek(self._position)
+            buffer[:wanted] = bytes(self._jvm.org.apache.commons.io.IOUtils.toByteArray(self._stream, wanted))
+        self._position += wanted
+        return wanted
+
+    def close(self) -> None:
+        if not self.closed:
+            self._stream.close()
+        super().close()
+
+
+def temporary_directory(spark: SparkSession) -> str:
+    """The URI of a new directory of this machine."""
+    local = str(spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()).split(",")[0]
+    return Path(tempfile.mkdtemp(prefix="seawall-", dir=local)).as_uri()
+
+
+def runs_named(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> Mapping[str, set[str]]:
+    """Read every page of the files; by file the runs whose rows it has, of several the first and the last.
+
+    Raises:
+        Damaged: a page of a file cannot be read.
+        EnvironmentFault: Spark itself failed.
+    """
+    reading = spark.read.schema(spark_schema(table)).option("parquet.page.verify-checksum.enabled", "true")
+    rows = reading.parquet(*[file.uri for file in files])
+    everything = f.bit_xor(f.xxhash64("*")).alias("everything")
+    known = rows.groupBy(f.input_file_name().alias("file")).agg(
+        f.min("run").alias("first"), f.max("run").alias("last"), everything
+    )
+    try:
+        found = known.collect()
+    except (Py4JError, PySparkException) as error:
+        said = str(error)
+        damaged = next((file for file in files if file.uri in said), None)
+        if damaged is None:
+            raise EnvironmentFault(f"Spark failed: {said.splitlines()[0]}") from error
+        raise Damaged(damaged, said.splitlines()[0].rstrip(".")) from error
+    return {row["file"]: {row["first"], row["last"]} for row in found}
+
+
+def _fault(uri: str, error: Py4JJavaError) -> EnvironmentFault:
+    reason = str(error.java_exception.toString()).splitlines()[0]
+    return EnvironmentFault(f"{uri} cannot be used: {reason}.", "Is its file system configured (HADOOP_CONF_DIR)?")

@@ -1,0 +1,71 @@
+"""Keeping what has been computed, so that it is neither planned nor computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Protocol
+from uuid import uuid4
+
+from pyspark.sql import DataFrame, SparkSession
+
+from spark_analysis.hadoop import Directory, temporary_directory
+
+
+class Hold(Protocol):
+    """Computes a table and keeps it for as long as anybody refers to it; ``few``: it has hardly any rows."""
+
+    def __call__(self, rows: DataFrame, *, few: bool = False) -> DataFrame:
+        """The same rows, kept."""
+
+
+def in_memory(rows: DataFrame, *, few: bool = False) -> DataFrame:
+    """Keep ``rows`` where they were computed, in memory or on the disk of that machine; they are lost with it."""
+    del few
+    return rows.localCheckpoint()
+
+
+class Scratch:
+    """Keeps tables as Parquet files: compressed, read by the column, and as safe as the directory.
+
+    Args:
+        directory: the URI of an own directory that every machine sees; whoever made it removes it.
+        everything: whether small tables are kept there, too.
+    """
+
+    def __init__(self, directory: str, *, everything: bool) -> None:
+        self._directory = directory
+        self._everything = everything
+        self._held = 0
+
+    def __call__(self, rows: DataFrame, *, few: bool = False) -> DataFrame:
+        """Write ``rows`` and read them back."""
+        if few and not self._everything:
+            return in_memory(rows)
+        self._held += 1
+        path = f"{self._directory}/{self._held}"
+        (rows.coalesce(1) if few else rows).write.parquet(path)
+        return rows.sparkSession.read.schema(rows.schema).parquet(path)
+
+
+@contextmanager
+def holding(spark: SparkSession, beside: str | None, *, large: bool) -> Iterator[Hold]:
+    """How tables are kept meanwhile.
+
+    On one machine those of large runs are on its disk. On a cluster all are where the runs are: a machine may die.
+
+    Args:
+        spark: the session.
+        beside: the URI of a directory that every machine sees and that may be written to; None: there is none.
+        large: whether the runs are large.
+    """
+    local = str(spark.sparkContext.master).startswith("local") or beside is None
+    if local and not large:
+        yield in_memory
+        return
+    path = temporary_directory(spark) if local else f"{beside}/.scratch-{uuid4().hex}"
+    scratch = Directory(spark, path)
+    try:
+        yield Scratch(path, everything=not local)
+    finally:
+        scratch.remove()

@@ -1,0 +1,161 @@
+"""Which records need not be looked at one by one?
+
+Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read, and whoever
+else names them says the same. No question about single records has anything to say of those, and that they are settled
+shows without putting a record's rows together: of :data:`spark_analysis.blocks.WORD_BITS` neighbours at a time it is
+compared which offsets each witness names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in
+which witnesses differ one may be taken for settled). Only the others, and everything that is said about their values,
+have to be put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from functools import reduce
+from operator import and_
+from typing import NamedTuple
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.blocks import different, word_of, words
+from spark_analysis.disorder import is_malformed
+from spark_analysis.holding import Hold
+from spark_analysis.records import ALL
+from spark_analysis.tables import PLACE, Tables
+
+_ACKS, _FINAL, _EARLY, _LOG = range(4)
+"""Who says what is at an offset: ``source``; ``whose`` tells which process, or node."""
+
+
+class Unsettled(NamedTuple):
+    """What has to be looked at.
+
+    Attributes:
+        tables: the rows of the history and of the replicas' logs about unsettled records, and some about others; of
+            every value that has a row here all rows are here.
+        words: every word of offsets: ``run, topic, partition, word, settled, acked``; ``acked``: how many of its
+            records were acknowledged with acks=all.
+    """
+
+    tables: Tables
+    words: DataFrame
+
+
+def irregular(history: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[str]:
+    """The runs of which nothing is settled: those with transactions, and those whose history is not in order.
+
+    Args:
+        history: the history.
+        missing: its gaps.
+        disorder: ``run, name, number``: what is out of order in it.
+    """
+    runs = [
+        history.where(f.col("txn") | is_malformed()).select("run"),
+        missing.select("run"),
+        disorder.where(f.col("number") > 0).select("run"),
+    ]
+    return {row["run"] for row in reduce(DataFrame.union, runs).distinct().collect()}
+
+
+def unsettled(tables: Tables, leaders: DataFrame, hold: Hold, but: Collection[str]) -> Unsettled:
+    """What has to be looked at; ``but`` are the runs of which that is everything."""
+    regular = ~f.col("run").isin(*but) if but else f.lit(True)
+    offsets = hold(_offsets(tables, leaders).withColumn("settled", f.col("settled") & regular))
+    settled = f.col("settled") & regular
+    values = hold(_values(tables.history).where(~settled).select(*PLACE, "word"))
+    near = offsets.where(~f.col("settled")).select(*PLACE, "word")
+    none = near.isEmpty() and values.isEmpty()
+    rows = [tables.history.where(f.col("topic").isNotNull()), tables.replica_logs]
+    if none:
+        history, logs = (table.limit(0) for table in rows)
+        return Unsettled(tables._replace(history=history, replica_logs=logs), offsets)
+    concerned = [_near(table, "offset", near) for table in rows]
+    named = [table.select(*PLACE, word_of("value").alias("word")).where("word is not null") for table in concerned]
+    all_values = hold(reduce(DataFrame.union, [values, *named]).distinct())
+    # A row may come twice, which changes nothing: what is put together are minima and maxima.
+    history, logs = (
+        table.unionByName(_near(whole, "value", all_values)) for table, whole in zip(concerned, rows, strict=True)
+    )
+    return Unsettled(tables._replace(history=history, replica_logs=logs), offsets)
+
+
+def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
+    with_words = rows.withColumn("word", word_of(number))
+    return with_words.join(f.broadcast(wanted), on=[*PLACE, "word"], how="left_semi").drop("word")
+
+
+def _offsets(tables: Tables, leaders: DataFrame) -> DataFrame:
+    print_ = f.bit_xor(f.xxhash64("offset", "value"))
+    told = _history(tables.history).unionByName(_final_log(tables.replica_logs, leaders), allowMissingColumns=True)
+    known = words(
+        told, [*PLACE, "source", "whose"], "offset",
+        print=print_,
+        strange=f.max("strange"),
+        acked=f.count("acked_ns"),
+        first_ns=f.min("acked_ns"),
+        last_ns=f.max("acked_ns"),
+    )  # fmt: skip
+    said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (_ACKS, _FINAL)}
+    together = known.groupBy("word", *PLACE).agg(
+        _agree().alias("agree"),
+        f.max("high").alias("high"),
+        (~f.max("strange") & (said[_ACKS] == 1) & (said[_FINAL] >= 1)).alias("plain"),
+        *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
+    )
+    joined = together.join(f.broadcast(leaders.select(*PLACE, "terms")), on=list(PLACE), how="left")
+    founded = (f.col("acked") == 0) | f.coalesce(f.exists("terms", _covers), f.lit(False))
+    settled = f.coalesce(f.col("agree") & f.col("plain") & founded, f.lit(False))
+    return joined.select(*PLACE, "word", settled.alias("settled"), "acked")
+
+
+def _agree() -> Column:
+    """Whether all name the same numbers, each once, and say the same of them."""
+    same = [f.min(name) == f.max(name) for name in ("bits", "print")]
+    return reduce(and_, same) & (f.max(f.col("rows") - different()) == 0)
+
+
+def _covers(term: Column) -> Column:
+    """Whether this leader led during all of the word's sends, and had its records below the high watermark."""
+    until = term["end_ns"].isNull() | (term["end_ns"] >= f.col("last_ns"))
+    return (term["begin_ns"] <= f.col("first_ns")) & until & (term["high_watermark"] > f.col("high"))
+
+
+def _history(history: DataFrame) -> DataFrame:
+    sending, ended = f.col("f") == "send", f.col("type") != "invoke"
+    rows = history.where(
+        f.col("topic").isNotNull() & f.col("offset").isNotNull() & (sending | ((f.col("f") == "poll") & ended))
+    )
+    sound = f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
+    plain = (f.col("type") == "ok") & ~f.col("txn") & sound
+    claims = sending & (f.col("type") == "ok") & (f.col("acks") == ALL)
+    return rows.select(
+        *PLACE, "offset", "value",
+        f.when(sending, _ACKS).when(f.col("final"), _FINAL).otherwise(_EARLY).alias("source"),
+        f.when(sending, 0).otherwise(f.col("process")).alias("whose"),
+        (~plain).alias("strange"),
+        f.when(claims, f.col("time_ns")).alias("acked_ns"),
+    )  # fmt: skip
+
+
+def _final_log(logs: DataFrame, leaders: DataFrame) -> DataFrame:
+    ends = leaders.select(*PLACE, f.col("leader.node").alias("whose"))
+    held = logs.where(f.col("value").isNotNull()).withColumnRenamed("node", "whose")
+    final = held.join(f.broadcast(ends), on=[*PLACE, "whose"], how="left_semi")
+    return final.select(
+        *PLACE, "offset", "value", f.lit(_LOG).alias("source"), "whose", (~f.col("intact")).alias("strange")
+    )
+
+
+def _values(history: DataFrame) -> DataFrame:
+    """Every word of values that somebody sent: ``run, topic, partition, word, settled``.
+
+    Settled: each value was sent once, and acknowledged once.
+    """
+    invoked = f.col("type") == "invoke"
+    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull()).withColumn("invoked", invoked)
+    plain = ~f.col("txn") & (invoked | ((f.col("type") == "ok") & f.col("offset").isNotNull()))
+    prints = {"print": f.bit_xor(f.xxhash64("value", "op")), "strange": f.max(~plain)}
+    known = words(sends, [*PLACE, "invoked"], "value", **prints)
+    settled = _agree() & ~f.max("strange") & (f.count("*") == 2)
+    return known.groupBy("word", *PLACE).agg(settled.alias("settled"))

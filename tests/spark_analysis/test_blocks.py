@@ -1,0 +1,71 @@
+"""Blocks and words: the same answers as without them, also across their borders."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import Row, SparkSession
+from pyspark.sql import functions as f
+
+from checkers import check
+from harness.checker import to_json
+from spark_analysis import blocks, disorder, sizing
+from spark_analysis.blocks import Earlier, gaps, with_earlier, words
+from tests.checkers.evidence_cases import CASES
+from tests.checkers.randomness import MANIFESTS, random_story
+
+
+@pytest.fixture
+def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every run is large, and a block is three rows."""
+    monkeypatch.setattr(sizing, "LARGE", 0)
+    monkeypatch.setattr(blocks, "BLOCK", 3)
+    monkeypatch.setattr(disorder, "BLOCK", 3)
+
+
+@pytest.mark.parametrize("descending", [False, True])
+@pytest.mark.usefixtures("tiny")
+def test_what_a_block_leaves_reaches_the_rows_after_it(spark: SparkSession, *, descending: bool) -> None:
+    numbers = [n for n in range(40) if n % 7 not in {2, 3} and n not in range(10, 25)]
+    rows = spark.createDataFrame([(k, n, (n * 31) % 17) for k in "ab" for n in numbers], "k string, n bigint, v bigint")
+    wanted = {
+        "last": Earlier(f.when(f.col("v") % 3 == 0, f.struct("v", "n")), "last"),
+        "least": Earlier(f.when(f.col("v") % 5 == 0, f.struct("v", "n")), "least"),
+    }
+    plain, cut = (
+        with_earlier(rows, ["k"], "n", wanted, descending=descending, blocks=cut).orderBy("k", "n").collect()
+        for cut in (False, True)
+    )
+    assert cut == plain
+    assert len(cut) == 2 * len(numbers)
+
+
+@pytest.mark.parametrize(
+    ("present", "missing"),
+    [
+        (range(1000), []),
+        ([*range(100), *range(101, 1000)], [(100, 101)]),
+        ([5, 6, 6, 6, 63, 64, 700, 10**12], [(0, 5), (7, 63), (65, 700), (701, 10**12)]),
+        ([0], []),
+        ([], []),
+    ],
+)
+@pytest.mark.usefixtures("tiny")
+def test_gaps_are_found_wherever_they_begin(
+    spark: SparkSession, present: list[int], missing: list[tuple[int, int]]
+) -> None:
+    rows = spark.createDataFrame([("r", n) for n in present], "run string, n bigint")
+    found = gaps(words(rows, ["run"], "n"), ["run"]).orderBy("first").collect()
+    assert found == [Row(run="r", first=first, end=end) for first, end in missing]
+
+
+@pytest.mark.usefixtures("tiny")
+def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
+    cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
+    random = [random_story(seed).write(tmp_path / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in range(300)]
+    paths = [*cases, *random]
+    for in_blocks, plain in zip(check(paths, session=spark), check(paths, engine="reference"), strict=True):
+        mine, theirs = to_json(in_blocks), to_json(plain)
+        assert mine.pop("engine") != theirs.pop("engine")
+        assert mine == theirs, in_blocks.run
