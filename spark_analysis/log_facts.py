@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, word_of, words
@@ -37,17 +37,24 @@ def log_epochs(replica_logs: DataFrame) -> DataFrame:
 
 
 def producer_logs(replica_logs: DataFrame) -> DataFrame:
-    """Producers whose sequences are not each there once: the fields of :class:`spark_analysis.facts.ProducerLog`."""
+    """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
     numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
     epoch = f.coalesce("producer_epoch", f.lit(0))
     keys = [*PLACE, "node", "producer_id", "producer_epoch"]
-    known = words(numbered.withColumn("producer_epoch", epoch), keys, "sequence", offset=f.min("offset"))
+    known = words(
+        numbered.withColumn("producer_epoch", epoch), keys, "sequence", offset=f.min("offset"), until=f.max("offset")
+    )
     grouped = known.groupBy(*keys).agg(
         f.min("low").alias("first"),
         f.max("high").alias("last"),
         f.sum("rows").alias("records"),
         f.sum(different()).alias("sequences"),
         f.min("offset").alias("offset"),
+        f.max("until").alias("until"),
     )
+    whose = Window.partitionBy(*PLACE, "node", "producer_id").orderBy("producer_epoch")
+    older = f.max("until").over(whose.rowsBetween(Window.unboundedPreceding, -1))
+    known = grouped.withColumn("older_until", f.when(older > f.col("offset"), older)).drop("until")
     width = f.col("last") - f.col("first") + 1
-    return grouped.where((f.col("records") != width) | (f.col("sequences") != width))
+    irregular = (f.col("records") != width) | (f.col("sequences") != width)
+    return known.where(irregular | f.col("older_until").isNotNull())

@@ -43,6 +43,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
     thrown = ~skip & thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
+    deleted = skip & f.exists("terms", lambda term: term["log_start"] > f.col("skipped.offset"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -50,7 +51,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         offset=f.coalesce("skipped.offset", "offset"),
         value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
         leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
-        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean"),
+        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean").when(deleted, "retention"),
         other_offset="before.offset",
         until=f.when(skip, f.col("offset")),
     )

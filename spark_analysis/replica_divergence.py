@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, word_of, words
-from spark_analysis.leadership import given_up
+from spark_analysis.leadership import still_given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -35,7 +35,7 @@ def replica_divergence(views: Views) -> DataFrame:
         offset="offset",
         value=_known("value"),
         leader_epoch="oldest",
-        excuse=f.when(given_up(f.col("oldest"), f.col("offset"), f.lit(0)), "unclean"),
+        excuse=f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean"),
         other_value=_known("other_value"),
     )
 
