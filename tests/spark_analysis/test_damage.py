@@ -83,7 +83,7 @@ def test_a_foreign_part_beside_the_own_ones_is_left_out(tmp_path: Path, spark: S
 def test_a_failure_of_spark_is_one_sentence(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise PySparkException("out of room\nand a stack trace")
 
     monkeypatch.setattr(answers, "views_of", fail)
