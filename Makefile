@@ -38,11 +38,12 @@ REMEDIES := --set replication.reelected_leader=forgets --set replication.straddl
 
 # With the remedies for what no release has mended, every violation is news. Without them the exit code does not tell what is
 # known from what is new, so that a violation (1) is printed and does not fail: read it.
-nightly: $(STAMP) ## what takes hours: the matrix on real processes, and the newest protocol in virtual time, core and whole broker
+nightly: $(STAMP) ## what takes hours: the matrix on real processes, virtual time on core and whole broker, both engines on 10,000 runs
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
 	@$(NEWEST) --seeds 100000 $(REMEDIES)
 	@$(NEWEST) --minutes 60 --depth stack $(REMEDIES)
 	@$(NEWEST) --seeds 20000 --first-seed 1000000 || test $$? -eq 1
+	@$(BIN)/python tests/spark_analysis/differential.py 10000
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.checkers.client_randomness import CLIENT_FALSIFICATIONS, IMPORTED, ask_only_clients, client_step
+from tests.checkers.planting import FALSE_PLANTS, PLANTS
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
@@ -21,12 +22,14 @@ MANIFESTS: tuple[dict[str, Any], ...] = (
 
 
 def random_story(seed: int) -> Story:
-    """The story of this seed: some steps, an end, and up to three falsifications."""
+    """The story of this seed: some steps, an end, up to four falsifications, and what is planted on purpose."""
     rng = random.Random(seed)
     story = Story(f"run-{seed}", partitions=rng.choice((1, 1, 2)))
     calm = rng.random() < 0.25
     for _ in range(rng.randrange(3, 14)):
         _calm_step(story, rng) if calm else (client_step if rng.random() < 0.35 else _step)(story, rng)
+    if not calm and rng.random() < 0.4:
+        rng.choice(PLANTS)(story, rng)
     if rng.random() < 0.1:
         for _ in range(40):
             story.send()
@@ -36,6 +39,8 @@ def random_story(seed: int) -> Story:
     story.finish(read=rng.random() < 0.95)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
+    if not calm and rng.random() < 0.4:
+        rng.choice(FALSE_PLANTS)(story, rng)
     if MANIFESTS[seed % len(MANIFESTS)] is IMPORTED:
         ask_only_clients(story, rng)
     return story

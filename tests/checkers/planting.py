@@ -1,0 +1,180 @@
+"""Anomalies that random steps and falsifications seldom make, planted on purpose."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from tests.checkers.clients import Polled, Sent, commit, poll, transact
+from tests.checkers.story import NODES, Row, Story
+
+
+def tear_a_transaction(story: Story, rng: random.Random) -> None:
+    """Half of a transaction of which nobody knows how it ended is there, and is read."""
+    p = rng.choice(list(story.partitions))
+    transact(story, Sent(p), Sent(p, append=False), result="info")
+    poll(story, 20, [len(story.partitions[p].logs[story.partitions[p].leader]) - 1], p)
+
+
+def skip_records(story: Story, rng: random.Random) -> None:
+    """A consumer is taken past records, in one operation or between two."""
+    for _ in range(3):
+        story.send()
+    end = len(story.partitions[0].logs[story.partitions[0].leader])
+    if rng.random() < 0.3:
+        poll(story, 21, [end - 3, end - 1])
+    else:
+        poll(story, 22, [end - 3])
+        poll(story, 22, [end - 1])
+
+
+def commit_what_is_not_there(story: Story, rng: random.Random) -> None:
+    """A group commits an offset that no log reaches."""
+    commit(story, 1000 + rng.randrange(3))
+
+
+def read_in_a_circle(story: Story, rng: random.Random) -> None:
+    """Two transactions that are under way at once read each other's records."""
+    p = rng.choice(list(story.partitions))
+    start, first = len(story.history), len(story.partitions[p].logs[story.partitions[p].leader])
+    transact(story, Sent(p), Polled([first], p), process=11)
+    transact(story, Sent(p), Polled([first], p), process=12)
+    rows = story.history[start:]
+    for mine, theirs in ((11, 12), (12, 11)):
+        sent = next(r for r in rows if (r["process"], r["f"], r["type"]) == (theirs, "send", "ok"))
+        read = next((r for r in rows if (r["process"], r["f"], r["type"]) == (mine, "poll", "ok")), None)
+        if read is not None and read["topic"] is not None:
+            read |= {name: sent[name] for name in ("offset", "value")}
+    told = [*(r for r in rows if r["type"] == "invoke"), *(r for r in rows if r["type"] != "invoke")]
+    times = [row["time_ns"] for row in rows]
+    for at, (row, time_ns) in enumerate(zip(told, times, strict=True)):
+        row |= {"index": start + at, "time_ns": time_ns}
+    story.history[start:] = told
+
+
+def cut_a_candidate(story: Story, rng: random.Random) -> None:
+    """The controller counts on a replica that has just cut what is committed, and everybody hears of it."""
+    part = story.partitions[0]
+    story.send(copies=[node for node in NODES if node != part.leader])
+    node = rng.choice([node for node in NODES if node != part.leader])
+    log = list(part.logs[node])
+    story.cut(node, max(0, len(log) - 1))
+    decided = {"leader": part.leader, "leader_epoch": part.epoch, "partition_epoch": 3 * part.epoch + 1}
+    story.say(100, "isr", 0, {"controller_epoch": 1}, isr=sorted({part.leader, node}), **decided)
+    before, part.isr = part.isr, {part.leader, node}
+    for other in NODES:
+        story.state(other)
+    part.isr = before
+    if rng.random() < 0.7:
+        part.logs[node] = log
+        story.state(node)
+
+
+def send_backwards(story: Story, rng: random.Random) -> None:
+    """A transaction's later record is stored before its earlier one."""
+    p = rng.choice(list(story.partitions))
+    end = len(story.partitions[p].logs[story.partitions[p].leader])
+    transact(story, Sent(p, offset=end + 1), Sent(p, offset=end))
+
+
+def leave_room_for_a_marker(story: Story, rng: random.Random) -> None:
+    """A transaction, and a record behind it that is none of the workload's."""
+    p = rng.choice(list(story.partitions))
+    transact(story, Sent(p), result=rng.choice(("ok", "ok", "info", "fail")))
+    story.append(p, None, [node for node in NODES if node != story.partitions[p].leader])
+    story.send(p)
+
+
+PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
+    tear_a_transaction,
+    skip_records,
+    commit_what_is_not_there,
+    read_in_a_circle,
+    cut_a_candidate,
+    send_backwards,
+    leave_room_for_a_marker,
+)
+"""What may be planted before a story ends."""
+
+
+def read_what_nobody_sent(story: Story, rng: random.Random) -> None:
+    """A value that is nobody's."""
+    reads = [row for row in story.history if row["f"] == "poll" and row["value"] is not None]
+    for row in rng.sample(reads, min(1, len(reads))):
+        row["value"] = 10_000 + rng.randrange(3)
+
+
+def cross_bounds(story: Story, rng: random.Random) -> None:
+    """A broker says that it has committed more than it has."""
+    rows = [row for row in story.timeline if row["kind"] == "state"]
+    row = rng.choice(rows)
+    row["high_watermark"] = (row["log_end_offset"] or 0) + 1
+
+
+def lead_together(story: Story, rng: random.Random) -> None:
+    """A follower takes itself for the leader of its epoch."""
+    rows = [row for row in story.timeline if (row["kind"], row["role"]) == ("state", "follower")]
+    for row in rng.sample(rows, min(1, len(rows))):
+        row["role"] = "leader"
+
+
+def call_an_election_names(story: Story, rng: random.Random) -> None:
+    """An election right after a decision is not what it is called."""
+    epochs = [row["partition_epoch"] for row in story.timeline if row["partition_epoch"] is not None]
+    epoch = max(epochs, default=0) + 10
+    known: Row = {"leader": 0, "leader_epoch": 90, "isr": [0]}
+    story.say(100, "isr", 0, {"controller_epoch": 1}, partition_epoch=epoch, **known)
+    clean = rng.random() < 0.5
+    leader: Row = {"leader": 1 if clean else 0, "leader_epoch": 91, "isr": [1 if clean else 0]}
+    story.say(100, "election", 0, {"controller_epoch": 1, "clean": clean}, partition_epoch=epoch + 1, **leader)
+
+
+def fence_nobody(story: Story, rng: random.Random) -> None:
+    """Records of a producer's older epoch lie behind those of a newer one."""
+    for row in story.logs:
+        row |= {"producer_id": 3, "producer_epoch": (row["offset"] + 1) % 2, "sequence": row["offset"] // 2}
+    if rng.random() < 0.5:
+        for row in story.logs:
+            row["sequence"] = None if row["value"] is None else row["sequence"]
+
+
+def swap_a_record_s_past(story: Story, rng: random.Random) -> None:
+    """One log has a record of another epoch below what it shares with the others."""
+    node = rng.choice(NODES)
+    ends = [row["offset"] for row in story.logs if row["node"] == node and row["partition"] == 0]
+    for row in story.logs:
+        if row["partition"] == 0 and len(ends) > 1:
+            stranger = row["node"] == node and row["offset"] == min(ends)
+            row["leader_epoch"] = 6 if stranger else 7
+
+
+def close_as_it_did_not_end(story: Story, rng: random.Random) -> None:
+    """Everybody is one producer, some sends are transactions, and what follows their records are markers."""
+    sends = [row for row in story.history if (row["f"], row["type"]) == ("send", "ok") and row["offset"] is not None]
+    chosen = {row["op"] for row in rng.sample(sends, min(3, len(sends)))}
+    for row in story.history:
+        row["txn"] = row["txn"] or row["op"] in chosen
+    sent = {row["value"] for row in story.history if row["txn"] and row["f"] == "send"}
+    ends = {(row["partition"], row["offset"] + 1) for row in story.logs if row["value"] in sent}
+    said = {end: rng.choice(("commit", "abort")) for end in sorted(ends)}
+    for row in story.logs:
+        row |= {"producer_id": 5, "producer_epoch": 0, "control": said.get((row["partition"], row["offset"]))}
+
+
+def send_again(story: Story, rng: random.Random) -> None:
+    """A sequence number is in the log twice."""
+    for row in story.logs:
+        row |= {"producer_id": 4, "producer_epoch": 0, "sequence": max(0, row["offset"] - 1)}
+
+
+FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
+    read_what_nobody_sent,
+    cross_bounds,
+    lead_together,
+    call_an_election_names,
+    fence_nobody,
+    swap_a_record_s_past,
+    *[close_as_it_did_not_end] * 3,
+    send_again,
+)
+"""What may be falsified after a story has ended."""

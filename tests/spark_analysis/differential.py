@@ -1,0 +1,81 @@
+"""Both engines on random runs: what one of them says and the other does not.
+
+Run it with ``make nightly``, or ``python tests/spark_analysis/differential.py [runs] [first seed]``.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+import typer
+from pyspark.sql import SparkSession
+
+from checkers import CONCLUSIONS, PROMISES, check
+from harness.checker import RunVerdict, to_json
+from spark_analysis import session
+from tests.checkers.randomness import MANIFESTS, random_story
+
+AT_ONCE = 1000
+"""How many runs are one job."""
+
+Verdicts = list[tuple[RunVerdict, RunVerdict]]
+"""What Spark and the reference say of each run."""
+
+
+def random_runs(seeds: Iterable[int], root: Path) -> list[Path]:
+    """The runs of these seeds, written below ``root``."""
+    return [random_story(seed).write(root / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in seeds]
+
+
+def verdicts_on(runs: Sequence[Path], spark: SparkSession) -> Verdicts:
+    """What both engines say of ``runs``."""
+    return list(zip(check(runs, engine="spark", session=spark), check(runs, engine="reference"), strict=True))
+
+
+def disagreements(verdicts: Verdicts) -> Iterator[str]:
+    """By run, which parts of its verdict differ."""
+    for spark_says, reference_says in verdicts:
+        mine, theirs = to_json(spark_says), to_json(reference_says)
+        assert mine.pop("engine") != theirs.pop("engine")
+        for part, said in mine.items():
+            if said != theirs[part]:
+                yield f"{spark_says.run}: {part}: Spark {said}, the reference {theirs[part]}"
+
+
+def runs_by_kind(verdicts: Verdicts) -> Counter[str]:
+    """In how many runs each kind of anomaly is found."""
+    return Counter(kind for verdict, _ in verdicts for kind in {anomaly.kind for anomaly in verdict.anomalies})
+
+
+def every_kind() -> set[str]:
+    """All kinds there are."""
+    return {kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds}
+
+
+def main(runs: int = 10_000, first: int = 1_000_000) -> int:
+    """Compare; returns how many runs the engines disagree about."""
+    found: Counter[str] = Counter()
+    wrong = 0
+    begin = time.monotonic()
+    for at in range(first, first + runs, AT_ONCE):
+        with tempfile.TemporaryDirectory() as root:
+            seeds = range(at, min(at + AT_ONCE, first + runs))
+            verdicts = verdicts_on(random_runs(seeds, Path(root)), session.session("local[2]"))
+        found += runs_by_kind(verdicts)
+        differing = list(disagreements(verdicts))
+        wrong += len({sentence.split(":")[0] for sentence in differing})
+        for sentence in differing:
+            typer.echo(sentence[:2000])
+        typer.echo(f"{seeds.stop - first} runs, {wrong} disagreements, {time.monotonic() - begin:.0f} s")
+    session.stop()
+    typer.echo("runs with each kind: " + ", ".join(f"{kind} {found[kind]}" for kind in sorted(every_kind())))
+    return min(wrong, 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*map(int, sys.argv[1:])))
