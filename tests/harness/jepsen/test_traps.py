@@ -112,3 +112,38 @@ def test_keys_of_a_rebalance_may_be_read_anew(judged: Verdicts) -> None:
 def test_a_duplicate_names_both_offsets_and_a_skipped_record_is_still_blamed_once(judged: Verdicts) -> None:
     verdict = judged(*sent(1, 4, 17, 0), *sent(1, 4, 18, 2), *READ_ALL, *polled(10, "4 [[0 17] [1 17] [2 18]]"))
     assert found(verdict) == [("duplicate", "VIOLATION", 0)]
+
+
+def test_two_transactions_that_read_each_other_are_found(judged: Verdicts) -> None:
+    invoked = [f"{process} invoke txn [[:send {key} 1] [:poll]]" for process, key in ((1, 4), (2, 5))]
+    one = "1 ok txn [[:send 4 [0 1]] [:poll {5 [[0 1]]}]]"
+    other = "2 ok txn [[:send 5 [0 1]] [:poll {4 [[0 1]]}]]"
+    verdict = judged(*invoked, one, other, *assigned(10, "4 5", seek=True), *polled(10, "4 [[0 1]], 5 [[0 1]]"))
+    assert [(kind, said) for kind, said, _ in found(verdict)] == [("G1c", "VIOLATION")]
+
+
+def test_an_overtaking_record_is_not_blamed_where_the_sends_overlap(judged: Verdicts) -> None:
+    sends = ["0 invoke send [[:send 4 17]]", "1 invoke send [[:send 4 18]]"]
+    acks = ["0 ok send [[:send 4 [1 17]]]", "1 ok send [[:send 4 [0 18]]]"]
+    verdict = judged(*sends, *acks, *READ_ALL, *polled(10, "4 [[0 18] [1 17]]"))
+    assert verdict.outcome is Outcome.PASS, verdict.reasons
+
+
+def test_a_history_of_nothing_is_no_pass(judged: Verdicts) -> None:
+    assert judged("9 invoke crash nil", "9 info crash nil").outcome is Outcome.INCONCLUSIVE
+
+
+def test_a_consumer_of_a_group_that_goes_back_after_a_rebalance_nobody_logged_is_documented(judged: Verdicts) -> None:
+    joined = ["2 invoke subscribe [4]", "2 ok subscribe [4]"]
+    read = [*polled(2, "4 [[0 17] [1 18]]"), *polled(2, "4 [[0 17]]")]
+    verdict = judged(*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *joined, *read)
+    assert found(verdict) == [("nonmonotonic-poll", "DOCUMENTED", 0)]
+
+
+def test_a_timeout_that_was_recorded_as_a_failure_makes_an_aborted_read(judged: Verdicts) -> None:
+    """A history that proves too much proves nothing; the finding names the send, so that its error can be looked up."""
+    send = ["1 invoke send [[:send 4 17]]", "1 fail send [[:send 4 17]], :error :timeout"]
+    verdict = judged(*send, *sent(2, 4, 18, 1), *READ_ALL, *polled(10, "4 [[0 17] [1 18]]"))
+    assert found(verdict) == [("aborted-read", "VIOLATION", 0)]
+    said = [evidence.says for evidence in verdict.anomalies[0].evidence if evidence.table == "history"]
+    assert any("fail" in sentence for sentence in said)
