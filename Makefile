@@ -32,6 +32,7 @@ bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the 
 	@$(BIN)/python tests/bench/speed.py
 	@$(BIN)/python tests/bench/flaws.py
 	@$(BIN)/python tests/bench/checker.py
+	@$(BIN)/python tests/bench/small_runs.py
 
 NEWEST := $(BIN)/seawall simulate --generation 4.1 --set min.insync.replicas=2
 REMEDIES := --set replication.reelected_leader=forgets --set replication.straddled_batch=cut

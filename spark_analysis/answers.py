@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
@@ -77,6 +78,9 @@ ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
 )
 """The questions that are asked only when some run has what they are about; see :class:`Views`."""
 
+_asking = threading.Lock()
+"""Settings are the session's, so one asks at a time: whoever comes while it is warmed up waits, and gains by it."""
+
 
 def ask(
     spark: SparkSession,
@@ -101,9 +105,9 @@ def ask(
         EnvironmentFault: Spark itself failed.
     """
     names, sizes = list(runs), [file.size for several in files.values() for file in several]
-    size = sum(sizes)
+    size = sizing.content(sizes)
     large = sizing.are_large(size, len(names))
-    with sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
+    with _asking, sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
         tables = read_tables(spark, files)
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()

@@ -17,14 +17,13 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
+from py4j.protocol import Py4JError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from harness.errors import EnvironmentFault
-from harness.history.arrow import write_rows
-from harness.history.schema import TABLES
 from spark_analysis.java_classes import remember_classes
 
 OLDEST_JAVA = 17
@@ -61,11 +60,11 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
 
 
 def warm_up(master: str | None = None) -> threading.Thread:
-    """Start the JVM in the background and let it answer every question once, about a run in which nothing happened.
+    """Start the JVM in the background and let it answer every question once, about a tiny run.
 
     The first questions are slow because the JVM loads and compiles what they need; a verdict that comes later does not
-    wait for that. It costs a processor some seconds. Failures are kept for whoever asks for the :func:`session`.
-    Returns the thread, for who wants to wait.
+    wait for that. It costs a processor some twenty seconds. What fails here fails again for whoever asks for the
+    :func:`session`. Returns the thread, for who wants to wait.
     """
     thread = threading.Thread(target=_warm, args=(master,), name="spark-warm-up", daemon=True)
     thread.start()
@@ -86,13 +85,10 @@ def stop() -> None:
 def _warm(master: str | None) -> None:
     # Imported here because the questions import Spark's functions, which need no session, but time.
     from spark_analysis.answers import ask  # noqa: PLC0415
-    from spark_analysis.files import local_files  # noqa: PLC0415
+    from spark_analysis.warming import RUN, tiny_run  # noqa: PLC0415
 
-    with contextlib.suppress(EnvironmentFault), tempfile.TemporaryDirectory() as directory:
-        files = {name: [Path(directory) / f"{name}.parquet"] for name in ("history", "timeline", "replica_logs")}
-        for name, [path] in files.items():
-            write_rows(TABLES[name], path, [])
-        ask(session(master), [], {name: local_files(paths) for name, paths in files.items()})
+    with contextlib.suppress(EnvironmentFault, Py4JError), tempfile.TemporaryDirectory() as directory:
+        ask(session(master), [RUN], tiny_run(Path(directory)))
 
 
 def _start(master: str, size: int = 0) -> SparkSession:
@@ -159,6 +155,8 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.sql.adaptive.enabled": "false",
         "spark.sql.codegen.wholeStage": "true" if large else "false",
         "spark.python.sql.dataFrameDebugging.enabled": "false",
+        # Looking at a file takes microseconds, and starting a task for it milliseconds.
+        "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
         "spark.sql.shuffle.partitions": str(max(2, os.cpu_count() or 2)),
         # Everything is partitioned by (run, topic, partition) once; joins on more columns need no other partitioning.
         "spark.sql.requireAllClusterKeysForCoPartition": "false",

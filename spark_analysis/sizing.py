@@ -7,13 +7,16 @@ or broadcast, and its expressions are interpreted.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame, SparkSession
 
-SMALL = 4 * 1024 * 1024
-"""Up to how many bytes of Parquet a check is small."""
+SMALL = 2 * 1024 * 1024
+"""Up to how many bytes of Parquet a check is small: some thirty thousand operations."""
+
+_EMPTY_FILE = 5 * 1024
+"""How many bytes of a Parquet file tell how to read it; of hundreds of small runs that is most."""
 
 LARGE = 8 * 1024 * 1024
 """From how many bytes of Parquet a run is large, a hundred thousand operations or so: :mod:`spark_analysis.blocks` and
@@ -32,6 +35,11 @@ _OF_SMALL = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
 }
+
+
+def content(sizes: Iterable[int]) -> int:
+    """How many bytes Parquet files of these sizes hold, apart from what tells how to read them."""
+    return sum(max(0, size - _EMPTY_FILE) for size in sizes)
 
 
 def are_large(size: int, runs: int) -> bool:

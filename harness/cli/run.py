@@ -42,6 +42,7 @@ def run(
     """
     from harness.runner import plan
     from harness.scenario import load
+    from spark_analysis.session import warm_up
 
     if seed is None:
         seed = random.SystemRandom().randrange(2**31)
@@ -49,6 +50,7 @@ def run(
     made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
     say = progress()
     say(f"scenario {made.scenario.id}, generation {made.generation}, seed {made.seed}")
+    warm_up()
     directory = record(made, out, say)
     say("checking")
     judged = judge_recorded([directory], context.obj)
