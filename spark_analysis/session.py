@@ -36,7 +36,7 @@ _END_TIMEOUT_S = 10.0
 _LAST_PORT = 65535
 
 _HUGE_BYTES = 256 << 20
-"""From how many bytes of Parquet files on the JVM gets more than the least memory."""
+"""From how many bytes of Parquet files on the JVM gets more than the least memory, and its second compiler."""
 
 _starting = threading.Lock()
 _state: dict[str, SparkSession] = {}
@@ -135,13 +135,15 @@ def _refusal(address: str) -> str:
 def _configuration(master: str, size: int) -> SparkConf:
     log4j = resources.files("spark_analysis") / "log4j2.properties"
     large = size > 0
+    huge = size >= _HUGE_BYTES
     # The serial collector and the first compiler alone: most verdicts take seconds, and the brokers share the host.
-    java = "-XX:+UseParallelGC" if large else "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
+    # The second compiler takes more than it gives until there are some millions of operations.
+    java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC" + ("" if huge else " -XX:TieredStopAtLevel=1")
     # Where the driver of a cluster listens, and how much memory it has, is Spark's own to configure.
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
-        "spark.driver.memory": "2560m" if size >= _HUGE_BYTES else "1g",
+        "spark.driver.memory": "2560m" if huge else "1g",
     }
     settings = {
         **(own if master.startswith("local") else {}),
