@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from checkers.generations import WHY_NOT, is_promised
+from checkers.rows import ALL
 from harness.checker import Verdict
 from spark_analysis.answer import Finding
 
@@ -37,9 +38,9 @@ def because(generation: str, finding: Finding, verdict: Verdict) -> str:
         case Verdict.EXPECTED:
             return "EXPECTED: the scenario predicts it, or what it follows from."
         case Verdict.WEAK:
-            return f"WEAK: the sender waited for acks={finding.acks} only." if finding.acks is not None else (
-                "WEAK: the senders did not wait for every in-sync replica."
-            )  # fmt: skip
+            if finding.acks in (None, ALL):  # it is about several senders
+                return "WEAK: not every sender concerned waited for all in-sync replicas."
+            return f"WEAK: the sender waited for acks={finding.acks} only."
         case Verdict.DOCUMENTED:
             return f"DOCUMENTED: {_given_away(finding, generation)}."
         case Verdict.INDETERMINATE:
