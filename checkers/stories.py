@@ -17,7 +17,7 @@ from spark_analysis.facts import LostRange, Stretch
 
 def stories(run: RunFacts) -> Iterator[LossStory]:
     """One story for each lost range, by partition and offset."""
-    order = sorted(run.facts.lost_ranges, key=lambda r: (r.topic, r.partition, r.first, r.end, r.leader_epoch or -1))
+    order = sorted(run.facts.lost_ranges, key=_place)
     for lost in order:
         place = TopicPartition(lost.topic, lost.partition)
         nodes = run.told.get(place, {})
@@ -28,6 +28,10 @@ def stories(run: RunFacts) -> Iterator[LossStory]:
             if copy.leader_epoch == lost.leader_epoch and copy.start < lost.end and copy.end > lost.first
         ]
         yield _story(run, place, lost, held)
+
+
+def _place(lost: LostRange) -> tuple[str, int, int, int, int]:
+    return lost.topic, lost.partition, lost.first, lost.end, -1 if lost.leader_epoch is None else lost.leader_epoch
 
 
 def _story(run: RunFacts, place: TopicPartition, lost: LostRange, held: Sequence[Copy]) -> LossStory:

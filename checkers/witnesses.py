@@ -131,13 +131,13 @@ class Witnesses:
             yield Evidence("timeline", _timeline_id(cut.row), f"{says} ({cut.reason})")
 
     def holders(self, finding: Finding) -> Iterator[Evidence]:
-        """Which replicas' logs hold the finding's value, and what they hold at its offset instead."""
-        logged = self._logged[place(finding)]
-        if not any(row["value"] == finding.value for row in logged):
-            sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition}
-            sought["value"] = finding.value if finding.value is not None else "none"
-            yield Evidence("replica_logs", sought, f"no replica's log holds value {finding.value}")
-        said = [_logged(r) for r in logged if r["value"] == finding.value or r["offset"] == finding.offset]
+        """Which replicas' logs hold the finding's value, if it has one, and what they hold at its offset."""
+        logged, value = self._logged[place(finding)], finding.value
+        if value is not None and not any(row["value"] == value for row in logged):
+            sought: dict[str, int | str] = {"topic": finding.topic, "partition": finding.partition, "value": value}
+            yield Evidence("replica_logs", sought, f"no replica's log holds value {value}")
+        sides = [r for r in logged if r["offset"] == finding.offset or (value is not None and r["value"] == value)]
+        said = [_logged(row) for row in sides]
         yield from (one for at, one in enumerate(said) if one not in said[:at])
 
     def fault(self, finding: Finding) -> Iterator[Evidence]:
