@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix nightly bench lint check lock clean
+.PHONY: help setup demo test matrix detection nightly bench lint check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -27,6 +27,9 @@ test: $(STAMP) ## run every test
 
 matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
+
+detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
+	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md
 
 bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the known flaws are found; takes minutes
 	@$(BIN)/python tests/bench/speed.py

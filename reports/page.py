@@ -18,6 +18,7 @@ from harness.model import TopicPartition
 from reports import glossary, groups, losses, replicas, sentences, story, strip
 from reports.lanes.frame import Frame
 from reports.outages import outages
+from reports.power import power
 from reports.run import PartitionRows, Run, partition_of
 from reports.scale import Window, seconds
 
@@ -113,6 +114,7 @@ def _context(run: Run, detail: Detail) -> Mapping[str, Any]:
         "logs": [_logs(run, rows[place[0]], place) for place in places[: detail.stories]],
         "logs_hidden": len(places) - detail.stories,
         "groups": groups.standings(run),
+        "power": power(run),
         "reduced": detail is not DETAILS[0],
         "brokers": [(b, Frame(_window(run), run.brokers, 1).colour(b)) for b in run.brokers],
         "window": _window(run),

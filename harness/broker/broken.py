@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
+_MANGLING = frozenset({"fetch_loses_a_batch", "fetch_swaps_batches"})
 
 
 def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:
@@ -35,9 +36,11 @@ def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[Segmen
 
 
 def answered(broker: Broker, data: bytes) -> bytes:
-    """What a consumer is given instead of the batches in ``data``."""
-    bugs, headers = broker.knobs.bugs, wire.headers(data)
-    batches = [data[header.position : header.position + header.size] for header in headers]
+    """What a consumer is given of the batches in ``data``."""
+    bugs = broker.knobs.bugs
+    if _MANGLING.isdisjoint(bugs):
+        return data
+    batches = [data[header.position : header.position + header.size] for header in wire.headers(data)]
     if "fetch_loses_a_batch" in bugs:
         del batches[1 : min(2, len(batches) - 1)]
     if "fetch_swaps_batches" in bugs:

@@ -7,7 +7,21 @@ from typing import Annotated
 
 import typer
 
-from harness.cli import check, cluster, demo, doctor, heal, jepsen, replay, report, run, scenario, shrink, simulate
+from harness.cli import (
+    check,
+    cluster,
+    demo,
+    detection,
+    doctor,
+    heal,
+    jepsen,
+    replay,
+    report,
+    run,
+    scenario,
+    shrink,
+    simulate,
+)
 
 app = typer.Typer(
     name="seawall",
@@ -25,6 +39,7 @@ app.command("report")(report.report)
 app.command("simulate")(simulate.simulate)
 app.command("replay")(replay.replay)
 app.command("shrink")(shrink.shrink)
+app.command("detection")(detection.detection)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")

@@ -93,10 +93,7 @@ _CORE_FAULTS: Mapping[str, Settings] = {
     },
 }
 
-_STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {
-    "single": {"producers": 3, "consumers": 1, "rate": 80},
-    "batches": {"producers": 3, "consumers": 1, "rate": 80, "size": 3000},
-}
+_STACK_WORKLOADS: Mapping[str, Mapping[str, Any]] = {"single": {"producers": 3, "consumers": 1, "rate": 80}}
 _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
     "kill": [
         {"fault": "kill", "node": "leader"},
@@ -104,11 +101,6 @@ _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
         {"fault": "kill", "node": "any"},
     ],
     "power": [{"fault": "power_loss", "node": "leader"}, {"fault": "power_loss", "node": "any"}],
-    "partition": [
-        {"fault": "partition", "isolate": "leader"},
-        {"fault": "partition", "between": ["leader", "follower"]},
-    ],
-    "pause": [{"fault": "pause", "node": "leader"}, {"fault": "pause", "node": "any"}],
     "disk": [
         {"fault": "disk_full", "node": "leader", "free_bytes": 300, "must_refuse": True},
         {"fault": "disk_full", "node": "any", "free_bytes": 700, "must_refuse": True},
@@ -118,9 +110,14 @@ _STACK_FAULTS: Mapping[str, list[dict[str, Any]]] = {
         {"fault": "corrupt_log", "node": "follower", "topic": "ledger", "partition": 0, "offset": 3, "how": "cut"},
         {"fault": "kill", "node": "leader"},
     ],
-    "clock": [{"fault": "clock", "node": "any", "offset_ms": 3_600_000}],
 }
-_STACK_FAULTS_ALL = [one for name, ones in _STACK_FAULTS.items() if name != "rot" for one in ones]
+_STACK_FAULTS_ALL = [
+    *(one for name, ones in _STACK_FAULTS.items() if name != "rot" for one in ones),
+    {"fault": "partition", "isolate": "leader"},
+    {"fault": "partition", "between": ["leader", "follower"]},
+    {"fault": "pause", "node": "leader"},
+    {"fault": "clock", "node": "any", "offset_ms": 3_600_000},
+]
 
 
 def faults_at(depth: str) -> tuple[str, ...]:

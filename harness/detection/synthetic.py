@@ -32,8 +32,8 @@ class Tale:
 
     Attributes:
         history: of the clients.
-        logs: by partition, the records: offset, value (None: a marker), sequence number (None: of another producer than
-            the plain one), and whether it may be read.
+        logs: by partition, the records: offset, value (None: a marker), whose it is, with its producer's epoch and
+            sequence number, the kind of a marker, and whether it may be read.
         sent: the completions of the sends of transactions that were committed, one list per transaction.
         aborted: the same of those that were aborted.
     """
@@ -69,18 +69,15 @@ class Tale:
         return self._ops
 
     def append(
-        self,
-        p: int,
-        value: int | None,
-        *,
-        readable: bool = True,
-        sequence: int | None = None,
-        control: str | None = None,
+        self, p: int, value: int | None, process: int, *, readable: bool = True, control: str | None = None
     ) -> int:
-        """Put a record, or a marker, at the end of a log; returns its offset."""
+        """Put a record of a process, or a marker for it, at the end of a log; returns its offset."""
         offset = len(self.logs[p])
-        about = {"sequence": sequence, "readable": readable, "control": control}
-        self.logs[p].append({"offset": offset, "value": value, **about})
+        sequence = sum(one["process"] == process and one["control"] is None for one in self.logs[p])
+        self.logs[p].append({
+            "offset": offset, "value": value, "process": process, "epoch": 1, "readable": readable, "control": control,
+            "sequence": sequence if control is None else None,
+        })  # fmt: skip
         return offset
 
     def send(self) -> None:
@@ -89,8 +86,7 @@ class Tale:
         p, value = self.chance.choice(_PARTITIONS), self._values
         about = {**_place(p), "process": _PLAIN, "op": self.op(), "f": "send", "value": value, "acks": -1}
         self.row(**about, type="invoke")
-        sequence = sum(one["sequence"] is not None for one in self.logs[p])
-        self.row(**about, type="ok", offset=self.append(p, value, sequence=sequence))
+        self.row(**about, type="ok", offset=self.append(p, value, _PLAIN))
 
     def transact(self) -> None:
         """A transaction with two records in each partition, which one time in five is aborted."""
@@ -103,11 +99,11 @@ class Tale:
             begun.append(self.row(**about, process=process, op=op, mop=mop, type="invoke"))
         ended = []
         for row in begun:
-            offset = self.append(row["partition"], row["value"], readable=not fails)
+            offset = self.append(row["partition"], row["value"], process, readable=not fails)
             known = {"type": "fail", "error": "aborted"} if fails else {"type": "ok", "offset": offset}
             ended.append(self.row(**{**row, **known}))
         for p in _PARTITIONS:
-            self.append(p, None, readable=False, control="abort" if fails else "commit")
+            self.append(p, None, process, readable=False, control="abort" if fails else "commit")
         (self.aborted if fails else self.sent).append(ended)
 
     def read(self) -> None:
@@ -179,9 +175,8 @@ class Tale:
             {
                 **blank, "run": self.run, "node": node, **_place(p), "offset": one["offset"], "leader_epoch": 0,
                 "value": one["value"], "batch_base_offset": one["offset"], "batch_crc": one["value"] or -1,
-                "intact": True, "producer_id": None if one["sequence"] is None else 7,
-                "producer_epoch": None if one["sequence"] is None else 0, "sequence": one["sequence"],
-                "control": one["control"], "transactional": one["sequence"] is None,
+                "intact": True, "producer_id": one["process"], "producer_epoch": one["epoch"],
+                "sequence": one["sequence"], "control": one["control"], "transactional": one["process"] != _PLAIN,
             }
             for p in _PARTITIONS
             for node in _NODES
@@ -206,7 +201,12 @@ def told(seed: int, bug: str) -> tuple[Manifest, tuple[list[Row], list[Row], lis
         state="complete",
         generation="4.1",
         configuration={"imported": {"from": "a made-up history"}},
-        guarantees={"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": True},
+        guarantees={
+            "min_insync_replicas": 2,
+            "unclean_election": False,
+            "idempotent_producers": True,
+            "settles": True,
+        },
     )
     return manifest, tale.tables()
 
@@ -214,13 +214,36 @@ def told(seed: int, bug: str) -> tuple[Manifest, tuple[list[Row], list[Row], lis
 # ------------------------------------------------------------------------------------------------------------- harm
 
 
+def _marker(tale: Tale, sends: list[Row], p: int) -> Row:
+    """The marker in partition ``p`` that closes the transaction of these sends."""
+    (first, *_) = [row["value"] for row in sends if row["partition"] == p]
+    at = next(one["offset"] for one in tale.logs[p] if one["value"] == first)
+    process = tale.logs[p][at]["process"]
+    return next(one for one in tale.logs[p][at:] if one["process"] == process and one["control"])
+
+
 def _marker_lost(tale: Tale) -> None:
     """What a transaction wrote to partition 1 is never given to anybody; its client was told nothing in time."""
     sends = tale.chance.choice(tale.sent)
-    lost = {row["value"] for row in sends if row["partition"] == 1}
+    _marker(tale, sends, 1).update({"process": None, "epoch": None, "control": None})
+    _unheard(tale, sends)
+    _unread(tale, {row["value"] for row in sends if row["partition"] == 1})
+
+
+def _committed_marked_aborted(tale: Tale) -> None:
+    """The same, because the marker there says that the transaction was aborted."""
+    sends = tale.chance.choice(tale.sent)
+    _marker(tale, sends, 1)["control"] = "abort"
+    _unread(tale, {row["value"] for row in sends if row["partition"] == 1})
+
+
+def _unheard(tale: Tale, sends: list[Row]) -> None:
     for row in sends:
         row |= {"type": "info", "offset": None, "error": "_TIMED_OUT"}
-    tale.forget(lambda row: row["f"] == "poll" and row["value"] in lost)
+
+
+def _unread(tale: Tale, values: set[int]) -> None:
+    tale.forget(lambda row: row["f"] == "poll" and row["value"] in values)
 
 
 def _stable_offset_too_high(tale: Tale) -> None:
@@ -232,7 +255,10 @@ def _stable_offset_too_high(tale: Tale) -> None:
 
 def _aborted_marked_committed(tale: Tale) -> None:
     """Everybody is given what an aborted transaction wrote, the final read too."""
-    for row in tale.chance.choice(tale.aborted):
+    sends = tale.chance.choice(tale.aborted)
+    for p in _PARTITIONS:
+        _marker(tale, sends, p)["control"] = "commit"
+    for row in sends:
         offset = next(one["offset"] for one in tale.logs[row["partition"]] if one["value"] == row["value"])
         before = [one for one in tale.rows_of("poll") if one["final"] and one["partition"] == row["partition"]
                   and one["offset"] < offset]  # fmt: skip
@@ -312,23 +338,36 @@ def _commit_beyond_the_log(tale: Tale) -> None:
 def _retry_appended_again(tale: Tale) -> None:
     """A record lies at the end of its log for a second time, with the same sequence number, and is read so."""
     p = tale.chance.choice(_PARTITIONS)
-    again = tale.chance.choice([one for one in tale.logs[p] if one["sequence"] is not None])
-    offset = tale.append(p, again["value"], sequence=again["sequence"])
+    again = tale.chance.choice([one for one in tale.logs[p] if one["process"] == _PLAIN])
+    offset = tale.append(p, again["value"], _PLAIN)
+    tale.logs[p][offset]["sequence"] = again["sequence"]
+    _read_last(tale, p, offset, again["value"])
+
+
+def _read_last(tale: Tale, p: int, offset: int, value: int) -> None:
     last = [row for row in tale.rows_of("poll") if row["final"] and row["partition"] == p][-1]
-    tale.after(last, {**last, "offset": offset, "value": again["value"]})
+    tale.after(last, {**last, "offset": offset, "value": value})
 
 
 def _sequence_gap_appended(tale: Tale) -> None:
     """A record that nobody knows the end of is not there, and those behind it in its sequence are."""
     p = tale.chance.choice(_PARTITIONS)
-    numbered = [one for one in tale.logs[p] if one["sequence"] is not None]
-    gone = tale.chance.choice(numbered[1:-1])
+    gone = tale.chance.choice([one for one in tale.logs[p] if one["process"] == _PLAIN][1:-1])
     value = gone["value"]
-    gone |= {"value": None, "sequence": None}
-    tale.forget(lambda row: row["f"] == "poll" and row["value"] == value)
-    for row in tale.rows_of("send"):
-        if row["value"] == value:
-            row |= {"type": "info", "offset": None, "error": "_TIMED_OUT"}
+    gone |= {"value": None, "process": None, "epoch": None, "sequence": None}
+    _unheard(tale, [row for row in tale.rows_of("send") if row["value"] == value])
+    _unread(tale, {value})
+
+
+def _zombie_producer(tale: Tale) -> None:
+    """The producer's predecessor, which is fenced, gets a record in after all."""
+    p, value = tale.chance.choice(_PARTITIONS), 1_000_000
+    about = {**_place(p), "process": _LAST + 2, "op": tale.op(), "f": "send", "value": value, "acks": -1}
+    for kind in ("invoke", "info"):
+        tale.row(**about, type=kind)
+    offset = tale.append(p, value, _PLAIN)
+    tale.logs[p][offset] |= {"epoch": 0, "sequence": 0}
+    _read_last(tale, p, offset, value)
 
 
 def _log_of_another_cluster(tale: Tale) -> None:
@@ -339,7 +378,7 @@ def _log_of_another_cluster(tale: Tale) -> None:
 def _offset_written_twice(tale: Tale) -> None:
     p = tale.chance.choice(_PARTITIONS)
     one, other = tale.chance.sample(tale.logs[p][:-1], 2)
-    tale.logs[p].append({**one, "offset": other["offset"], "sequence": None})
+    tale.logs[p].append({**one, "offset": other["offset"], "process": None, "epoch": None, "sequence": None})
 
 
 def _stale_acknowledgement(tale: Tale) -> None:
@@ -359,6 +398,7 @@ HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
         "marker_lost": _marker_lost,
         "stable_offset_too_high": _stable_offset_too_high,
         "aborted_marked_committed": _aborted_marked_committed,
+        "committed_marked_aborted": _committed_marked_aborted,
         "own_transaction_read": _own_transaction_read,
         "transactions_read_each_other": _transactions_read_each_other,
         "transactions_interleave": _transactions_interleave,
@@ -368,6 +408,7 @@ HARM: Mapping[str, Callable[[Tale], None]] = MappingProxyType(
         "commit_beyond_the_log": _commit_beyond_the_log,
         "retry_appended_again": _retry_appended_again,
         "sequence_gap_appended": _sequence_gap_appended,
+        "zombie_producer": _zombie_producer,
         "log_of_another_cluster": _log_of_another_cluster,
         "offset_written_twice": _offset_written_twice,
         "stale_acknowledgement": _stale_acknowledgement,

@@ -1,0 +1,77 @@
+"""``seawall detection``: which broker bugs the checkers find, under which load and faults."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from harness.cli.terminal import progress, stdout
+
+if TYPE_CHECKING:
+    from harness.detection.matrix import Matrix, Score
+
+_SEEDS = 40
+
+
+def detection(
+    seeds: Annotated[
+        int, typer.Option(metavar="N", help="Seeds of a cell on the bare core; the whole broker gets a fifth.", min=1)
+    ] = _SEEDS,
+    bugs: Annotated[str, typer.Option(metavar="A,B", help="Only these bugs; without it, all.")] = "",
+    jobs: Annotated[int | None, typer.Option(metavar="J", help="Processes (default: one per core).", min=1)] = None,
+    json_: Annotated[
+        Path | None, typer.Option("--json", metavar="FILE", help="Where to write the figures; other bugs' stay there.")
+    ] = None,
+    docs: Annotated[Path | None, typer.Option(metavar="FILE", help="Where to write them as a page.")] = None,
+) -> None:
+    """Measure the detection matrix: every switchable bug in every mix of load and faults, against runs without it.
+
+    All of it takes an hour or so on two cores. With --bugs, the others' figures in the file of --json are kept.
+    """
+    from harness.detection.document import document
+    from harness.detection.matrix import from_json, measure, to_json
+    from harness.detection.table import chosen
+
+    say = progress()
+    matrix = measure(chosen(bugs), seeds, jobs or os.cpu_count() or 1, lambda done, of: say(f"{done} of {of} tasks"))
+    _show(matrix)
+    if json_ is not None:
+        known = from_json(json.loads(json_.read_text())) if bugs and json_.exists() else None
+        matrix = matrix if known is None else _joined(known, matrix)
+        json_.write_text(json.dumps(to_json(matrix), indent=1, sort_keys=True) + "\n")
+    if docs is not None:
+        docs.write_text(document(matrix))
+
+
+def _joined(known: Matrix, measured: Matrix) -> Matrix:
+    """What was known, with what has been measured anew in its place."""
+    from harness.detection.matrix import Matrix
+    from harness.detection.table import TABLE
+
+    scores = {**known.scores, **measured.scores}
+    return Matrix(
+        {bug.name: scores[bug.name] for bug in TABLE if bug.name in scores}, {**known.controls, **measured.controls}
+    )
+
+
+def _show(matrix: Matrix) -> None:
+    table = Table("bug", "found", "best in", "there", "as")
+    for name, scores in matrix.scores.items():
+        cell, best = max(scores.items(), key=lambda item: (item[1].interval.low, item[1].found))
+        found, tried = sum(s.found for s in scores.values()), sum(s.tried for s in scores.values())
+        place = f"{cell.workload}, {cell.faults}" if best.found else ""
+        table.add_row(name, f"{found}/{tried}", place, _share(best), "\n".join(best.kinds))
+    stdout().print(table)
+    for cell, control in matrix.controls.items():
+        for kind, number in sorted(control.alarms.items()):
+            stdout().print(f"false alarm: {number} {kind} in {', '.join(cell)}", highlight=False)
+
+
+def _share(score: Score) -> str:
+    interval = score.interval
+    return f"{score.found}/{score.tried}, {interval.low:.0%} to {interval.high:.0%}" if score.found else ""

@@ -1,0 +1,219 @@
+"""``docs/detection.md``: the matrix as a page, generated from what was measured."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from checkers.promises import CONCLUSIONS, PROMISES
+from harness.detection.matrix import Control, Matrix, Score
+from harness.detection.mixes import FAULTS, SYNTHETIC, WORKLOADS, faults_at, workloads_at
+from harness.detection.table import TABLE, Bug
+from harness.detection.trial import SCENARIO, Cell
+from harness.simulation.core.configuration import CORE, STACK
+from reports.power import wilson
+
+KINDS = tuple(kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds)
+"""Every kind of anomaly that there is."""
+
+_NO_VIOLATION: Mapping[str, str] = {
+    "G0": "Kafka promises nothing against it: it is `DOCUMENTED` wherever it comes up (`transactions_interleave`)",
+    "unseen": "it is `INDETERMINATE` by nature, and leaves a run inconclusive (`consumer_starves`)",
+}
+"""Why no bug can be convicted of a kind."""
+
+_ORDER = {mix.name: at for at, mix in enumerate(FAULTS)}
+_DEPTHS: Mapping[str, str] = {CORE: "the bare core", STACK: "the whole broker", SYNTHETIC: "made-up histories"}
+
+
+def document(matrix: Matrix) -> str:
+    """The text of ``docs/detection.md``."""
+    shown = [bug for bug in TABLE if bug.name in matrix.scores]
+    parts = [
+        _INTRODUCTION,
+        "\n".join(_mixes()),
+        "\n".join(_summary(matrix, shown)),
+        "\n".join(_missed(matrix, shown)),
+        "\n".join(_kinds(matrix, shown)),
+        "\n".join(_controls(matrix)),
+        *("\n".join(lines) for depth in (CORE, STACK) for lines in _cells(matrix, shown, depth)),
+        "\n".join(_schedules(matrix, shown)),
+        "\n".join(_switches(shown)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _mixes() -> Iterator[str]:
+    yield "## Workloads and faults\n"
+    yield "| workload | what it is |\n|---|---|"
+    yield from (f"| `{mix.name}` | {mix.says} |" for mix in WORKLOADS)
+    yield "\n| faults | what they are |\n|---|---|"
+    yield from (f"| `{mix.name}` | {mix.says} |" for mix in FAULTS)
+
+
+# ------------------------------------------------------------------------------------------------------------- the bugs
+
+
+def _summary(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
+    found = sum(any(score.found for score in matrix.scores[bug.name].values()) for bug in bugs)
+    yield "## Every bug\n"
+    yield (
+        f"{found} of {len(bugs)} are found. *Best in*: the cell in which the checkers found it most often, and how "
+        "often, with the 95 % interval of that share. *Seeds*: how many such runs it takes to find it with a "
+        "probability of one half. *Until found*: virtual seconds, and seconds of one processor core with all checks, "
+        "until the first of them found it. *No faults*: in how many per cent of the runs without any fault it was "
+        "found.\n"
+    )
+    yield "| bug | what it does | idea | where | best in | found | seeds | until found | no faults | found as |"
+    yield "|---|---|---|---|---|---|---|---|---|---|"
+    for bug in bugs:
+        yield _line(bug, matrix.scores[bug.name])
+
+
+def _line(bug: Bug, scores: Mapping[Cell, Score]) -> str:
+    cell, best = max(scores.items(), key=lambda item: (item[1].interval.low, -_ORDER.get(item[0].faults, 0)))
+    begun = f"| `{bug.name}` | {bug.does} | {bug.idea} | {_DEPTHS[bug.depth]} "
+    if not best.found:
+        tried = sum(score.tried for score in scores.values())
+        return f"{begun}| | **missed**, 0/{tried} | | | | |"
+    quiet = [score for cell, score in scores.items() if cell.faults == "none"]
+    share = f"{100 * sum(s.found for s in quiet) / max(1, sum(s.tried for s in quiet)):.0f}" if quiet else ""
+    kinds: Counter[str] = Counter()
+    for score in scores.values():
+        kinds.update(score.kinds)
+    until = f"{best.virtual_s:.1f} s, {best.cpu_s:.2f} s" if bug.depth != SYNTHETIC else ""
+    return (
+        f"{begun}| {_place(cell)} | {best.found}/{best.tried}: {_percents(best)} % | {_seeds(best)} | {until} "
+        f"| {share} | {', '.join(kind for kind, _ in kinds.most_common())} |"
+    )
+
+
+def _place(cell: Cell) -> str:
+    return f"`{cell.faults}`" if cell.workload == SCENARIO else f"`{cell.workload}`, `{cell.faults}`"
+
+
+def _percents(score: Score) -> str:
+    interval = score.interval
+    return f"{100 * interval.low:.0f} to {100 * interval.high:.0f}"
+
+
+def _seeds(score: Score) -> str:
+    """The median of how many runs it takes."""
+    share = score.found / score.tried
+    return "1" if share >= 0.5 else f"{math.ceil(math.log(0.5) / math.log(1 - share))}"
+
+
+def _missed(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
+    missed = [bug for bug in bugs if not any(score.found for score in matrix.scores[bug.name].values())]
+    yield "## What is missed\n"
+    if not missed:
+        yield "Nothing."
+        return
+    yield "| bug | runs | of these without a verdict | why |\n|---|---|---|---|"
+    for bug in missed:
+        scores = matrix.scores[bug.name].values()
+        tried, doubted = sum(s.tried for s in scores), sum(s.doubted + s.broken for s in scores)
+        above = f"at most one run in {1 / wilson(0, tried).high:.0f} shows it" if tried else ""
+        yield f"| `{bug.name}` | {tried} | {doubted} | {bug.unnoticed or above} |"
+
+
+def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
+    yield "## Which bug causes which anomaly\n"
+    yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show.\n"
+    yield "| kind | bugs |\n|---|---|"
+    for kind in KINDS:
+        names = [
+            f"*{bug.name}*" if bug.depth == SYNTHETIC else bug.name
+            for bug in bugs
+            if any(score.kinds[kind] for score in matrix.scores[bug.name].values())
+        ]
+        yield f"| {kind} | {', '.join(names) or _NO_VIOLATION.get(kind, '**none**')} |"
+
+
+# ----------------------------------------------------------------------------------------------------------- the cells
+
+
+def _controls(matrix: Matrix) -> Iterator[str]:
+    controls = matrix.controls
+    tried = sum(control.tried for control in controls.values())
+    alarmed = [f"{number} {kind} in {_place(cell)} ({_DEPTHS[cell.depth]})" for cell, control in controls.items()
+               for kind, number in sorted(control.alarms.items())]  # fmt: skip
+    unsound = sum(control.unsound for control in controls.values())
+    yield "## Controls\n"
+    yield (
+        f"{tried} runs without a bug: {len(alarmed)} cells with a false alarm"
+        f"{': ' + '; '.join(alarmed) if alarmed else ''}. {unsound} runs proved nothing. Neither count above.\n"
+    )
+    yield "What one run of a cell is, on average:\n"
+    yield "| depth | workload | faults | runs | records sent | faults that happened | virtual seconds |"
+    yield "|---|---|---|---|---|---|---|"
+    for depth in (CORE, STACK):
+        for workload in workloads_at(depth):
+            for faults in faults_at(depth):
+                control = controls.get(Cell(depth, workload, faults))
+                if control is not None:
+                    yield f"| {_DEPTHS[depth]} | `{workload}` | `{faults}` | {_average(control)} |"
+
+
+def _average(control: Control) -> str:
+    runs = control.tried
+    return f"{runs} | {control.sends / runs:.0f} | {control.faults / runs:.1f} | {control.virtual_s / runs:.1f}"
+
+
+def _cells(matrix: Matrix, bugs: Sequence[Bug], depth: str) -> Iterator[list[str]]:
+    columns = faults_at(depth)
+    for workload in workloads_at(depth):
+        lines = [f"## Cell by cell: {_DEPTHS[depth]}, `{workload}`\n"]
+        lines.append("Per cent of the runs in which the checkers found it, and the 95 % interval; · is none.\n")
+        lines.append(f"| bug | {' | '.join(columns)} |")
+        lines.append(f"|---|{'---|' * len(columns)}")
+        for bug in bugs:
+            if bug.depth == depth:
+                shown = [_cell(matrix.scores[bug.name].get(Cell(depth, workload, faults))) for faults in columns]
+                lines.append(f"| `{bug.name}` | {' | '.join(shown)} |")
+        yield lines
+
+
+def _cell(score: Score | None) -> str:
+    if score is None or not score.tried:
+        return ""
+    return f"{100 * score.found / score.tried:.0f} ({_percents(score)})" if score.found else "·"
+
+
+def _schedules(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
+    yield "## Schedules\n"
+    yield "Scenarios that are made for a bug, or for what it breaks; the same run without the bug passes.\n"
+    yield "| bug | scenario | found | as |\n|---|---|---|---|"
+    for bug in bugs:
+        for cell, score in matrix.scores[bug.name].items():
+            if cell.workload == SCENARIO:
+                kinds = ", ".join(kind for kind, _ in score.kinds.most_common())
+                yield f"| `{bug.name}` | `{cell.faults}` | {score.found}/{score.tried} | {kinds} |"
+
+
+def _switches(bugs: Iterable[Bug]) -> Iterator[str]:
+    yield "## How to switch them on\n"
+    yield "With `seawall simulate`, `seawall run` and `seawall scenario run`. No generation has any of them.\n"
+    yield "| bug | switch |\n|---|---|"
+    for bug in bugs:
+        if bug.knobs:
+            switches = " ".join(f"--set replication.{name}={value}" for name, value in bug.knobs.items())
+            yield f"| `{bug.name}` | `{switches}` |"
+
+
+_INTRODUCTION = """\
+# What the checkers find
+
+A checker that nobody has seen fail proves nothing. Each row below is a broker or a controller that does one thing
+wrong, run under load and faults in virtual time, and judged by the same [checkers](anomalies.md) that judge real runs,
+from the tables that a run leaves behind. The witness of the [simulator](simulation.md), who sees everything, has no
+say.
+
+Each seed runs twice, with the bug and without it. What counts is a `VIOLATION` that is not there without the bug;
+seeds whose run without a bug does not pass do not count. All clusters have three replicas, `min.insync.replicas=2` and
+clean elections only, on the rules of 4.1 with the two remedies for what no release has mended (`reelected_leader`,
+`straddled_batch`). The reference engine decides; that Spark says the same is what the differential tests are for.
+
+`make detection` measures everything again, and writes this page and the figures that reports take for what a run that
+passed would have noticed."""

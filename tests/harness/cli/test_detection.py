@@ -1,0 +1,33 @@
+"""``seawall detection``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from harness.cli import main
+
+
+def test_measured_bugs_are_printed_and_written_and_others_stay(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    figures, page = tmp_path / "power.json", tmp_path / "detection.md"
+    files = ["--json", str(figures), "--docs", str(page), "--seeds", "3", "--jobs", "1"]
+    assert main(["detection", "--bugs", "own_transaction_read,consumer_starves", *files]) == 0
+    assert "own_transaction_read" in capsys.readouterr().out
+    assert main(["detection", "--bugs", "zombie_producer", *files]) == 0
+    assert list(json.loads(figures.read_text())["bugs"]) == [
+        "consumer_starves",
+        "own_transaction_read",
+        "zombie_producer",
+    ]
+    written = page.read_text()
+    assert "2 of 3 are found" in written
+    assert "| `consumer_starves` | 3 | 3 | unseen records may be late" in written
+
+
+def test_an_unknown_bug_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["detection", "--bugs", "zombie_producers"]) == 64
+    assert "did you mean 'zombie_producer'?" in capsys.readouterr().err
