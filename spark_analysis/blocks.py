@@ -4,7 +4,7 @@ Rows are cut into blocks by the number that orders them: offsets, positions in t
 itself, and what a block leaves to those after it is carried over: a row per block, few enough to be sorted in one
 place.
 
-Where only presence matters nothing is sorted at all: :data:`WORD_BITS` numbers at a time become the bits of one word.
+Where only presence matters nothing is sorted at all: 64 numbers at a time become the bits of one word.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from pyspark.sql import functions as f
 BLOCK = 1 << 16
 """How many consecutive numbers are a block."""
 
-WORD_BITS = 64
+WORD_SHIFT = 6
+"""By how many bits a number is shifted to the number of its word: a word has 64 bits, as a long integer has."""
 
 
 class Earlier(NamedTuple):
@@ -90,14 +91,14 @@ def _both(name: str, one: Earlier) -> Column:
 
 
 def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> DataFrame:
-    """Which numbers there are, :data:`WORD_BITS` to a row.
+    """Which numbers there are, 64 to a row.
 
     Returns:
         ``keys, word, bits, rows, low, high``: the numbers are those of ``word`` whose bits are set, the lowest of them
         is ``low``, the highest ``high``; and how many rows they have together. ``more`` are aggregates of those rows.
     """
     column = f.col(number)
-    bit = f.expr(f"shiftleft(1L, cast(`{number}` & {WORD_BITS - 1} as int))")
+    bit = f.expr(f"shiftleft(1L, cast({_place(number)} as int))")
     return rows.groupBy(word_of(number).alias("word"), *keys).agg(
         f.bit_or(bit).alias("bits"),
         f.count("*").alias("rows"),
@@ -109,7 +110,12 @@ def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> 
 
 def word_of(number: str) -> Column:
     """The ``word`` of a number; see :func:`words`."""
-    return f.shiftright(f.col(number), 6)
+    return f.shiftright(f.col(number), WORD_SHIFT)
+
+
+def _place(number: str) -> str:
+    """The bit of a number in its word."""
+    return f"`{number}` & {(1 << WORD_SHIFT) - 1}"
 
 
 def different() -> Column:
@@ -147,7 +153,7 @@ def _pieces(word: Column) -> Column:
     whole = f.array(f.struct(word["low"].alias("low"), word["high"].alias("high")))
     numbers = f.filter(
         f.sequence(word["low"], word["high"]),
-        lambda number: f.getbit(word["bits"], number.bitwiseAND(WORD_BITS - 1).cast("int")) == 1,
+        lambda number: f.getbit(word["bits"], number.bitwiseAND((1 << WORD_SHIFT) - 1).cast("int")) == 1,
     )
     return f.when(dense, whole).otherwise(
         f.transform(numbers, lambda number: f.struct(number.alias("low"), number.alias("high")))

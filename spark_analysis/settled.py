@@ -2,10 +2,9 @@
 
 Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read, and whoever
 else names them says the same. No question about single records has anything to say of those, and that they are settled
-shows without putting a record's rows together: of :data:`spark_analysis.blocks.WORD_BITS` neighbours at a time it is
-compared which offsets each witness names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in
-which witnesses differ one may be taken for settled). Only the others, and everything that is said about their values,
-have to be put together.
+shows without putting a record's rows together: of 64 neighbours at a time it is compared which offsets each witness
+names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in which witnesses differ one may be
+taken for settled). Only the others, and everything that is said about their values, have to be put together.
 """
 
 from __future__ import annotations
@@ -104,7 +103,9 @@ def _offsets(tables: Tables, leaders: DataFrame) -> DataFrame:
         *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
     )
     joined = together.join(f.broadcast(leaders.select(*PLACE, "terms")), on=list(PLACE), how="left")
-    founded = (f.col("acked") == 0) | f.coalesce(f.exists("terms", _covers), f.lit(False))
+    never = f.forall("terms", lambda term: term["high_watermark"] <= f.col("high")) & (f.size("terms") > 0)
+    unacked = (f.col("acked") == 0) & ~f.coalesce(never, f.lit(False))
+    founded = unacked | f.coalesce(f.exists("terms", _covers), f.lit(False))
     settled = f.coalesce(f.col("agree") & f.col("plain") & founded, f.lit(False))
     return joined.select(*PLACE, "word", settled.alias("settled"), "acked")
 

@@ -36,6 +36,11 @@ _OF_SMALL = {
     "spark.sql.optimizer.disableHints": "true",
 }
 
+_OF_LARGE = {
+    # Tables of few rows are between those of many: how many tasks they need shows only when they are there.
+    "spark.sql.adaptive.enabled": "true",
+}
+
 
 def content(sizes: Iterable[int]) -> int:
     """How many bytes Parquet files of these sizes hold, apart from what tells how to read them."""
@@ -55,12 +60,13 @@ def are_cached(size: int, files: int) -> bool:
 @contextmanager
 def laid_out(spark: SparkSession, size: int, *, large: bool) -> Iterator[None]:
     """Have ``spark`` plan what suits ``size`` bytes of Parquet, of ``large`` runs or of others, meanwhile."""
-    usual = {name: str(spark.conf.get(name)) for name in _OF_SMALL}
+    usual = {name: str(spark.conf.get(name)) for name in (*_OF_SMALL, *_OF_LARGE)}
     partitions = "spark.sql.shuffle.partitions"
     wanted, most = 1 + size // _PER_TASK, int(usual[partitions])
     try:
         spark.conf.set(partitions, str(max(wanted, most) if large else min(wanted, most)))
-        for name, value in _OF_SMALL.items() if size <= SMALL and not large else ():
+        own = _OF_LARGE if large else _OF_SMALL if size <= SMALL else {}
+        for name, value in own.items():
             spark.conf.set(name, value)
         yield
     finally:

@@ -27,12 +27,13 @@ from spark_analysis.tables import spark_schema
 TOPIC = "ledger"
 KEYS = 8
 BROKERS = 3
-ROWS_PER_FILE = 1_000_000
+ROWS_PER_FILE = 250_000
 ROWS_PER_STEP = 4
 """A send's two rows and a poll's two."""
 FINAL_PROCESS = 1_000
 PER_FINAL_POLL = 500
 TICK_NS = 1_000
+BYTES_PER_OPERATION = 64
 
 
 def write(spark: SparkSession, operations: int, path: Path, *, hot: float = 0.0) -> Path:
@@ -218,7 +219,7 @@ def _manifest(run: str, operations: int) -> Manifest:
 
 def main(operations: int, path: Path, hot: float = 0.0) -> None:
     """Write a run of OPERATIONS operations into the new directory PATH."""
-    write(session(), operations, path, hot=hot)
+    write(session(size=operations * BYTES_PER_OPERATION), operations, path, hot=hot)
 
 
 if __name__ == "__main__":

@@ -18,9 +18,10 @@ from tests.checkers.randomness import MANIFESTS, random_story
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is large, and a block is three rows."""
+    """Every run is large, a block is three rows, and a word two numbers."""
     monkeypatch.setattr(sizing, "LARGE", 0)
     monkeypatch.setattr(blocks, "BLOCK", 3)
+    monkeypatch.setattr(blocks, "WORD_SHIFT", 1)
     monkeypatch.setattr(disorder, "BLOCK", 3)
 
 
@@ -63,7 +64,7 @@ def test_gaps_are_found_wherever_they_begin(
 @pytest.mark.usefixtures("tiny")
 def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
-    random = [random_story(seed).write(tmp_path / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in range(300)]
+    random = [random_story(seed).write(tmp_path / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in range(120)]
     paths = [*cases, *random]
     for in_blocks, plain in zip(check(paths, session=spark), check(paths, engine="reference"), strict=True):
         mine, theirs = to_json(in_blocks), to_json(plain)
