@@ -150,6 +150,10 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.driver.extraJavaOptions": f"{java} -Dlog4j2.configurationFile={log4j}",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Spark writes every plan down for its own pages, which nobody sees.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.maxPlanStringLength": "1000",
+        "spark.sql.debug.maxToStringFields": "1",
         "spark.log.level": "ERROR",
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.session.timeZone": "UTC",

@@ -34,6 +34,7 @@ _OF_SMALL = {
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.constraintPropagation.enabled": "false",
 }
 
 _OF_LARGE = {
