@@ -1,0 +1,121 @@
+"""The detection matrix: its bugs are real, its figures are those of the page, and known seeds show what they should."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from harness.detection.document import KINDS, document
+from harness.detection.matrix import Score, cells_of, collected, from_json, to_json
+from harness.detection.mixes import FAULTS, SYNTHETIC
+from harness.detection.synthetic import HARM
+from harness.detection.table import TABLE, Bug, chosen
+from harness.detection.trial import SCENARIO, Cell, Trial, attempt
+from harness.errors import UsageError
+from harness.replication.bugs import BUGS
+from harness.replication.knobs import GENERATIONS, Knobs, generation
+from harness.simulation.core.configuration import CORE, STACK
+from reports.power import POWER_FILE
+
+PAGE = Path(__file__).parents[3] / "docs" / "detection.md"
+_COST = {mix.name: at for at, mix in enumerate(FAULTS)}
+MEASURED = from_json(json.loads(POWER_FILE.read_text()))
+
+
+def shown_by(bug: Bug) -> tuple[Cell, int] | None:
+    """The cell and the seed that show a bug soonest, as far as it costs little; a schedule before a random mix."""
+    found = [(cell, score.first) for cell, score in MEASURED.scores[bug.name].items() if score.first is not None]
+    return min(found, key=lambda one: (one[0].workload != SCENARIO, one[1], _COST.get(one[0].faults, 0)), default=None)
+
+
+def test_there_are_more_than_twenty_five_bugs_of_brokers_and_controllers() -> None:
+    found = [bug for bug in TABLE if bug.depth != SYNTHETIC and shown_by(bug) is not None]
+    assert len(found) >= 25
+
+
+def test_every_switchable_bug_is_in_the_table_once() -> None:
+    assert len({bug.name for bug in TABLE}) == len(TABLE)
+    assert {bug.knobs["bugs"] for bug in TABLE if "bugs" in bug.knobs} == set(BUGS)
+    assert {bug.name for bug in TABLE if bug.depth == SYNTHETIC} == set(HARM)
+
+
+def test_no_generation_has_a_bug() -> None:
+    assert not [name for name, knobs in GENERATIONS.items() if knobs.bugs]
+
+
+def test_what_switches_a_bug_on_changes_the_newest_rules() -> None:
+    for bug in TABLE:
+        assert (generation("4.1", bug.knobs) != Knobs()) == (bug.depth != SYNTHETIC), bug.name
+
+
+def test_bugs_are_switched_on_in_the_order_of_the_table_and_unknown_ones_refused() -> None:
+    assert generation("4.1", {"bugs": "torn_append_kept,ack_on_append"}).bugs == ("ack_on_append", "torn_append_kept")
+    assert "bugs" in {field.name for field in fields(Knobs)}
+    with pytest.raises(UsageError, match="ack_on_appent"):
+        generation("4.1", {"bugs": "ack_on_appent"})
+    with pytest.raises(UsageError, match="did you mean"):
+        chosen("ack_on_appent")
+
+
+def but_for_news(page: str) -> list[str]:
+    """The lines of a page without the kinds of anomaly that no bug has been seen to cause, which new ones are first."""
+    return [line for line in page.splitlines() if not line.endswith("**none** |")]
+
+
+def test_the_page_is_what_was_measured() -> None:
+    assert but_for_news(PAGE.read_text()) == but_for_news(document(MEASURED)), "measure again with `seawall detection`"
+
+
+def test_every_bug_was_measured_in_every_cell_and_no_control_raised_an_alarm() -> None:
+    for bug in TABLE:
+        assert set(cells_of(bug)) == set(MEASURED.scores[bug.name]), bug.name
+    assert not {cell: control.alarms for cell, control in MEASURED.controls.items() if control.alarms}
+
+
+def test_a_bug_that_is_never_found_says_why() -> None:
+    assert not [bug.name for bug in TABLE if shown_by(bug) is None and not bug.unnoticed]
+
+
+def test_at_least_forty_kinds_of_anomaly_have_a_bug_that_causes_them() -> None:
+    caused = {kind for scores in MEASURED.scores.values() for score in scores.values() for kind in score.kinds}
+    assert len(set(KINDS) & caused) >= 40
+    assert not {"G0", "unseen"} & caused
+
+
+def test_figures_are_read_as_they_were_written() -> None:
+    assert from_json(json.loads(json.dumps(to_json(MEASURED)))) == MEASURED
+
+
+def test_seeds_whose_control_is_not_sound_do_not_count() -> None:
+    cell = Cell(CORE, "single", "none")
+    sound, guilty = Trial("pass"), Trial("violation", ("lost-write",))
+    rows = [(cell, 0, {"": guilty, "ack_on_append": guilty}), (cell, 1, {"": sound, "ack_on_append": guilty})]
+    matrix = collected(rows)
+    assert matrix.scores["ack_on_append"][cell].tried == 1
+    assert matrix.scores["ack_on_append"][cell].first == 1
+    assert matrix.controls[cell].alarms == {"lost-write": 1}
+
+
+def test_what_does_not_pass_is_not_called_found() -> None:
+    score = Score()
+    for seed, outcome in enumerate(("inconclusive", "invalid", "broken", "pass")):
+        score.add(seed, Trial(outcome))
+    assert (score.tried, score.found, score.doubted, score.broken) == (4, 0, 2, 1)
+
+
+@pytest.mark.parametrize("bug", [bug for bug in TABLE if shown_by(bug)], ids=lambda bug: bug.name)
+def test_a_bug_is_found_at_the_seed_that_the_figures_name_and_nothing_is_without_it(bug: Bug) -> None:
+    shown = shown_by(bug)
+    assert shown is not None
+    cell, seed = shown
+    assert attempt(cell, seed, "", {}).is_sound
+    assert attempt(cell, seed, bug.name, bug.knobs).is_convicted
+
+
+@pytest.mark.parametrize("cell", [Cell(CORE, "single", "all"), Cell(STACK, "single", "all")], ids=str)
+def test_one_seed_comes_to_the_same_twice(cell: Cell) -> None:
+    first, second = (attempt(cell, 3, "", {}) for _ in range(2))
+    assert first._replace(cpu_s=0) == second._replace(cpu_s=0)
