@@ -43,8 +43,9 @@ def measure(command: list[str]) -> Measured:
                     times, memory = one.cpu_times(), one.memory_info()
                 except psutil.NoSuchProcess:
                     continue
+                # A child that has not become its own program yet shares its parent's memory: it counts when it stays.
+                resident += memory.rss if one.pid in cpu else 0
                 cpu[one.pid] = times.user + times.system
-                resident += memory.rss
             peak = max(peak, resident)
             time.sleep(_SAMPLE_S)
         return Measured(process.returncode, time.monotonic() - begun, sum(cpu.values()), peak / 2**20)
