@@ -44,6 +44,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "poll-skip": frozenset({"history"}),
         "int-poll-skip": frozenset({"history"}),
         "unjustified-ack": frozenset({"timeline"}),
+        "uncommitted-read": frozenset({"timeline"}),
         "replica-divergence": frozenset({"replica_logs"}),
         "advance-below-min-isr": frozenset({"timeline"}),
         "committed-cut": frozenset({"timeline"}),

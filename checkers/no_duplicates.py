@@ -30,9 +30,9 @@ def find(rows: RunRows) -> Iterator[Finding]:
         offsets.setdefault((seen.where, seen.value), set()).add(seen.offset)
         index.setdefault((seen.where, seen.value), seen.row)
     for place in rows.logged:
-        for offset, row in rows.final_log(place).items():
+        for row in rows.final_log(place):
             if row["intact"]:
-                offsets.setdefault((place, row["value"]), set()).add(offset)
+                offsets.setdefault((place, row["value"]), set()).add(row["offset"])
     for (place, value), found in offsets.items():
         if len(found) > 1:
             row_index = index.get((place, value))

@@ -164,7 +164,7 @@ def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
     """Partition, offset and value of every record that a partition is known to hold."""
     for place, end in rows.ends.items():
         if end.node is not None:
-            yield from ((place, offset, row["value"]) for offset, row in rows.final_log(place).items())
+            yield from ((place, row["offset"], row["value"]) for row in rows.final_log(place))
     for seen in sightings(rows):
         if rows.ends[seen.where].node is None:
             yield seen.where, seen.offset, seen.value

@@ -362,15 +362,11 @@ class RunRows:
             found[where(row)][row["offset"]].append(row)
         return found
 
-    def final_log(self, place: TopicPartition) -> dict[int, Row]:
-        """The workload's records in the final leader's log, by offset."""
+    def final_log(self, place: TopicPartition) -> list[Row]:
+        """The workload's records in the final leader's log."""
         end = self.ends.get(place)
-        return {
-            offset: row
-            for offset, rows in self.logged.get(place, {}).items()
-            for row in rows
-            if end and row["node"] == end.node and row["value"] is not None
-        }
+        held = [row for rows in self.logged.get(place, {}).values() for row in rows if row["value"] is not None]
+        return [row for row in held if end and row["node"] == end.node]
 
 
 def is_malformed(row: Row) -> bool:

@@ -7,10 +7,13 @@
 * ``two-leaders``: two brokers led one partition in the same leader epoch.
 * ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and none of those who led the partition
   while the send was under way ever had a high watermark above o in that term.
+* ``uncommitted-read``: a consumer was delivered a record at offset o, and no leader of any time had a high watermark
+  above o (C9).
 
 The brokers write a row at every change, on one clock. A row that may be missing never makes an anomaly: a leader that
 was killed may have acknowledged something just before it could write the row, so an acknowledgement is judged only when
-every leader that might have given it wrote something later, or was started anew before the send began.
+every leader that might have given it wrote something later, or was started anew before the send began; and a delivery
+when everybody who led at the time wrote something later.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or it is the first since an unclean one in which anybody took office, and the configuration permits such
@@ -28,7 +31,7 @@ from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 
-KINDS = ("hw-regression", "two-leaders", "unjustified-ack")
+KINDS = ("hw-regression", "two-leaders", "unjustified-ack", "uncommitted-read")
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
@@ -42,12 +45,16 @@ def find(rows: RunRows) -> Iterator[Finding]:
         terms = rows.leaders_during(send)
         if is_accounted(rows, send) and not is_justified(send, terms):
             yield _unjustified(rows, send, max(term.leader_epoch for term in terms))
+    yield from _uncommitted(rows)
 
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
     if finding.kind == "two-leaders":
         return f"Nodes {finding.node} and {finding.other_node} both led in epoch {finding.leader_epoch}."
+    if finding.kind == "uncommitted-read":
+        value = "a record that is none of the workload's" if finding.value is None else f"value {finding.value}"
+        return f"A consumer was delivered {value} at offset {finding.offset}, which no leader ever had committed."
     if finding.kind == "unjustified-ack":
         return (
             f"Value {finding.value} was acknowledged with acks=all at offset {finding.offset}, and no leader of that "
@@ -67,6 +74,8 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.committed(finding, None)
         yield from witnesses.cuts(finding)
         return
+    if finding.kind == "uncommitted-read":
+        yield from witnesses.reads(finding, finding.offset, finding.value)
     yield from witnesses.send(finding)
     yield from witnesses.leader(finding, finding.leader_epoch)
 
@@ -163,3 +172,20 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
         process=send.process,
         acks=send.acks,
     )  # fmt: skip
+
+
+def _uncommitted(rows: RunRows) -> Iterator[Finding]:
+    """Of every record at an offset the first delivery."""
+    for (place, offset, value), reads in rows.delivered.items():
+        first, terms = reads[0], rows.leader_terms(place)
+        led = [t for t in terms if t.begin_ns <= first.time_ns and (t.end_ns is None or t.end_ns >= first.time_ns)]
+        accounted = all(rows.lives[t.node, t.incarnation].last_ns > first.time_ns for t in led)
+        if led and accounted and all(term.high_watermark <= offset for term in terms):
+            yield Finding(
+                rows.run, "uncommitted-read", *place,
+                offset=offset,
+                value=value,
+                leader_epoch=max(term.leader_epoch for term in led),
+                row=first.row,
+                time_ns=first.time_ns,
+            )  # fmt: skip

@@ -51,6 +51,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "two-leaders": Kind("Two brokers led one partition in the same leader epoch."),
         "unjustified-ack": Kind("A send with acks=all was acknowledged at an offset that no leader's high watermark "
                                 "had passed."),
+        "uncommitted-read": Kind("A consumer was given a record that no leader ever had committed."),
         "unjustified-advance": Kind("A leader committed records that a member of its ISR did not have."),
         "unjustified-join": Kind("A leader counted a replica as in sync that lacked what was committed."),
         "advance-below-min-isr": Kind("A leader committed records with fewer than min.insync.replicas in sync."),

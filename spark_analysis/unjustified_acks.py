@@ -1,4 +1,4 @@
-"""Which acknowledgements with acks=all came although no leader's high watermark ever passed the record?"""
+"""Which acknowledgements with acks=all, and which deliveries, came although no high watermark passed the record?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ def acks_and_leaders(views: Views) -> DataFrame:
 
 
 def unjustified_acks(views: Views) -> DataFrame:
-    """``unjustified-ack``, as ``checkers.watermarks_only_rise`` defines it."""
+    """``unjustified-ack`` and ``uncommitted-read``, as ``checkers.watermarks_only_rise`` defines them."""
+    return _of_acks(views).unionByName(_of_reads(views))
+
+
+def _of_acks(views: Views) -> DataFrame:
     return findings(
         acks_and_leaders(views).where(~f.col("justified") & accounted()),
         "unjustified-ack",
@@ -36,6 +40,28 @@ def unjustified_acks(views: Views) -> DataFrame:
         process="process",
         acks="acks",
     )
+
+
+def _of_reads(views: Views) -> DataFrame:
+    """Of every record at an offset that no leader ever had committed the first delivery."""
+    read = with_partitions(views.records.where(f.col("read_row").isNotNull()), views)
+    never = read.where(f.forall("terms", lambda term: term["high_watermark"] <= f.col("offset")))
+    led = never.withColumn("leaders", f.filter("terms", _led_then))
+    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: term["last_ns"] > f.col("read_ns"))
+    return findings(
+        led.where(known),
+        "uncommitted-read",
+        offset="offset",
+        value="value",
+        leader_epoch=f.array_max(f.transform("leaders", lambda term: term["leader_epoch"])),
+        row="read_row",
+        time_ns="read_ns",
+    )
+
+
+def _led_then(term: Column) -> Column:
+    ended = term["end_ns"].isNotNull() & (term["end_ns"] < f.col("read_ns"))
+    return (term["begin_ns"] <= f.col("read_ns")) & ~ended
 
 
 def accounted() -> Column:

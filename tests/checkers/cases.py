@@ -185,7 +185,7 @@ def a_committed_record_of_acks_1_must_survive(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, lost(2), ("vanished-read", "VIOLATION", 2))
+@case(Outcome.VIOLATION, lost(2), ("vanished-read", "VIOLATION", 2), ("uncommitted-read", "VIOLATION", 2))
 def a_record_of_acks_1_that_was_read_must_survive(story: Story) -> None:
     write(story, 2)
     story.send(acks=1, copies=(), commit=False)

@@ -94,6 +94,34 @@ def a_leader_that_was_killed_may_not_have_written_its_watermark_down(story: Stor
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("uncommitted-read", "VIOLATION", 2), reason="did not commit")
+def a_record_that_is_delivered_and_never_committed_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.poll(5, [2])
+    story.state(0)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_record_may_be_delivered_before_the_watermark_is_written_down(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.poll(5, [2])
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("vanished-read", "VIOLATION", 2))
+def a_leader_that_was_killed_may_have_committed_what_it_delivered(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", copies=(), commit=False)
+    story.poll(5, [2])
+    story.restart(0)
+    story.elect(1)
+    story.finish()
+
+
 # ------------------------------------------------------------------------------------------------------ predictions
 
 

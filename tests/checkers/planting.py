@@ -167,14 +167,23 @@ def send_again(story: Story, rng: random.Random) -> None:
         row |= {"producer_id": 4, "producer_epoch": 0, "sequence": max(0, row["offset"] - 1)}
 
 
+def commit_nothing(story: Story, rng: random.Random) -> None:
+    """No broker has a watermark above the first records, whatever was delivered."""
+    most = rng.randrange(2)
+    for row in story.timeline:
+        if row["kind"] == "state" and row["high_watermark"] is not None:
+            row["high_watermark"] = min(most, row["high_watermark"])
+
+
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
     cross_bounds,
     lead_together,
-    call_an_election_names,
+    *[call_an_election_names] * 2,
     fence_nobody,
-    swap_a_record_s_past,
+    *[swap_a_record_s_past] * 2,
     *[close_as_it_did_not_end] * 3,
     send_again,
+    *[commit_nothing] * 3,
 )
 """What may be falsified after a story has ended."""
