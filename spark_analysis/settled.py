@@ -2,10 +2,9 @@
 
 Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read, and whoever
 else names them says the same. No question about single records has anything to say of those, and that they are settled
-shows without putting a record's rows together: of :data:`spark_analysis.blocks.WORD_BITS` neighbours at a time it is
-compared which offsets each witness names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in
-which witnesses differ one may be taken for settled). Only the others, and everything that is said about their values,
-have to be put together.
+shows without putting a record's rows together: of 64 neighbours at a time it is compared which offsets each witness
+names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in which witnesses differ one may be
+taken for settled). Only the others, and everything that is said about their values, have to be put together.
 """
 
 from __future__ import annotations
