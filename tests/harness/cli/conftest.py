@@ -9,7 +9,9 @@ from tests.harness.cli.calling import Said, Seawall
 
 
 @pytest.fixture
-def seawall(capsys: pytest.CaptureFixture[str]) -> Seawall:
+def seawall(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Seawall:
+    monkeypatch.setattr("spark_analysis.session.warm_up", lambda: None)  # its thread would outlive the test
+
     def call(*words: object) -> Said:
         code = main([str(word) for word in words])
         captured = capsys.readouterr()

@@ -118,7 +118,6 @@ def recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Plan]:
 
     monkeypatch.setattr(runner, "run", run)
     monkeypatch.setattr("spark_analysis.session._state", {})
-    monkeypatch.setattr("spark_analysis.session.warm_up", lambda: None)  # its thread would outlive the test
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "nowhere"))
     return plans
 
