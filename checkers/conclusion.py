@@ -18,7 +18,7 @@ from checkers.forks import End, Fork, Office, forks
 from checkers.rows import Row
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.answer import KEPT_PER_GROUP, Finding, position
+from spark_analysis.answer import KEPT_PER_GROUP, Finding, of_group, position
 from spark_analysis.facts import Facts, LogEpoch, Stretch
 
 
@@ -185,13 +185,13 @@ def seen_at(stretch: Stretch, sequence: int | None = None) -> dict[str, int]:
 
 
 def kept(conclusions: Sequence[Conclusion]) -> list[Conclusion]:
-    """The first conclusions of each kind, partition and excuse, and how many there are (``total``)."""
+    """The first conclusions of each kind, partition and excuse, with what is said of each group."""
     groups: dict[tuple[object, ...], list[Conclusion]] = defaultdict(list)
     for one in conclusions:
         x = one.finding
         groups[x.kind, x.topic, x.partition, x.excuse].append(one)
     return [
-        one._replace(finding=one.finding._replace(total=len(group)))
+        one._replace(finding=of_group(one.finding, [other.finding for other in group]))
         for group in groups.values()
         for one in sorted(group, key=lambda c: position(c.finding))[:KEPT_PER_GROUP]
     ]

@@ -125,17 +125,16 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     gaps |= {"timeline"} if broken_timeline else set()
     found = [x for x in answers.findings if x.run == name]
     facts = RunFacts(name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation)
-    told = _concluded(facts, found)
-    findings = sorted([*found, *told], key=_order)
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = partial(_severity, run, wanted, gaps)
+    told = _concluded(facts, found, severity)
+    findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
     anomalies = _anomalies(findings, severity, predicted, account, partial(because, run.manifest.generation))
     unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
-    if predicted:
-        left = rests(findings)
-        own = [severity(rest.last) for rest in left]
-        anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
+    left = [rest for rest in rests(findings) if predicted or severity(rest.last) is not Verdict.VIOLATION]
+    own = [_gravest(severity, rest.last) for rest in left]
+    anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
     doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers))
@@ -222,10 +221,20 @@ def _anomalies(
     return [anomaly for _, anomaly in judged]
 
 
-def _concluded(facts: RunFacts, known: Sequence[Finding]) -> dict[Finding, Conclusion]:
-    """What follows from the facts, by finding; a cut that has come to a loss is part of that one's story."""
+def _concluded(
+    facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Verdict]
+) -> dict[Finding, Conclusion]:
+    """What follows from the facts, by finding.
+
+    A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not.
+    """
+    unexcused = [x for x in known if severity(x) is Verdict.VIOLATION]
+
+    def is_told(cut: Finding) -> bool:
+        return _is_lost(cut, unexcused if severity(cut) is Verdict.VIOLATION else known)
+
     found = [one for promise in CONCLUSIONS for one in promise.conclude(facts)]
-    return {one.finding: one for one in kept([one for one in found if not _is_lost(one.finding, known)])}
+    return {one.finding: one for one in kept([one for one in found if not is_told(one.finding)])}
 
 
 def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
@@ -264,6 +273,12 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
     if given_away or repeated or documented(finding, run.manifest, run.faults, wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION
+
+
+def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
+    """The gravest verdict on what was only counted: what explains a finding may depend on when it was."""
+    verdicts = {severity(last._replace(time_ns=at)) for at in (last.time_ns, last.earliest_ns, last.latest_ns)}
+    return next(verdict for verdict in Verdict if verdict in verdicts)
 
 
 def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:

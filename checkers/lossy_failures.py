@@ -28,7 +28,7 @@ LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 """The kinds of faults after which a node's disk holds less than the node had written."""
 
 _KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets"})
-_SEEN_AFTERWARDS = frozenset({"hw-regression", "nonmonotonic-poll", "int-nonmonotonic-poll"})
+_SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression", "nonmonotonic-poll", "int-nonmonotonic-poll"})
 
 
 def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], wanted: Expected | None) -> bool:

@@ -9,7 +9,7 @@ from checkers.facts import facts
 from checkers.history_is_complete import counts, history_gaps, lives, replicas
 from checkers.promises import PROMISES
 from checkers.rows import RunRows
-from spark_analysis.answer import KEPT_PER_GROUP, Answers, Finding, position
+from spark_analysis.answer import KEPT_PER_GROUP, Answers, Finding, of_group, position
 from spark_analysis.facts import joined
 
 
@@ -32,12 +32,12 @@ def find(rows: RunRows) -> list[Finding]:
 
 
 def kept(findings: Iterable[Finding]) -> list[Finding]:
-    """The first findings of each kind, partition and excuse, and how many there are (``total``)."""
+    """The first findings of each kind, partition and excuse, with what is said of each group."""
     groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[finding.run, finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)
     return [
-        finding._replace(total=len(group))
+        of_group(finding, group)
         for group in groups.values()
         for finding in sorted(group, key=position)[:KEPT_PER_GROUP]
     ]

@@ -1,7 +1,8 @@
-"""What becomes of findings that were only counted, in a run with predictions.
+"""What becomes of findings that were only counted.
 
 Of each kind, partition and excuse only the first findings by offset are kept (``answer.KEPT_PER_GROUP``). Without
-predictions those suffice: the rest is judged alike. With predictions the rest, of which only the number is known and
+predictions the rest is judged like the last one kept, at the earliest and the latest time of its group, for a failure
+excuses what was there when it happened. With predictions the rest, of which only the number is known and
 that it begins at the last offset kept, may be predicted or not. The rule is that it is never taken for predicted
 unless a prediction of that kind without an offset covers all of it:
 

@@ -45,6 +45,7 @@ class Finding(NamedTuple):
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap.
         committed: whether the record is known to have been below a high watermark.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
+        earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
     """
 
     run: str
@@ -67,6 +68,8 @@ class Finding(NamedTuple):
     until: int | None = None
     committed: bool | None = None
     total: int = 1
+    earliest_ns: int | None = None
+    latest_ns: int | None = None
 
 
 COLUMNS: Mapping[str, ColumnType] = {
@@ -90,7 +93,7 @@ COLUMNS: Mapping[str, ColumnType] = {
     "until": "int64",
     "committed": "bool",
 }
-"""The columns of every question's answer, in order; ``total`` is added when all answers are put together."""
+"""The columns of every question's answer, in order; what is said of groups comes when all answers are put together."""
 
 
 def position(finding: Finding) -> tuple[Any, ...]:
@@ -233,3 +236,9 @@ class Answers:
     replicas: Sequence[ReplicaEnd]
     counts: Mapping[str, Mapping[str, int]]
     facts: Facts = field(default_factory=Facts)
+
+
+def of_group(finding: Finding, group: Sequence[Finding]) -> Finding:
+    """``finding`` with what is said of its group."""
+    times = [one.time_ns for one in group if one.time_ns is not None]
+    return finding._replace(total=len(group), earliest_ns=min(times, default=None), latest_ns=max(times, default=None))

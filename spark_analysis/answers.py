@@ -156,12 +156,13 @@ def _sensible(views: Views) -> list[Callable[[Views], DataFrame]]:
 
 
 def kept(findings: DataFrame) -> DataFrame:
-    """The first findings of each kind, partition and excuse, and how many there are (``total``)."""
+    """The first findings of each kind, partition and excuse, with what is said of each group."""
     group = Window.partitionBy(*PLACE, "kind", "excuse")
     names = ("offset", "value", "leader_epoch", "row", "node", "incarnation", "other_node")
     order = [f.col(name).asc_nulls_last() for name in names]
     ranked = findings.withColumn("rank", f.row_number().over(group.orderBy(*order)))
-    counted = ranked.withColumn("total", f.count("*").over(group))
+    of_groups = {"total": f.count("*"), "earliest_ns": f.min("time_ns"), "latest_ns": f.max("time_ns")}
+    counted = ranked.withColumns({name: column.over(group) for name, column in of_groups.items()})
     return counted.where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.story import Story
+from tests.checkers.story import NODES, Story
 
 Expected = tuple[str, str, int | None]
 """Kind, verdict and offset of an anomaly."""
@@ -234,6 +234,28 @@ def an_unclean_election_before_the_write_excuses_nothing(story: Story) -> None:
 def what_retention_removed_is_documented(story: Story) -> None:
     write(story, 4)
     story.partitions[0].starts = dict.fromkeys((0, 1, 2), 2)
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(0, "DOCUMENTED"),
+    lost(1, "DOCUMENTED"),
+    ("committed-cut", "VIOLATION", 1),
+    guarantees={"retention": True, "min_insync_replicas": 2},
+)
+def a_follower_s_cut_is_not_excused_by_what_retention_removed_later(story: Story) -> None:
+    part = story.partitions[0]
+    for _ in range(3):
+        story.send()
+    story.cut(1, 1)
+    part.logs[1] = list(part.logs[0])
+    story.state(1)
+    story.commit()
+    for node in NODES:
+        part.starts[node] = 2
+        story.state(node)
+    story.send()
     story.finish()
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from checkers import check
 from harness.checker import Verdict
 from tests.checkers.story import NODES, Story
@@ -106,3 +108,28 @@ def test_one_directory_of_several_that_was_replaced_excuses_nothing(tmp_path: Pa
     several = {"scenario": scenario, "settings": {"log.dirs.count": 2}}
     judged = verdicts(powerless(*NODES, **REPLACED), tmp_path / "r", configuration=several)
     assert judged["lost-write"] is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("number", [5, 40])
+@pytest.mark.parametrize("later", [0, 3])
+def test_a_failure_excuses_no_later_loss_however_many_it_caused(tmp_path: Path, number: int, later: int) -> None:
+    story = Story()
+    for _ in range(number):
+        story.send()
+    for node in NODES:
+        outage = {"injected_ns": story.now + 1, "healed_ns": story.now + 500_000}
+        story.fault(f"dark-{node}", kind="power_loss", nodes=[str(node)], **outage)
+    story.now += 1_000_000
+    for node in NODES:
+        story.cut(node, 0)
+    story.elect(1)
+    for _ in range(number):
+        story.send(result="info")
+    for _ in range(later):
+        story.send()
+    for node in NODES:
+        story.cut(node, number)
+    story.elect(2)
+    [verdict] = check([story.finish().write(tmp_path / "r")], engine="reference")
+    found = {anomaly.verdict for anomaly in verdict.anomalies if anomaly.kind == "lost-write"}
+    assert found == {Verdict.DOCUMENTED, *([Verdict.VIOLATION] if later else [])}
