@@ -81,7 +81,7 @@ def unsettled(tables: Tables, leaders: DataFrame, hold: Hold, but: Collection[st
 
 def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
     with_words = rows.withColumn("word", word_of(number))
-    return with_words.join(f.broadcast(wanted), on=[*PLACE, "word"], how="left_semi").drop("word")
+    return with_words.join(wanted, on=[*PLACE, "word"], how="left_semi").drop("word")  # few or many: Spark looks first
 
 
 def _offsets(tables: Tables, leaders: DataFrame) -> DataFrame:
