@@ -1,8 +1,9 @@
 """What a run that passed would have noticed: the detection matrix, read for its load and its faults.
 
-``power.json`` is what ``seawall detection --json`` has measured: how often the checkers find each bug in a run of so
-many records and faults of one kind. A run with other numbers is taken for as many such runs as it has faults of that
-kind (or records, when nothing went wrong), one independent of the other: an estimate, and on purpose one from below.
+``power.json`` is what ``seawall detection --json`` has measured: in how many of its runs with one load and one kind of
+fault the checkers find each bug. A run is credited with one such run, or with the part of one that it comes to, and
+with no more however long it is: what one configuration does not bring to light, more records often do not either. It
+is credited with nothing unless it is what the matrix was measured on.
 """
 
 from __future__ import annotations
@@ -10,17 +11,20 @@ from __future__ import annotations
 import json
 import math
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import pyarrow.compute as pc
+import pyarrow.parquet as pq
 
 from harness.checker import Outcome
+from harness.errors import InvalidRun
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.model import CONTROLLER
+from harness.replication.knobs import GENERATIONS, REMEDIES
 from reports.rows import Fault
 from reports.run import Run
 from reports.sentences import count
@@ -30,21 +34,26 @@ POWER_FILE: Final = Path(__file__).parent / "power.json"
 _Z: Final = 1.959964
 """The normal quantile of a 95 % interval."""
 
+_GENERATION: Final = "4.1"
+_REPLICAS: Final = 3
+_MIN_INSYNC: Final = 2
+"""What the matrix is measured on."""
+
 _QUIET: Final = "none"
-_CONTROL: Final = "control"
+_SCHEDULE: Final = "scenario"
+_MADE_UP: Final = "synthetic"
+
 _CLASS_OF: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "kill": "kill", "stop": "kill", "power_loss": "power", "wipe_disk": "power", "pause": "pause",
+        "kill": "kill", "stop": "kill", "power_loss": "power", "pause": "pause",
         "partition": "partition", "isolate": "partition", "cut": "partition", "slow": "partition",
-        "disk_full": "disk", "log_dir_failure": "disk", "corrupt_log": "rot", "clock": "clock",
-        "controller_kill": _CONTROL, "controller_pause": _CONTROL, "elect": _CONTROL,
+        "disk_full": "disk", "corrupt_log": "rot", "clock": "clock",
+        "controller_kill": "control", "controller_pause": "control", "elect": "control",
         "retention": "deletion", "delete_records": "deletion",
     }
 )  # fmt: skip
-"""Which column of the matrix a kind of fault belongs to."""
+"""Which column of the matrix a kind of fault belongs to; the matrix has not tried those that are not here."""
 
-_ALL_ACKS: Final = -1
-_CERTAIN: Final = 0.99
 _WORTH_A_LINE: Final = 0.05
 
 
@@ -68,16 +77,19 @@ def wilson(found: int, tried: int) -> Interval:
 
 @dataclass(frozen=True, slots=True)
 class Chance:
-    """How likely a run would have found a bug: at least ``low``."""
+    """How often the checkers find a bug in the matrix where it is most like a run.
+
+    Attributes:
+        place: the load and the faults there.
+        share: of the runs there; ``low``: the lower end of its 95 % interval. Both in proportion for a run that is
+            less than one of those.
+    """
 
     bug: str
     does: str
+    place: str
+    share: float
     low: float
-
-    @property
-    def words(self) -> str:
-        """In per cent."""
-        return f"over {_CERTAIN:.0%}" if self.low > _CERTAIN else f"{self.low:.0%}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,67 +97,172 @@ class Power:
     """What a run would have noticed.
 
     Attributes:
+        lacking: what the run has not that the matrix had, each the rest of a sentence that begins with "it"; when there
+            is any, nothing is claimed, and all else is empty.
         likely: the bugs that it would have found, the surest first.
         unnoticed: the names of those of which there is no saying so.
+        scheduled: the names of those that only schedules made for them have shown, with which no run is credited.
+        uncounted: kinds of anomaly that this run could not have been convicted of, and why not.
         exposure: what it was exposed to, in words.
     """
 
-    likely: Sequence[Chance]
-    unnoticed: Sequence[str]
-    exposure: str
+    lacking: Sequence[str] = ()
+    likely: Sequence[Chance] = ()
+    unnoticed: Sequence[str] = ()
+    scheduled: Sequence[str] = ()
+    uncounted: Mapping[str, str] = field(default_factory=dict)
+    exposure: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Exposure:
+    """What a run was exposed to: its row of the matrix, records acknowledged with acks=all, proven faults by column."""
+
+    workload: str
+    records: int
+    faults: Mapping[str, int]
+    uncounted: Collection[str]
 
 
 def power(run: Run) -> Power | None:
     """The detection power of a run that passed; None of one that did not."""
     if run.verdict.outcome is not Outcome.PASS:
         return None
-    measured = _measured()
-    faults = Counter(kind for fault in run.faults if fault.proven and (kind := _class_of(fault)))
-    sends, workload = run.verdict.counts.get("sends", 0), _workload(run)
-    chances = [
-        Chance(bug, measured["does"][bug], _chance(measured, cells, workload, sends, faults))
-        for bug, cells in measured["bugs"].items()
-        if not all(name.startswith("synthetic/") for name in cells)
-    ]
+    if lacking := tuple(_lacking(run)):
+        return Power(lacking)
+    measured, uncounted = _measured(), dict(_uncounted(run.manifest))
+    exposure = _exposure(run, uncounted)
+    random, scheduled = _bugs(measured)
+    best = [max(_chances(measured, bug, exposure), key=lambda one: (one.low, one.share)) for bug in random]
     return Power(
-        sorted((one for one in chances if one.low >= _WORTH_A_LINE), key=lambda one: (-one.low, one.bug)),
-        sorted(one.bug for one in chances if one.low < _WORTH_A_LINE),
-        ", ".join([count(sends, "record"), *(f"{number} of {kind}" for kind, number in sorted(faults.items()))]),
+        likely=sorted((one for one in best if one.low >= _WORTH_A_LINE), key=lambda one: (-one.low, one.bug)),
+        unnoticed=sorted(one.bug for one in best if one.low < _WORTH_A_LINE),
+        scheduled=scheduled,
+        uncounted=uncounted,
+        exposure=_words(exposure),
     )
 
 
-def _chance(
-    measured: Mapping[str, Any], cells: Mapping[str, Any], workload: str, sends: int, faults: Mapping[str, int]
-) -> float:
-    """That at least one of the matrix's runs of which this one consists would have found the bug."""
-    quiet, missed = 0.0, 1.0
-    for name, low, control in _columns(measured, cells, workload):
-        if name == _QUIET:
-            quiet = 1 - (1 - low) ** (sends / max(1.0, control.get("sends", 0) / control["tried"]))
-        elif name in faults:
-            missed *= (1 - low) ** (faults[name] / max(1.0, control.get("faults", 0) / control["tried"]))
-    return max(quiet, 1 - missed)
+# -------------------------------------------------------------------------------------------------------- the premises
 
 
-def _columns(
-    measured: Mapping[str, Any], cells: Mapping[str, Any], workload: str
-) -> Iterator[tuple[str, float, Mapping[str, Any]]]:
-    """Each fault mix of the matrix with the lower end of how often the bug is found there, and the control."""
+def _lacking(run: Run) -> Iterator[str]:
+    """What the run has not that the matrix had."""
+    promised = run.manifest.guarantees
+    if not _has_the_rules(run.manifest):
+        yield f"was not on the rules of {_GENERATION}"
+    if _replicas(run.manifest) < _REPLICAS:
+        yield f"did not have {_REPLICAS} replicas of every partition"
+    if promised.get("min_insync_replicas") != _MIN_INSYNC:
+        yield f"did not have min.insync.replicas={_MIN_INSYNC}"
+    if promised.get("unclean_election") is not False:
+        yield "did not rule out unclean elections"
+    if not run.verdict.counts.get("acked_all"):
+        yield "had no record acknowledged with acks=all"
+    for name, says in (("timeline", "timeline of its brokers"), ("replica_logs", "replica logs")):
+        if not _number_of_rows(run, name):
+            yield f"has no {says}"
+
+
+def _has_the_rules(manifest: Manifest) -> bool:
+    """Whether it is of the matrix's generation, and nobody has turned a knob other than to mend something."""
+    ours = json.loads(json.dumps(asdict(GENERATIONS[_GENERATION])))
+    theirs: Mapping[str, Any] = manifest.configuration.get("knobs") or {}
+    turned = {name for name, value in theirs.items() if name not in REMEDIES and ours.get(name) != value}
+    return manifest.generation == _GENERATION and not turned
+
+
+def _replicas(manifest: Manifest) -> int:
+    """How many replicas the partitions have at the least; 0: nobody knows."""
+    told = manifest.guarantees.get("replication_factor")
+    if isinstance(told, int):
+        return told
+    topics = manifest.configuration.get("scenario", {}).get("topics", ())
+    return min((int(topic.get("replication_factor", 0)) for topic in topics), default=0)
+
+
+def _number_of_rows(run: Run, table: str) -> int:
+    """On disk: a report does not read a table that is too large."""
+    try:
+        return sum(pq.read_metadata(file).num_rows for file in RunDirectory(run.directory).table_files(table))
+    except InvalidRun:
+        return 0
+
+
+def _uncounted(manifest: Manifest) -> Iterator[tuple[str, str]]:
+    """The kinds of anomaly that cannot be a violation in such a run, although they are in the matrix."""
+    if manifest.guarantees.get("settles") is not True:
+        yield "stuck", "it does not promise to come to rest"
+    if manifest.guarantees.get("idempotent_producers") is False:
+        yield "duplicate", "its producers are not idempotent"
+
+
+# -------------------------------------------------------------------------------------------------------- the chances
+
+
+def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
+    counts = run.verdict.counts
+    records = counts["acked_all"]
+    workload = "single" if counts.get("sends_ok", records) <= records else "mixed"
+    faults = Counter(kind for fault in run.faults if fault.proven and (kind := _class_of(fault)))
+    return _Exposure(workload, records, faults, uncounted)
+
+
+def _words(exposure: _Exposure) -> str:
+    faults = (f"{number} of {kind}" for kind, number in sorted(exposure.faults.items()))
+    return ", ".join([f"{count(exposure.records, 'record')} acknowledged with acks=all", *faults])
+
+
+def _bugs(measured: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[str]]:
+    """The bugs of brokers: those with which a run may be credited, and those that only schedules have shown."""
+    random: list[str] = []
+    scheduled: list[str] = []
+    for bug, cells in sorted(measured["bugs"].items()):
+        found = {_is_random(name) for name, score in cells.items() if score.get("found")}
+        if not all(name.startswith(f"{_MADE_UP}/") for name in cells):
+            (scheduled if found == {False} else random).append(bug)
+    return random, scheduled
+
+
+def _is_random(cell: str) -> bool:
+    depth, workload, _ = cell.split("/")
+    return depth != _MADE_UP and workload != _SCHEDULE
+
+
+def _chances(measured: Mapping[str, Any], bug: str, exposure: _Exposure) -> Iterator[Chance]:
+    """One for each cell of the matrix that is like the run; the one without faults is like every run."""
+    cells: Mapping[str, Any] = {name: score for name, score in measured["bugs"][bug].items() if _is_random(name)}
     rows = {name.split("/")[1] for name in cells}
-    chosen = workload if workload in rows else "single"
+    chosen = exposure.workload if exposure.workload in rows else "single"
     for name, score in cells.items():
         _, row, column = name.split("/")
-        if row == chosen:
-            yield column, wilson(score.get("found", 0), score.get("tried", 0)).low, measured["controls"][name]
+        if row == chosen and (column == _QUIET or column in exposure.faults):
+            part = _part(measured["controls"][name], exposure, column)
+            share = wilson(_convicted(score, exposure.uncounted), score.get("tried", 0))
+            yield Chance(bug, measured["does"][bug], f"{row}, {column}", part * share.share, part * share.low)
+
+
+def _part(control: Mapping[str, Any], exposure: _Exposure, column: str) -> float:
+    """How much of an average run of a cell a run comes to; never more than one."""
+    runs: int = control["tried"]
+    records: float = exposure.records * runs / max(1, control.get("sends", 0))
+    faults: float = exposure.faults.get(column, 0) * runs / max(1, control.get("faults", 0))
+    return min(1.0, records, 1.0 if column == _QUIET else faults)
+
+
+def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
+    """In how many trials, at the least, another kind came up than ``uncounted``: one trial may show several."""
+    kinds: Mapping[str, int] = score.get("kinds", {})
+    others: int = score.get("found", 0) - sum(kinds.get(kind, 0) for kind in uncounted)
+    return max(0, others, *(number for kind, number in kinds.items() if kind not in uncounted))
 
 
 def _class_of(fault: Fault) -> str | None:
-    return _CONTROL if CONTROLLER in fault.nodes else _CLASS_OF.get(fault.kind)
-
-
-def _workload(run: Run) -> str:
-    acks = set(pc.unique(run.history["acks"]).to_pylist()) - {None}
-    return "single" if acks <= {_ALL_ACKS} else "mixed"
+    """The column of a fault; a controller that is killed or stands still is another matter than a broker."""
+    whole = CONTROLLER in fault.nodes and not fault.kind.startswith("controller_")
+    if whole and _CLASS_OF.get(fault.kind) != "partition":
+        return _CLASS_OF.get(f"controller_{fault.kind}")
+    return _CLASS_OF.get(fault.kind)
 
 
 @cache

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +12,18 @@ import pytest
 
 import reports
 from harness.checker import Outcome, RunVerdict
-from reports.power import Power, power, wilson
+from harness.replication.knobs import Knobs
+from reports.power import POWER_FILE, Power, power, wilson
 from reports.run import read
 from tests.reports.conftest import manifest
+
+PROMISED = {
+    "min_insync_replicas": 2,
+    "replication_factor": 3,
+    "unclean_election": False,
+    "settles": True,
+}
+MEASURED: dict[str, Any] = json.loads(POWER_FILE.read_text())
 
 
 def powered(directory: Path) -> Power:
@@ -23,36 +34,161 @@ def powered(directory: Path) -> Power:
 
 @pytest.fixture
 def passed(tmp_path: Path, new_recording: Callable[[Any], Any]) -> Callable[..., Path]:
-    """A run of 200 records that passed, with so many kills."""
+    """A run of 200 records that passed, with so many faults, and with all that the matrix had."""
+    made = iter(range(100))
 
-    def write(kills: int, acks: int = -1, outcome: Outcome = Outcome.PASS) -> Path:
-        recording = new_recording(manifest(f"run-{kills}-{acks}", "story"))
+    def write(
+        faults: int = 0,
+        *,
+        kind: str = "kill",
+        node: str = "1",
+        records: int = 200,
+        weak: int = 0,
+        outcome: Outcome = Outcome.PASS,
+        evidence: bool = True,
+        promised: dict[str, Any] | None = None,
+        **told: Any,
+    ) -> Path:
+        name = f"run-{next(made)}"
+        guarantees = {**PROMISED, **(promised or {})}
+        recording = new_recording(manifest(name, "story", **{"generation": "4.1", "guarantees": guarantees, **told}))
         for value in range(20):
-            recording.send(0.1 * value, value, value, acks=acks)
-        for number in range(kills):
-            recording.fault(f"f{number:03d}", "kill", ["1"], (1.0, 1.1, 1.2, 1.5, 1.6), "it is gone")
-        verdict = RunVerdict("", outcome, "python", counts={"sends": 200, "sends_ok": 200})
-        return Path(recording.write(tmp_path / f"run-{kills}-{acks}-{outcome}", verdict))
+            recording.send(0.1 * value, value, value)
+        for number in range(faults):
+            recording.fault(f"f{number:03d}", kind, [node], (1.0, 1.1, 1.2, 1.5, 1.6), "it is gone")
+        if evidence:
+            recording.say(0.0, 1, "started")
+            recording.log(1, [(0, 0, 0)])
+        sends = {"sends": records + weak, "sends_ok": records + weak, "acked_all": records}
+        return Path(recording.write(tmp_path / name, RunVerdict("", outcome, "python", counts=sends)))
 
     return write
 
 
-def test_a_run_with_more_faults_would_have_found_more(passed: Callable[..., Path]) -> None:
-    chances = [{one.bug: one.low for one in powered(passed(kills)).likely} for kills in (0, 3, 30)]
-    assert len(chances[0]) < len(chances[1]) <= len(chances[2])
-    assert all(chances[2][bug] >= low for bug, low in chances[1].items())
+def lows(found: Power) -> dict[str, float]:
+    return {one.bug: one.low for one in found.likely}
 
 
-def test_every_bug_of_brokers_is_either_likely_or_unnoticed(passed: Callable[..., Path]) -> None:
+def test_a_longer_run_is_not_credited_with_more(passed: Callable[..., Path]) -> None:
+    assert powered(passed(30, records=9000)).likely == powered(passed(300, records=90_000)).likely
+
+
+def test_no_figure_is_above_that_of_a_cell_of_the_matrix(passed: Callable[..., Path]) -> None:
+    for one in powered(passed(300, records=90_000)).likely:
+        cells = MEASURED["bugs"][one.bug]
+        scores = [cells.get(f"{depth}/{one.place.replace(', ', '/')}") for depth in ("core", "stack")]
+        known = [wilson(score.get("found", 0), score["tried"]) for score in scores if score]
+        assert (one.share, one.low) in [(interval.share, interval.low) for interval in known], one.bug
+
+
+def test_faults_add_what_their_column_shows(passed: Callable[..., Path]) -> None:
+    calm, killed = (lows(powered(passed(number))) for number in (0, 30))
+    assert all(killed[bug] >= low for bug, low in calm.items())
+    assert "ack_on_append" in killed.keys() - calm.keys()
+
+
+def test_less_than_a_run_of_the_matrix_gets_that_part_of_its_figures(passed: Callable[..., Path]) -> None:
+    whole, part = (lows(powered(passed(30, records=number)))["truncates_to_the_watermark"] for number in (200, 10))
+    control = MEASURED["controls"]["core/single/kill"]
+    assert part == pytest.approx(whole * 10 / (control["sends"] / control["tried"]))
+    assert not powered(passed(0, records=1)).likely
+
+
+def test_every_bug_of_brokers_is_in_one_list(passed: Callable[..., Path]) -> None:
     found = powered(passed(3))
-    assert not {one.bug for one in found.likely} & set(found.unnoticed)
-    assert len(found.likely) + len(found.unnoticed) > 40
-    assert found.exposure == "200 records, 3 of kill"
+    names = [*(one.bug for one in found.likely), *found.unnoticed, *found.scheduled]
+    of_brokers = {bug for bug, cells in MEASURED["bugs"].items() if not any("synthetic/" in name for name in cells)}
+    assert len(names) == len(set(names))
+    assert set(names) == of_brokers
+    assert found.exposure == "200 records acknowledged with acks=all, 3 of kill"
+
+
+def test_what_only_a_schedule_shows_is_credited_to_no_run(passed: Callable[..., Path]) -> None:
+    found = powered(passed(30, kind="corrupt_log"))
+    assert "follower_skips_crc" in found.scheduled
+    assert "follower_skips_crc" not in lows(found)
 
 
 def test_the_surest_come_first(passed: Callable[..., Path]) -> None:
-    lows = [one.low for one in powered(passed(3)).likely]
-    assert lows == sorted(lows, reverse=True)
+    shown = list(lows(powered(passed(3))).values())
+    assert shown == sorted(shown, reverse=True)
+
+
+@pytest.mark.parametrize("kind", ["log_dir_failure", "wipe_disk"])
+def test_faults_that_the_matrix_has_not_tried_earn_nothing(passed: Callable[..., Path], kind: str) -> None:
+    assert powered(passed(30, kind=kind)).likely == powered(passed()).likely
+
+
+def test_a_controller_that_is_killed_is_no_broker_that_is_killed(passed: Callable[..., Path]) -> None:
+    assert "3 of control" in powered(passed(3, node="controller")).exposure
+    assert "of" not in powered(passed(3, node="controller", kind="clock")).exposure.split()
+    assert "3 of partition" in powered(passed(3, node="controller", kind="partition")).exposure
+
+
+@pytest.mark.parametrize(
+    ("run", "why"),
+    [
+        ({"generation": "3.7"}, "was not on the rules of 4.1"),
+        ({"generation": ""}, "was not on the rules of 4.1"),
+        ({"configuration": {"knobs": {"truncation": "hw"}}}, "was not on the rules of 4.1"),
+        ({"promised": {"replication_factor": 2}}, "did not have 3 replicas of every partition"),
+        ({"promised": {"replication_factor": None}}, "did not have 3 replicas of every partition"),
+        ({"promised": {"min_insync_replicas": 1}}, "did not have min.insync.replicas=2"),
+        ({"promised": {"unclean_election": True}}, "did not rule out unclean elections"),
+        ({"records": 0, "weak": 200}, "had no record acknowledged with acks=all"),
+    ],
+    ids=str,
+)
+def test_nothing_is_claimed_of_a_run_that_is_not_what_the_matrix_had(
+    passed: Callable[..., Path], run: dict[str, Any], why: str
+) -> None:
+    directory = passed(30, **run)
+    assert powered(directory) == Power((why,))
+    html = reports.write(directory).read_text()
+    assert f"tells nothing of such a run, for it {why}." in html
+    assert "gone unnoticed" not in html
+
+
+def test_nothing_is_claimed_of_what_only_clients_have_recorded(passed: Callable[..., Path]) -> None:
+    found = powered(passed(evidence=False, generation="", configuration={"imported": {"from": "jepsen"}}))
+    assert found.lacking == ("was not on the rules of 4.1", "has no timeline of its brokers", "has no replica logs")
+
+
+def test_remedies_are_no_other_rules(passed: Callable[..., Path]) -> None:
+    knobs = {**asdict(Knobs()), "reelected_leader": "forgets"}
+    assert not powered(passed(configuration={"knobs": knobs})).lacking
+
+
+def test_who_says_only_by_topic_how_many_replicas_there_are_says_it_too(passed: Callable[..., Path]) -> None:
+    topics = [{"name": "ledger", "replication_factor": 3}, {"name": "other", "replication_factor": 2}]
+    unsaid = {"replication_factor": None}
+    assert not powered(passed(promised=unsaid, configuration={"scenario": {"topics": topics[:1]}})).lacking
+    assert powered(passed(promised=unsaid, configuration={"scenario": {"topics": topics}})).lacking
+
+
+@pytest.mark.parametrize(
+    ("promised", "found"),
+    [
+        ({}, 9),
+        ({"settles": False}, 5),
+        ({"idempotent_producers": False}, 6),
+        ({"settles": False, "idempotent_producers": False}, 5),
+    ],
+    ids=str,
+)
+def test_what_a_run_cannot_be_convicted_of_does_not_count(
+    passed: Callable[..., Path], monkeypatch: pytest.MonkeyPatch, promised: dict[str, bool], found: int
+) -> None:
+    score = {"tried": 10, "found": 9, "kinds": {"stuck": 6, "lost-write": 5, "duplicate": 4}}
+    controls = {"core/single/none": {"tried": 10, "sends": 10}}
+    measured = {"does": {"a_bug": ""}, "controls": controls, "bugs": {"a_bug": {"core/single/none": score}}}
+    monkeypatch.setattr("reports.power._measured", lambda: measured)
+    directory = passed(promised=promised)
+    (chance,) = powered(directory).likely
+    assert (chance.share, chance.low) == wilson(found, 10)[:2]
+    html = reports.write(directory).read_text()
+    assert ("does not promise to come to rest" in html) == ("settles" in promised)
+    assert ("producers are not idempotent" in html) == ("idempotent_producers" in promised)
 
 
 def test_only_a_run_that_passed_has_power(passed: Callable[..., Path]) -> None:
@@ -60,14 +196,17 @@ def test_only_a_run_that_passed_has_power(passed: Callable[..., Path]) -> None:
     assert "Detection power" not in reports.write(passed(4, outcome=Outcome.INVALID)).read_text()
 
 
-def test_the_page_says_what_would_have_gone_unnoticed(passed: Callable[..., Path]) -> None:
+def test_the_page_says_what_the_number_is_and_what_would_have_gone_unnoticed(passed: Callable[..., Path]) -> None:
     html = reports.write(passed(0)).read_text()
     assert "Detection power" in html
+    assert "the lower end of the 95 % interval of that share" in html
+    assert "a longer one is not claimed to be better" in html
     assert "truncates_to_the_watermark" in html.partition("These would probably have gone unnoticed")[2]
 
 
 def test_other_acks_are_read_from_other_rows(passed: Callable[..., Path]) -> None:
-    assert powered(passed(3, acks=1)) != powered(passed(3))
+    assert {one.place.split(",")[0] for one in powered(passed(3)).likely} == {"single"}
+    assert "mixed" in {one.place.split(",")[0] for one in powered(passed(3, weak=10)).likely}
 
 
 def test_a_share_comes_with_its_interval() -> None:
