@@ -12,7 +12,6 @@ from harness.detection.mixes import FAULTS, SYNTHETIC, WORKLOADS, faults_at, wor
 from harness.detection.table import TABLE, Bug
 from harness.detection.trial import SCENARIO, Cell
 from harness.simulation.core.configuration import CORE, STACK
-from reports.power import wilson
 
 KINDS = tuple(kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds)
 """Every kind of anomaly that there is."""
@@ -22,6 +21,9 @@ _NO_VIOLATION: Mapping[str, str] = {
     "unseen": "it is `INDETERMINATE` by nature, and leaves a run inconclusive (`consumer_starves`)",
 }
 """Why no bug can be convicted of a kind."""
+
+_RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
+"""The kinds of proof that the checkers find a bug, the strongest first."""
 
 _ORDER = {mix.name: at for at, mix in enumerate(FAULTS)}
 _DEPTHS: Mapping[str, str] = {CORE: "the bare core", STACK: "the whole broker", SYNTHETIC: "made-up histories"}
@@ -56,41 +58,95 @@ def _mixes() -> Iterator[str]:
 
 
 def _summary(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
-    found = sum(any(score.found for score in matrix.scores[bug.name].values()) for bug in bugs)
     yield "## Every bug\n"
+    yield _proofs([_proof(bug, matrix.scores[bug.name]) for bug in bugs]) + "\n"
     yield (
-        f"{found} of {len(bugs)} are found. *Best in*: the cell in which the checkers found it most often, and how "
-        "often, with the 95 % interval of that share. *Seeds*: how many such runs it takes to find it with a "
-        "probability of one half. *Until found*: virtual seconds, and seconds of one processor core with all checks, "
-        "until the first of them found it. *No faults*: in how many per cent of the runs without any fault it was "
-        "found.\n"
+        "*Best in*: the cell of random load and faults in which the checkers found it most often, and how often, with "
+        "the 95 % interval of that share; or the schedule that shows it, where no such cell does, without an interval, "
+        "for a schedule is no sample. *Seeds*: how many such runs it takes to find it with a probability of one half. "
+        "*Until found*: virtual seconds, and seconds of one processor core with all checks, until the first of them "
+        "found it. *No faults*: in how many per cent of the runs without any fault it was found, whatever their load.\n"
     )
+    yield _best_of_many(matrix) + "\n"
     yield "| bug | what it does | idea | where | best in | found | seeds | until found | no faults | found as |"
     yield "|---|---|---|---|---|---|---|---|---|---|"
     for bug in bugs:
         yield _line(bug, matrix.scores[bug.name])
 
 
-def _line(bug: Bug, scores: Mapping[Cell, Score]) -> str:
-    cell, best = max(scores.items(), key=lambda item: (item[1].interval.low, -_ORDER.get(item[0].faults, 0)))
-    begun = f"| `{bug.name}` | {bug.does} | {bug.idea} | {_DEPTHS[bug.depth]} "
-    if not best.found:
-        tried = sum(score.tried for score in scores.values())
-        return f"{begun}| | **missed**, 0/{tried} | | | | |"
-    quiet = [score for cell, score in scores.items() if cell.faults == "none"]
-    share = f"{100 * sum(s.found for s in quiet) / max(1, sum(s.tried for s in quiet)):.0f}" if quiet else ""
-    kinds: Counter[str] = Counter()
-    for score in scores.values():
-        kinds.update(score.kinds)
-    until = f"{best.virtual_s:.1f} s, {best.cpu_s:.2f} s" if bug.depth != SYNTHETIC else ""
+def _proofs(proofs: Sequence[str]) -> str:
+    number = Counter(proofs)
+    found = len(proofs) - number[_NOT]
     return (
-        f"{begun}| {_place(cell)} | {best.found}/{best.tried}: {_percents(best)} % | {_seeds(best)} | {until} "
-        f"| {share} | {', '.join(kind for kind, _ in kinds.most_common())} |"
+        f"Of {len(proofs)} bugs, {number[_RANDOM]} are found by random load and faults, {number[_SCHEDULE]} only by a "
+        f"schedule made for them, and {number[_MADE_UP]} only in made-up histories, which no broker has left behind; "
+        f"{number[_NOT]} are not found. These are three kinds of proof: that {found} of {len(proofs)} are found in one "
+        "way or another says less than the first number."
     )
 
 
+def _best_of_many(matrix: Matrix) -> str:
+    cells = max((sum(_is_random(cell) for cell in scores) for scores in matrix.scores.values()), default=0)
+    best = (
+        f"The best cell is the best of up to {cells}, chosen by what was measured there, so its interval is "
+        "optimistic; the first figure to trust is that of the same cell measured anew."
+    )
+    if not matrix.shares_seeds:
+        return best + " Every cell has seeds of its own."
+    return best + (
+        " The present figures were taken with the same seeds in every cell: a seed draws the configuration, and the "
+        "same one comes back in several cells, so cells are not independent samples, and no interval is pooled over "
+        "them. The next measurement gives every cell seeds of its own."
+    )
+
+
+def _proof(bug: Bug, scores: Mapping[Cell, Score]) -> str:
+    """The strongest proof that the checkers find a bug."""
+    found = [cell for cell, score in scores.items() if score.found]
+    if not found:
+        return _NOT
+    if bug.depth == SYNTHETIC:
+        return _MADE_UP
+    return _RANDOM if any(_is_random(cell) for cell in found) else _SCHEDULE
+
+
+def _is_random(cell: Cell) -> bool:
+    return cell.workload != SCENARIO
+
+
+def _line(bug: Bug, scores: Mapping[Cell, Score]) -> str:
+    begun = f"| `{bug.name}` | {bug.does} | {bug.idea} | {_DEPTHS[bug.depth]} "
+    proof = _proof(bug, scores)
+    if proof == _NOT:
+        return f"{begun}| | **missed** | | | | |"
+    if proof == _SCHEDULE:
+        shown = {cell: score for cell, score in scores.items() if score.found}
+        places = "; ".join(f"schedule `{cell.faults}`: found" for cell in shown)
+        return f"{begun}| {places} | | | {_until(next(iter(shown.values())))} | 0 | {_as(shown.values())} |"
+    drawn = {cell: score for cell, score in scores.items() if _is_random(cell)}
+    cell, best = max(drawn.items(), key=lambda item: (item[1].interval.low, -_ORDER.get(item[0].faults, 0)))
+    quiet = [score for cell, score in drawn.items() if cell.faults == "none"]
+    share = f"{100 * sum(s.found for s in quiet) / max(1, sum(s.tried for s in quiet)):.0f}" if quiet else ""
+    until = _until(best) if bug.depth != SYNTHETIC else ""
+    return (
+        f"{begun}| {_place(cell)} | {best.found}/{best.tried}: {_percents(best)} % | {_seeds(best)} | {until} "
+        f"| {share} | {_as(drawn.values())} |"
+    )
+
+
+def _until(score: Score) -> str:
+    return f"{score.virtual_s:.1f} s, {score.cpu_s:.2f} s"
+
+
+def _as(scores: Iterable[Score]) -> str:
+    kinds: Counter[str] = Counter()
+    for score in scores:
+        kinds.update(score.kinds)
+    return ", ".join(kind for kind, _ in kinds.most_common())
+
+
 def _place(cell: Cell) -> str:
-    return f"`{cell.faults}`" if cell.workload == SCENARIO else f"`{cell.workload}`, `{cell.faults}`"
+    return f"`{cell.workload}`, `{cell.faults}`" if _is_random(cell) else f"`{cell.faults}`"
 
 
 def _percents(score: Score) -> str:
@@ -105,17 +161,24 @@ def _seeds(score: Score) -> str:
 
 
 def _missed(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
-    missed = [bug for bug in bugs if not any(score.found for score in matrix.scores[bug.name].values())]
+    missed = [bug for bug in bugs if _proof(bug, matrix.scores[bug.name]) == _NOT]
     yield "## What is missed\n"
     if not missed:
         yield "Nothing."
         return
-    yield "| bug | runs | of these without a verdict | why |\n|---|---|---|---|"
+    yield "*At most*: the upper end of the 95 % interval in the largest single cell.\n"
+    yield "| bug | runs | of these without a verdict | why | at most |\n|---|---|---|---|---|"
     for bug in missed:
-        scores = matrix.scores[bug.name].values()
-        tried, doubted = sum(s.tried for s in scores), sum(s.doubted + s.broken for s in scores)
-        above = f"at most one run in {1 / wilson(0, tried).high:.0f} shows it" if tried else ""
-        yield f"| `{bug.name}` | {tried} | {doubted} | {bug.unnoticed or above} |"
+        scores = matrix.scores[bug.name]
+        tried = sum(s.tried for s in scores.values())
+        doubted = sum(s.doubted + s.broken for s in scores.values())
+        yield f"| `{bug.name}` | {tried} | {doubted} | {bug.unnoticed} | {_bound(scores)} |"
+
+
+def _bound(scores: Mapping[Cell, Score]) -> str:
+    """What not to have found it in the largest single cell rules out."""
+    largest = max((score for cell, score in scores.items() if _is_random(cell)), key=lambda score: score.tried)
+    return f"{100 * largest.interval.high:.0f} % of the runs of a cell (0/{largest.tried})"
 
 
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from functools import cache
 from multiprocessing import get_context
 from typing import Any, NamedTuple
 
@@ -18,6 +19,9 @@ from harness.simulation.core.configuration import CORE, STACK
 from reports.power import Interval, wilson
 
 _CHUNK = {CORE: 10, STACK: 2, SYNTHETIC: 50}
+
+SEEDS_APART = 1_000_000
+"""How far the seeds of one cell are from those of the next."""
 
 
 @dataclass(slots=True)
@@ -96,6 +100,12 @@ class Matrix(NamedTuple):
     scores: Scores
     controls: dict[Cell, Control]
 
+    @property
+    def shares_seeds(self) -> bool:
+        """Whether it was measured with the same seeds in every cell, as it once was."""
+        found = ((cell, score.first) for scores in self.scores.values() for cell, score in scores.items())
+        return any(first is not None and first < first_seed(cell) for cell, first in found)
+
 
 class _Task(NamedTuple):
     cell: Cell
@@ -121,6 +131,19 @@ def seeds_of(cell: Cell, seeds: int) -> int:
     if cell.workload == SCENARIO:
         return max(1, seeds // 20)
     return max(2, seeds // 5) if cell.depth == STACK else seeds
+
+
+def first_seed(cell: Cell) -> int:
+    """The first of a cell's own seeds: cells that share seeds share the configurations that are drawn."""
+    return SEEDS_APART * _position()[cell]
+
+
+@cache
+def _position() -> Mapping[Cell, int]:
+    """Every cell's, schedules last, so that a new one moves no other cell."""
+    cells = dict.fromkeys(cell for bug in TABLE for cell in cells_of(bug))
+    ordered = sorted(cells, key=lambda cell: cell.workload == SCENARIO)
+    return {cell: at for at, cell in enumerate(ordered)}
 
 
 def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int], None]) -> Matrix:
@@ -161,7 +184,7 @@ def _tasks(bugs: Sequence[Bug], seeds: int) -> Iterator[_Task]:
             wanted.setdefault(cell, []).append(bug)
     for cell in sorted(wanted, key=lambda cell: (cell.depth != STACK, cell.workload != SCENARIO)):
         chunk = 1 if cell.workload == SCENARIO else _CHUNK[cell.depth]
-        numbers = range(seeds_of(cell, seeds))
+        numbers = range(first_seed(cell), first_seed(cell) + min(seeds_of(cell, seeds), SEEDS_APART))
         for at in range(0, len(numbers), chunk):
             yield _Task(cell, tuple(numbers[at : at + chunk]), tuple(wanted[cell]))
 

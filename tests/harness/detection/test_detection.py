@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
 from harness.detection.document import KINDS, document
-from harness.detection.matrix import Score, cells_of, collected, from_json, to_json
+from harness.detection.matrix import (
+    SEEDS_APART,
+    Matrix,
+    Score,
+    cells_of,
+    collected,
+    first_seed,
+    from_json,
+    measure,
+    to_json,
+)
 from harness.detection.mixes import FAULTS, SYNTHETIC
 from harness.detection.synthetic import HARM
 from harness.detection.table import TABLE, Bug, chosen
@@ -104,6 +115,46 @@ def test_what_does_not_pass_is_not_called_found() -> None:
     for seed, outcome in enumerate(("inconclusive", "invalid", "broken", "pass")):
         score.add(seed, Trial(outcome))
     assert (score.tried, score.found, score.doubted, score.broken) == (4, 0, 2, 1)
+
+
+def test_every_cell_has_seeds_of_its_own() -> None:
+    firsts = {cell: first_seed(cell) for bug in TABLE for cell in cells_of(bug)}
+    ordered = sorted(firsts.values())
+    assert all(later - sooner >= SEEDS_APART for sooner, later in pairwise(ordered))
+    assert firsts[Cell(CORE, "single", "none")] == 0
+
+
+def test_a_cell_is_measured_with_its_own_seeds_whichever_bugs_are_chosen() -> None:
+    (bug,) = chosen("own_transaction_read")
+    ((cell, score),) = measure([bug], 3, 1, lambda done, of: None).scores[bug.name].items()
+    assert score.first == first_seed(cell) > 0
+
+
+def test_the_page_says_whether_cells_share_seeds() -> None:
+    bug, (first, second) = TABLE[0], list(cells_of(TABLE[0]))[:2]
+    shared, own = Score(tried=2, found=1, first=1), Score(tried=2, found=1, first=first_seed(second) + 1)
+    for score, says in ((shared, "taken with the same seeds in every cell"), (own, "has seeds of its own")):
+        assert says in document(Matrix({bug.name: {first: shared, second: score}}, {}))
+
+
+def test_the_page_tells_the_kinds_of_proof_apart() -> None:
+    random, schedule = Cell(STACK, "single", "none"), Cell(STACK, SCENARIO, "crash-while-loading")
+    missed, found = Score(tried=2), Score(tried=1, found=1, first=0)
+    bugs = [bug.name for bug in TABLE if bug.depth == STACK][:2]
+    scores = {bugs[0]: {random: missed, schedule: found}, bugs[1]: {random: found, schedule: found}}
+    page = document(Matrix({**scores, "marker_lost": {Cell(SYNTHETIC, "single", "none"): found}}, {}))
+    assert "1 are found by random load and faults, 1 only by a schedule made for them, and 1 only in made-up" in page
+    (only, both) = (next(line for line in page.splitlines() if line.startswith(f"| `{bug}`")) for bug in bugs)
+    assert "schedule `crash-while-loading`: found" in only
+    assert "%" not in only
+    assert "`single`, `none` | 1/1: 21 to 100 %" in both
+
+
+def test_what_is_missed_is_bounded_by_the_largest_cell_alone() -> None:
+    cells = list(cells_of(TABLE[0]))
+    page = document(Matrix({TABLE[0].name: dict(zip(cells, map(Score, (12, 10, 12)), strict=False))}, {}))
+    assert "| 34 | 0 |" in page
+    assert "24 % of the runs of a cell (0/12)" in page
 
 
 @pytest.mark.parametrize("bug", [bug for bug in TABLE if shown_by(bug)], ids=lambda bug: bug.name)
