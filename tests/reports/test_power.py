@@ -201,7 +201,7 @@ def test_the_page_says_what_the_number_is_and_what_would_have_gone_unnoticed(pas
     assert "Detection power" in html
     assert "the lower end of the 95 % interval of that share" in html
     assert "a longer one is not claimed to be better" in html
-    assert "truncates_to_the_watermark" in html.partition("These would probably have gone unnoticed")[2]
+    assert "truncates_to_the_watermark" in html.partition("These may well have gone unnoticed")[2]
 
 
 def test_other_acks_are_read_from_other_rows(passed: Callable[..., Path]) -> None:
