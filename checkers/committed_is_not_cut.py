@@ -1,28 +1,35 @@
-"""A replica cuts nothing that is committed off its log (R10).
+"""A replica cuts nothing that is committed off its log (R10), and a restart takes nothing of it either.
 
-``committed-cut``: a truncation removed offsets that are known to have been committed. Of what a replica cuts, the
-timeline says the offsets, not the records; a tail that never was committed may, and must, be cut. So a cut offset
-counts only when the record is known to be the committed one, which it is when the replica had got it in leader epoch
-e (while it followed the leader of e, or led), and
+``committed-cut``: a truncation removed offsets that are known to have been committed, or a broker that started again
+had its log without them. Of what a replica cuts, the timeline says the offsets, not the records; a tail that never was
+committed may, and must, be cut. So a cut offset counts only when the record is known to be the committed one, which it
+is when the replica had got it in leader epoch e (while it followed the leader of e, or led), and
 
 * the leader of e is known to have had a high watermark above the offset in that epoch, before the cut; or
 * the replica itself had a high watermark above the offset, when it had the record.
 
-What a power loss takes is no truncation. That the record is fetched again afterwards makes it no loss, but while it
-is gone there is a copy less than everybody relies on, and the next election may make it one.
+A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
+So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
+taken it from the disk (see :mod:`checkers.copies`), or it had been deleted: some replica's log had begun behind it.
+
+That the record is fetched again afterwards makes it no loss, but while it is gone there is a copy less than everybody
+relies on, and the next election may make it one.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.forks`) and the
 configuration permits such elections; and in generations before 2.0.1, whose followers cut by their own watermark or
-look an epoch up only once: there the danger is known, and the loss, where it comes to one, is found for itself.
+look an epoch up only once: there the danger is known, and the loss, where it comes to one, is found for itself. No
+election excuses what was cut before it: the replica must have been in its leader epoch, or in a later one. Where a row
+does not say in which epoch it was, and at a restart, the election must have been earlier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import Copy, copies
+from checkers.forks import Fork
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import Stretch
@@ -42,12 +49,38 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     for place, nodes in run.told.items():
         led = _leaders(nodes.values())
         for ours in nodes.values():
-            cuts: dict[Stretch, list[Copy]] = {}
-            for copy in copies(ours, run.faults):
-                if copy.lost is not None and copy.event in ("truncation", "log_start"):
-                    cuts.setdefault(copy.lost, []).append(copy)
-            for cut, gone in cuts.items():
+            cuts: dict[tuple[Stretch, bool], list[Copy]] = {}
+            for cut, copy in _gone(ours, nodes.values(), run):
+                cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
+            for (cut, _), gone in cuts.items():
                 yield from _judged(run, place, cut, gone, [*_watermarks(led, cut), *_own(ours, cut)])
+
+
+def _gone(ours: Sequence[Stretch], nodes: Iterable[Sequence[Stretch]], run: RunFacts) -> Iterator[tuple[Stretch, Copy]]:
+    """What a replica says that it cut, and what it had no more when its broker started again; and when it said so."""
+    births = _births(ours)
+    for copy in copies(ours, run.faults):
+        lost = copy.lost
+        if lost is not None and copy.event in ("truncation", "log_start"):
+            yield lost, copy
+        elif lost is not None and copy.event == "restart" and lost in births and copy.got.role != "offline":
+            deleted = max((_log_start(said, lost) for said in nodes), default=0)
+            if deleted < copy.end:
+                yield lost, copy._replace(start=max(copy.start, deleted))
+
+
+def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
+    """The first that each life of a broker says of its log."""
+    found: dict[int, Stretch] = {}
+    for one in ours:
+        if one.log_end_offset is not None:
+            found.setdefault(one.incarnation, one)
+    return found.values()
+
+
+def _log_start(said: Sequence[Stretch], until: Stretch) -> int:
+    """Where a replica's log begins at the latest, by what it said until then."""
+    return max((one.log_start_offset or 0 for one in said if one.begin_ns <= until.begin_ns), default=0)
 
 
 def _leaders(nodes: Iterable[Sequence[Stretch]]) -> list[Stretch]:
@@ -94,15 +127,40 @@ def _proofs(copy: Copy, marks: Sequence[tuple[Stretch, int, int]]) -> Iterator[_
 
 
 def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, proof: _Proof) -> Conclusion:
-    given_up = any(fork.gave_up(copy.leader_epoch, copy.start) for fork in run.forks.get(place, ()))
-    reason = detail(cut).get("reason", "no reason given")
+    given_up = any(
+        _is_before(fork, cut, copy) and fork.gave_up(copy.leader_epoch, copy.start) for fork in run.forks.get(place, ())
+    )
+    why, evidence = _told(cut, copy, proof)
     return Conclusion(
         run.finding(
             "committed-cut", place,
             offset=copy.start, until=proof.end, leader_epoch=copy.leader_epoch,
             excuse="unclean" if given_up else None, **seen_at(cut),
         ),
-        f"Node {cut.node} cut offsets {copy.start} to {proof.end - 1} off its log ({reason}), which it had got in "
-        f"epoch {copy.leader_epoch} and which had been committed.",
-        (proof.evidence, cite(cut, f"node {cut.node} cut its log back to {copy.start} ({reason})")),
+        why,
+        (proof.evidence, *evidence),
     )  # fmt: skip
+
+
+def _is_before(fork: Fork, cut: Stretch, copy: Copy) -> bool:
+    """Whether an unclean election can be why something was cut."""
+    if copy.event == "restart" or cut.leader_epoch is None or cut.leader_epoch < 0:
+        return fork.time_ns <= cut.begin_ns
+    return fork.leader_epoch <= cut.leader_epoch
+
+
+def _told(cut: Stretch, copy: Copy, proof: _Proof) -> tuple[str, tuple[Evidence, ...]]:
+    """The cut in a sentence, and the rows that show it."""
+    what, known = f"offsets {copy.start} to {proof.end - 1}", f"got in epoch {copy.leader_epoch} and which had been"
+    if copy.event == "restart":
+        had = f"node {cut.node} had its log up to {copy.got.log_end_offset}"
+        why = (
+            f"Node {cut.node} started again without {what}, which it had {known} committed: they were lost at a "
+            f"restart, and no fault had taken anything from its disk."
+        )
+        return why, (cite(copy.got, had, copy.got.end_sequence), cite(cut, "it started again with a shorter log"))
+    reason = detail(cut).get("reason", "no reason given")
+    return (
+        f"Node {cut.node} cut {what} off its log ({reason}), which it had {known} committed.",
+        (cite(cut, f"node {cut.node} cut its log back to {copy.start} ({reason})"),),
+    )

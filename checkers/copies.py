@@ -57,6 +57,12 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
         if one.kind == "log_start" and detail(one).get("reason") in DELETED:
             log, end = [], one.log_end_offset
             continue
+        had = _found_at(one)
+        if had is not None and end is not None and had < end:
+            gone, log = _split(log, had)
+            event, reason = _taken(one, before, faults)
+            yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
+            end = had
         if start is not None and end is not None and start < end:
             gone, log = _split(log, start)
             event, reason = _event(one, before, faults)
@@ -89,6 +95,13 @@ def cut_at(one: Stretch) -> int | None:
     return None
 
 
+def _found_at(one: Stretch) -> int | None:
+    """Where the log ended that a truncation cut: what had been there beyond was gone before. None: it does not say."""
+    if one.kind != "truncation" or "from_offset" not in detail(one):
+        return None
+    return max(int(detail(one)["from_offset"]), cut_at(one) or 0)
+
+
 def _split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
     """What lies at and above an offset, and what lies below it."""
     gone = [copy._replace(start=max(copy.start, at)) for copy in log if copy.end > at]
@@ -98,11 +111,18 @@ def _split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
 def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
     if one.kind in ("truncation", "log_start"):
         return one.kind, detail(one).get("reason")
-    since_ns = before.begin_ns if before is not None else 0
+    return _taken(one, before, faults)
+
+
+def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
+    """What took what a replica no longer had when it said ``one``, although no row says that it cut its log."""
     robbed = [
-        fault
-        for fault in faults
-        if robs(fault) and fault["injected_ns"] is not None and str(one.node) in fault["nodes"]
-        and since_ns <= fault["injected_ns"] <= one.begin_ns
-    ]  # fmt: skip
+        fault for fault in faults if robs(fault) and str(one.node) in fault["nodes"] and _is_due(fault, one, before)
+    ]
     return (robbed[-1]["kind"], f"fault {robbed[-1]['fault']}") if robbed else ("restart", None)
+
+
+def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:
+    """Whether a fault can have shown itself between two stretches; damage in a log may lie there for several lives."""
+    since_ns = before.begin_ns if before is not None and fault["kind"] != "corrupt_log" else 0
+    return fault["injected_ns"] is not None and since_ns <= fault["injected_ns"] <= one.begin_ns

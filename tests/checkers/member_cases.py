@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, regression, write
+from tests.checkers.cut_cases import CASES
 from tests.checkers.story import NODES, Story
-from tests.checkers.timeline_cases import CASES, decide
+from tests.checkers.timeline_cases import decide
 
 __all__ = ["CASES"]
 
@@ -134,6 +135,7 @@ def a_member_that_a_crash_has_robbed_is_not_held_against_its_leader(story: Story
     write(story, 2)
     log = story.partitions[0].logs[2]
     story.partitions[0].logs[2], story.partitions[0].marks[2] = [], 0
+    story.fault(kind="power_loss", nodes=["2"])
     story.restart(2)
     story.partitions[0].isr = {0, 1}
     story.state(0)
@@ -203,6 +205,7 @@ def what_a_crash_took_from_an_eligible_replica_is_not_held_against_the_controlle
     story.partitions[0].isr = {0, 1}
     story.state(0)
     story.partitions[0].logs[2], story.partitions[0].marks[2] = log[:1], 1
+    story.fault(kind="power_loss", nodes=["2"])
     story.restart(2)
     eligible(story)
     story.partitions[0].logs[2] = log
