@@ -38,14 +38,16 @@ def _events(rows: RunRows) -> dict[TopicPartition, list[_Event]]:
     for read in rows.reads:
         if read.sound and read.value is not None:
             offsets[read.where, read.value].add(read.offset)
+    for send in rows.sends:
+        if send.offset is not None:
+            offsets[send.where, send.value].add(send.offset)
     writers: set[int] = set()
     for send in rows.transactional.values():
-        known = {send.offset} if send.type == "ok" and send.offset is not None else set()
-        known |= offsets[send.where, send.value]
+        known = offsets[send.where, send.value]
         if not rows.is_uncommitted(send):
             writers |= {send.op} if known else set()
             for offset in known:
-                found[send.where].append(_Event(offset, False, send.row, send.value, send.op, send.process))
+                found[send.where].append(_Event(offset, False, send.last.row, send.value, send.op, send.last.process))
     for read in rows.reads:
         if read.txn and read.value is not None and read.op in writers:
             found[read.where].append(_Event(read.offset, True, read.row, read.value, read.op, read.process))

@@ -1,7 +1,8 @@
 """The evidence is whole; without that, the other promises prove nothing.
 
 * The history's index runs from 0 without a gap or a repetition, time rises with it, every completion follows its
-  invocation, every row says what it is about, and the last is the only ``close`` row.
+  invocation, no send begins or ends twice and no poll begins twice, every row says what it is about, and the last is
+  the only ``close`` row.
 * Every node, replica and fault is accounted for; see ``checkers.nodes_are_accounted``.
 * Every table is there, every file of it is whole, and the run says of itself that it is ``complete``.
 
@@ -94,10 +95,12 @@ def _disorder(history: Sequence[Row]) -> dict[str, int]:
         if row["type"] == "invoke":
             begun[row["op"]] = min(row["index"], begun.get(row["op"], row["index"]))
     completions = [row for row in history if row["type"] != "invoke" and row["f"] != "close"]
+    steps = [row for row in history if row["f"] == "send" or (row["f"], row["type"]) == ("poll", "invoke")]
     return {
         "repeated_rows": len(history) - len(times),
         "rows_back_in_time": sum(row["time_ns"] < times.get(row["index"] - 1, row["time_ns"]) for row in history),
         "early_completions": sum(begun.get(row["op"], row["index"]) >= row["index"] for row in completions),
+        "repeated_steps": len(steps) - len({(row["op"], row["mop"], row["type"] == "invoke") for row in steps}),
         "malformed_rows": sum(is_malformed(row) for row in history),
     }
 
@@ -146,6 +149,7 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
         "repeated_rows": "has an index that another row has",
         "rows_back_in_time": "is older than the row before it",
         "early_completions": "completes an operation that was not invoked before",
+        "repeated_steps": "begins or ends a send, or begins a poll, for the second time; mend what writes them twice",
         "malformed_rows": "does not say what it is about",
     }
     for name, what in said.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
@@ -24,8 +24,28 @@ ALL = -1
 """``acks`` of a sender that waits for every in-sync replica."""
 
 
+class Said(NamedTuple):
+    """A row, by its position in the history, its time and its process; of several rows each for itself."""
+
+    row: int
+    time_ns: int
+    process: int
+
+
 class Send(NamedTuple):
-    """One send: its invocation and how it ended. ``type`` is ``info`` while nothing is known of its end."""
+    """One send: its invocation and how it ended.
+
+    A send is known by its value. A history that tells of one more than once is none; all its rows count nevertheless,
+    and of two that end it the one that knows more (``ok``, then ``fail``). One that was acknowledged at several offsets
+    is several.
+
+    Attributes:
+        type: ``info`` while nothing is known of its end.
+        offset: where it was acknowledged; None: not, or it was not said where.
+        row: where it was acknowledged first, else its last row; ``completed_ns`` and ``process`` likewise.
+        txn: whether it belongs to a transaction, ``op``.
+        last: its last row, acknowledged or not.
+    """
 
     where: TopicPartition
     op: int
@@ -38,8 +58,8 @@ class Send(NamedTuple):
     invoked_ns: int
     completed_ns: int
     txn: bool
-    mop: int
     invoked_row: int
+    last: Said
 
 
 class Read(NamedTuple):
@@ -111,19 +131,16 @@ class RunRows:
 
     @cached_property
     def sends(self) -> list[Send]:
-        """Every send, in the order of invocation."""
-        rows: dict[tuple[TopicPartition, int, int], list[Row]] = defaultdict(list)
+        """Every send."""
+        rows: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         for row in self.operations:
             if row["f"] == "send":
-                rows[where(row), row["op"], row["mop"]].append(row)
-        return [
-            _send(place, sorted(ours, key=lambda r: (r["type"] != "invoke", r["index"])))
-            for (place, _, _), ours in rows.items()
-        ]
+                rows[where(row), row["value"]].append(row)
+        return [send for (place, _), ours in rows.items() for send in _sends(place, ours)]
 
     @cached_property
     def transactional(self) -> dict[tuple[TopicPartition, int], Send]:
-        """The sends that belong to transactions, by partition and value."""
+        """The sends that belong to transactions, by partition and value; of one at several offsets any."""
         return {(send.where, send.value): send for send in self.sends if send.txn}
 
     def is_uncommitted(self, send: Send) -> bool:
@@ -393,14 +410,27 @@ def detail(row: Row) -> dict[str, Any]:
     return found
 
 
-def _send(place: TopicPartition, rows: list[Row]) -> Send:
-    last, begun_ns = rows[-1], min(row["time_ns"] for row in rows)
-    ended = last["type"] != "invoke"
-    return Send(
-        place, last["op"], last["process"], last["value"], last["acks"],
-        last["type"] if ended else "info", last["offset"], last["index"], begun_ns, last["time_ns"],
-        last["txn"], last["mop"], min(row["index"] for row in rows),
-    )  # fmt: skip
+_KNOWS = ("info", "fail", "ok")
+"""How a send ends, by how much that says; an invocation says as little as ``info``."""
+
+
+def _sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
+    """The send that these rows tell of: one for each offset at which it was acknowledged."""
+    ended = max((row["type"] for row in rows if row["type"] != "invoke"), key=_KNOWS.index, default="info")
+    transactions = [row["op"] for row in rows if row["txn"]]
+    op = min(transactions or [row["op"] for row in rows])
+    begun_ns, begun = min(row["time_ns"] for row in rows), min(row["index"] for row in rows)
+    last = Said(*(max(row[name] for row in rows) for name in ("index", "time_ns", "process")))
+    acked: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["type"] == "ok":
+            acked[row["offset"]].append(row)
+    for offset, ours in acked.items() or [(None, [])]:
+        end = Said(*(min(row[name] for row in ours) for name in ("index", "time_ns", "process"))) if ours else last
+        yield Send(
+            place, op, end.process, rows[0]["value"], min(row["acks"] for row in ours or rows), ended, offset,
+            end.row, begun_ns, end.time_ns, bool(transactions), begun, last,
+        )  # fmt: skip
 
 
 def _read(row: Row) -> Read:

@@ -16,24 +16,44 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby, pairwise
+from typing import NamedTuple
 
-from checkers.rows import ALL, RunRows, Send
+from checkers.rows import ALL, Row, RunRows, Send, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
+from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
 KINDS = ("int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime")
 
 
+class Told(NamedTuple):
+    """A process was told where a record is; ``invoked_row``: where it was sent."""
+
+    where: TopicPartition
+    op: int
+    mop: int
+    row: int
+    time_ns: int
+    process: int
+    offset: int
+    value: int
+    acks: int
+    invoked_row: int
+
+
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every send of one run that was appended before one that it was sent after."""
-    told = sorted((s for s in rows.sends if s.offset is not None), key=lambda s: (s.where, s.op, s.mop))
-    for _, group in groupby(told, key=lambda s: (s.where, s.op)):
+    ended = [row for row in rows.operations if row["f"] == "send" and row["type"] != "invoke" and row["txn"]]
+    known = sorted(
+        (_told(row) for row in ended if row["offset"] is not None), key=lambda t: (t.where, t.op, t.mop, t.row)
+    )
+    for _, group in groupby(known, key=lambda t: (t.where, t.op)):
         for before, after in pairwise(group):
-            if after.txn and (after.offset or 0) < (before.offset or 0):
+            if after.mop > before.mop and after.offset < before.offset:
                 yield _disorder(rows, "int-nonmonotonic-send", before, after)
-    acked = [s for s in told if s.type == "ok"]
-    for _, same in groupby(acked, key=lambda s: s.where):
+    acked = sorted((_acked(s, s.offset) for s in rows.sends if s.offset is not None), key=lambda t: t.where)
+    for _, same in groupby(acked, key=lambda t: t.where):
         yield from _late(rows, list(same))
 
 
@@ -54,12 +74,26 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _late(rows: RunRows, acked: Sequence[Send]) -> Iterator[Finding]:
+def _told(row: Row) -> Told:
+    return Told(
+        where(row), row["op"], row["mop"], row["index"], row["time_ns"], row["process"], row["offset"], row["value"],
+        row["acks"], row["index"],
+    )  # fmt: skip
+
+
+def _acked(send: Send, offset: int) -> Told:
+    return Told(
+        send.where, send.op, 0, send.row, send.completed_ns, send.process, offset, send.value, send.acks,
+        send.invoked_row,
+    )  # fmt: skip
+
+
+def _late(rows: RunRows, acked: Sequence[Told]) -> Iterator[Finding]:
     """Of every send of a partition the first acknowledgement of a higher offset, when that came before it began."""
-    anybody: list[Send] = []
-    own: dict[int, Send] = {}
-    by_offset = sorted(acked, key=lambda s: (-(s.offset or 0), s.row))
-    for _, same in groupby(by_offset, key=lambda s: s.offset):
+    anybody: list[Told] = []
+    own: dict[int, Told] = {}
+    by_offset = sorted(acked, key=lambda t: (-t.offset, t.row))
+    for _, same in groupby(by_offset, key=lambda t: t.offset):
         here = list(same)
         for after in here:
             mine = own.get(after.process, after)
@@ -67,19 +101,19 @@ def _late(rows: RunRows, acked: Sequence[Send]) -> Iterator[Finding]:
                 yield _disorder(rows, "nonmonotonic-send", mine, after)
             elif anybody and anybody[0].row < after.invoked_row:
                 yield _disorder(rows, "G0-realtime", anybody[0], after)
-        for send in here:
-            anybody = [min(*anybody, send, key=lambda s: s.row)] if anybody else [send]
-            own[send.process] = min(own.get(send.process, send), send, key=lambda s: s.row)
+        for one in here:
+            anybody = [min(*anybody, one, key=lambda t: t.row)] if anybody else [one]
+            own[one.process] = min(own.get(one.process, one), one, key=lambda t: t.row)
 
 
-def _disorder(rows: RunRows, kind: str, before: Send, after: Send) -> Finding:
+def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
     return Finding(
         rows.run, kind, *after.where,
         offset=after.offset,
         value=after.value,
         excuse=_excuse(rows, before, after),
         row=after.row,
-        time_ns=after.completed_ns,
+        time_ns=after.time_ns,
         process=after.process,
         acks=after.acks,
         other_offset=before.offset,
@@ -87,7 +121,7 @@ def _disorder(rows: RunRows, kind: str, before: Send, after: Send) -> Finding:
     )  # fmt: skip
 
 
-def _excuse(rows: RunRows, before: Send, after: Send) -> Excuse | None:
+def _excuse(rows: RunRows, before: Told, after: Told) -> Excuse | None:
     if {before.acks, after.acks} != {ALL}:
         return "acks"
-    return "unclean" if rows.cut_off(after.where, after.offset or 0, before.completed_ns) else None
+    return "unclean" if rows.cut_off(after.where, after.offset, before.time_ns) else None

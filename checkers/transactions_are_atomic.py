@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from checkers.rows import RunRows, Send
+from checkers.rows import RunRows, Send, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
@@ -50,7 +50,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
 
 
 def _precommitted(rows: RunRows) -> Iterator[Finding]:
-    own = {(send.op, send.where, send.value) for send in rows.sends if send.txn}
+    own = {(row["op"], where(row), row["value"]) for row in rows.operations if row["f"] == "send" and row["txn"]}
     for read in rows.reads:
         key = (read.op, read.where, read.value or 0)
         if key in own and read.value is not None and read.read_committed:

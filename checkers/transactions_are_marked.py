@@ -117,8 +117,8 @@ def _finding(rows: RunRows, kind: str, one: Written) -> Finding:
         value=one.send.value,
         leader_epoch=one.leader_epoch,
         excuse="unclean" if kind == "open-transaction" and later else None,
-        row=one.send.row,
-        time_ns=one.send.completed_ns,
-        process=one.send.process,
+        row=one.send.last.row,
+        time_ns=one.send.last.time_ns,
+        process=one.send.last.process,
         committed=None if kind == "open-transaction" else one.closed == "abort",
     )  # fmt: skip

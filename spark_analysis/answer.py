@@ -199,6 +199,7 @@ COUNTS = (
     "repeated_rows",
     "rows_back_in_time",
     "early_completions",
+    "repeated_steps",
     "malformed_rows",
     "sends",
     "sends_ok",
@@ -215,6 +216,8 @@ COUNTS = (
 
 ``repeated_rows`` are rows beyond the first with the same index, ``rows_back_in_time`` those that are older than the row
 of the index before, ``early_completions`` those of an operation without an invocation of a lower index.
+``repeated_steps`` are rows beyond the first that begin, or end, one micro-operation of an operation that is a send, and
+those that begin one that is a poll: what ends a poll is as many rows as it delivered records.
 ``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
 asked about them.
 

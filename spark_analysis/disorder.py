@@ -40,7 +40,7 @@ def history_gaps(history: DataFrame) -> DataFrame:
 def disorder(history: DataFrame, *, blocks: bool) -> DataFrame:
     """What is out of order: ``run, name, number``, by the names of ``answer.COUNTS``."""
     repeated = pairs(words(history, ["run"], "index"), {"repeated_rows": f.sum("rows") - f.sum(different())})
-    orders = (_back_in_time(history, blocks=blocks), _early_completions(history, blocks=blocks))
+    orders = (_back_in_time(history, blocks=blocks), _operations(history, blocks=blocks))
     return reduce(DataFrame.unionByName, [repeated, *orders])
 
 
@@ -80,37 +80,51 @@ def _goes_back(rows: DataFrame, beginning: int) -> bool:
     return not groups.where(reduce(or_, [f.coalesce(one, f.lit(False)) for one in back])).isEmpty()
 
 
-def _early_completions(history: DataFrame, *, blocks: bool) -> DataFrame:
-    """Completions of operations without an invocation of a lower index."""
-    completion = f.when((f.col("type") != "invoke") & (f.col("f") != "close"), f.col("index"))
-    begun = f.min(f.when(f.col("type") == "invoke", f.col("index")))
-    rows = history.select("run", "op", "index", "type", "f")
-    if not blocks:
-        return _early(rows.withColumn("begun", begun.over(Window.partitionBy("op", "run"))), completion)
-    operations = rows.groupBy("op", "run").agg(
-        begun.alias("begun"),
-        f.min(completion).alias("first"),
-        f.max(completion).alias("last"),
-        f.count(completion).alias("completions"),
+def _operations(history: DataFrame, *, blocks: bool) -> DataFrame:
+    """Completions of operations without an invocation of a lower index, and steps that begin or end twice."""
+    counted = (f.col("f") == "send") | ((f.col("f") == "poll") & (f.col("type") == "invoke"))
+    rows = history.select(
+        *("run", "op"),
+        f.when(f.col("type") == "invoke", f.col("index")).alias("invoked"),
+        f.when((f.col("type") != "invoke") & (f.col("f") != "close"), f.col("index")).alias("completed"),
+        f.when(counted, 2 * f.col("mop") + (f.col("type") == "invoke").cast("int")).alias("step"),
     )
-    # Of hardly any operation some completions are early and others are not; only those are looked at once more.
+    early, repeated = f.col("early"), f.sum("repeated")
+    if not blocks:
+        return pairs(_one_by_one(rows), {"early_completions": f.sum(early), "repeated_steps": repeated})
+    operations = rows.groupBy("op", "run").agg(
+        f.min("invoked").alias("begun"),
+        f.min("completed").alias("first"),
+        f.max("completed").alias("last"),
+        f.count("completed").alias("completions"),
+        f.count("step").alias("steps"),
+        f.bit_or(f.expr("shiftleft(1L, step & 63)")).alias("bits"),
+    )
+    # Of hardly any operation some completions are early and others are not, and hardly any has as many steps as there
+    # are bits, or one twice; only those are looked at once more.
     all_early = f.col("begun").isNull() | (f.col("last") <= f.col("begun"))
     some_early = ~all_early & (f.col("first") <= f.col("begun"))
+    twice = f.col("steps") > different()
     number = f.sum(f.when(all_early, f.col("completions")).otherwise(0))
     word = word_of("op").alias("word")
-    suspects = operations.where(some_early).select("run", word).distinct()
+    unclear = f.coalesce(some_early, f.lit(False)) | f.coalesce(twice, f.lit(False))
+    suspects = operations.where(unclear).select("run", word).distinct()
     near = rows.withColumn("word", word).join(f.broadcast(suspects), on=["run", "word"], how="left_semi")
-    operation = Window.partitionBy("op", "run")
-    known = near.withColumns({"begun": begun.over(operation), "last": f.max(completion).over(operation)})
-    parts = pairs(operations, {"early_completions": number}).unionByName(
-        _early(known.where(f.col("last") > f.col("begun")), completion)
+    others = f.sum(f.when(early < f.col("completions"), early).otherwise(0))
+    clear = pairs(operations, {"early_completions": number})
+    looked_at = pairs(_one_by_one(near), {"early_completions": others, "repeated_steps": repeated})
+    return clear.unionByName(looked_at).groupBy("run", "name").agg(f.sum("number").alias("number"))
+
+
+def _one_by_one(rows: DataFrame) -> DataFrame:
+    """By operation how many completions it has (``completions``), how many are ``early``, and ``repeated`` steps."""
+    operations = rows.groupBy("op", "run").agg(
+        f.min("invoked").alias("begun"),
+        f.collect_list("completed").alias("ends"),
+        (f.count("step") - f.size(f.collect_set("step"))).alias("repeated"),
     )
-    return parts.groupBy("run", "name").agg(f.sum("number").alias("number"))
-
-
-def _early(rows: DataFrame, completion: Column) -> DataFrame:
-    late = f.coalesce(f.col("begun") < completion, f.lit(False))
-    return pairs(rows, {"early_completions": number_of(completion.isNotNull() & ~late)})
+    early = f.filter("ends", lambda end: f.coalesce(end <= f.col("begun"), f.lit(True)))
+    return operations.select("run", f.size("ends").alias("completions"), f.size(early).alias("early"), "repeated")
 
 
 def number_of(condition: Column) -> Column:

@@ -74,8 +74,10 @@ def _are_in_order(history: DataFrame) -> bool:
 def _within_operations(history: DataFrame) -> DataFrame:
     sent = (f.col("f") == "send") & (f.col("type") != "invoke") & f.col("txn") & f.col("offset").isNotNull()
     told = history.where(sent).withColumn("row", f.col("index"))
-    before = f.lag(f.struct(*_EARLIER)).over(Window.partitionBy(*PLACE, "op").orderBy("mop"))
-    back = told.withColumn("earlier", before).where(f.col("offset") < f.col("earlier.offset"))
+    before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
+    steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
+    # Several rows of one send, which only a history has that is none, are not out of order with each other.
+    back = steps.where((f.col("offset") < f.col("earlier.offset")) & (f.col("step") < f.col("mop")))
     return back.select(
         *PLACE, f.lit("int-nonmonotonic-send").alias("kind"), "process", "offset", "value", "acks", "row", "time_ns",
         "earlier",

@@ -6,11 +6,13 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from harness.checker import Outcome
 from spark_analysis.answer import GAPS_KEPT
 from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
 from tests.checkers.client_cases import CASES
+from tests.checkers.clients import Polled, Sent, transact
 from tests.checkers.story import CONTROLLER, Row, Story
 
 __all__ = ["CASES"]
@@ -297,3 +299,121 @@ def of_many_gaps_the_first_are_listed_and_all_are_counted(story: Story) -> None:
     story.finish()
     gone = range(2, 2 + 4 * (GAPS_KEPT + 5), 4)
     drop(story.history, lambda r: r["index"] in (*gone, *(index + 1 for index in gone)))
+
+
+# -------------------------------------------------------------------------------------------------- told more than once
+
+TWICE = r"of 1 rows each begins or ends a send, or begins a poll, for the second time; mend"
+
+
+def completed_again(story: Story, at: int = 1, **columns: Any) -> Row:
+    """The send that the history's row ``at`` completes is completed once more."""
+    return story.row(**{**story.history[at], "index": len(story.history), "time_ns": story.now, **columns})
+
+
+@case(Outcome.INVALID, reason=TWICE)
+def an_acknowledged_send_that_also_ended_with_info_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    completed_again(story, type="info", offset=None)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), reason=TWICE)
+def an_acknowledged_record_is_lost_also_if_its_send_ended_with_info_after_that(story: Story) -> None:
+    write(story, 3)
+    completed_again(story, 5, type="info", offset=None)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), reason=TWICE)
+def an_acknowledged_record_is_lost_also_if_its_send_failed_after_that(story: Story) -> None:
+    write(story, 3)
+    completed_again(story, 5, type="fail", offset=None)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(9), ("duplicate", "VIOLATION", 0), reason=TWICE)
+def a_send_that_was_acknowledged_at_two_offsets_is_at_neither_alone(story: Story) -> None:
+    write(story, 3)
+    completed_again(story, offset=9)
+    story.finish()
+
+
+@case(Outcome.INVALID, unseen(0), unseen(9), reason=TWICE)
+def a_second_acknowledgement_that_names_another_value_makes_the_run_invalid(story: Story) -> None:
+    write(story, 1)
+    completed_again(story, value=77, offset=9)
+    story.finish(read=False)
+
+
+@case(Outcome.INVALID, reason=TWICE)
+def a_failed_send_that_was_acknowledged_is_not_wrongly_read(story: Story) -> None:
+    write(story, 1, result="fail")
+    completed_again(story, type="ok", offset=0)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason=TWICE)
+def a_send_that_is_invoked_twice_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    completed_again(story, 0)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason=TWICE)
+def a_poll_that_is_invoked_twice_makes_the_run_invalid(story: Story) -> None:
+    write(story, 3)
+    rows = story.poll(5, [0])
+    story.row(**{**rows[0], "index": len(story.history), "time_ns": story.now, **_NOTHING, "type": "invoke"})
+    story.finish()
+
+
+@case(Outcome.INVALID, reason=TWICE)
+def a_step_of_a_transaction_that_ends_twice_makes_the_run_invalid(story: Story) -> None:
+    transact(story, Sent(0), Polled(), Sent(0))
+    completed_again(story, 3)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def the_steps_of_a_transaction_and_the_records_of_a_poll_are_no_repetitions(story: Story) -> None:
+    transact(story, Sent(0), Sent(0), Polled())
+    story.poll(5, [0, 1])
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_transaction_of_more_steps_than_a_word_has_bits_repeats_none(story: Story) -> None:
+    transact(story, *(Sent(0) for _ in range(70)))
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_send_that_ended_with_info_once_is_no_repetition(story: Story) -> None:
+    write(story, 3)
+    write(story, 1, result="info")
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_send_without_an_end_is_no_repetition(story: Story) -> None:
+    write(story, 3)
+    write(story, 1, result="invoke")
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_record_that_an_idempotent_producer_sent_again_was_sent_once(story: Story) -> None:
+    """The retry is the client's own: the history has one invocation, and the late acknowledgement."""
+    write(story, 1)
+    about = {**story.history[0], "op": next(story.ops), "value": next(story.values)}
+    story.row(**{**about, "index": len(story.history), "time_ns": story.now})
+    story.append(0, about["value"], [1, 2])
+    write(story, 1)
+    story.row(**{**about, "index": len(story.history), "time_ns": story.now, "type": "ok", "offset": 1})
+    story.finish()
+
+
+_NOTHING: Row = dict.fromkeys(("topic", "partition", "offset", "value", "leader_epoch", "intact"))

@@ -100,6 +100,23 @@ def _change_history(story: Story, rng: random.Random) -> None:
         row[name] = value
 
 
+def _say_twice(story: Story, rng: random.Random) -> None:
+    """A send begins or ends once more, as before or otherwise; or a poll begins once more."""
+    steps = [at for at, r in enumerate(story.history) if r["f"] == "send" or (r["f"], r["type"]) == ("poll", "invoke")]
+    if not steps:
+        return
+    first = rng.choice(steps)
+    row = dict(story.history[first])
+    if row["type"] != "invoke":
+        row["type"] = rng.choice(("ok", "info", "fail"))
+        row["offset"] = rng.choice((row["offset"], None, rng.randrange(6)))
+        row["value"] = row["value"] if rng.random() < 0.7 else rng.randrange(8)
+    at = rng.randrange(first + 1, len(story.history) + 1)
+    story.history.insert(at, row | {"time_ns": story.history[at - 1]["time_ns"]})
+    for index, other in enumerate(story.history):
+        other["index"] = index
+
+
 def _lose_history(story: Story, rng: random.Random) -> None:
     start = rng.randrange(len(story.history))
     del story.history[start : start + rng.randrange(1, 4)]
@@ -171,6 +188,7 @@ FALSIFICATIONS: tuple[Callable[[Story, random.Random], None], ...] = (
     _lose_logs,
     _mix_up_acks,
     _start_at_the_end,
+    _say_twice,
     _come_from_elsewhere,
     *CLIENT_FALSIFICATIONS,
     *TIMELINE_FALSIFICATIONS,
