@@ -10,7 +10,8 @@ is when the replica had got it in leader epoch e (while it followed the leader o
 
 A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
 So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
-taken it from the disk (see :mod:`checkers.copies`), or it had been deleted: some replica's log had begun behind it.
+taken it from the disk (see :mod:`checkers.copies`). What had been deleted, for some replica's log had begun behind it,
+is missed by nobody.
 
 That the record is fetched again afterwards makes it no loss, but while it is gone there is a copy less than everybody
 relies on, and the next election may make it one.
@@ -61,9 +62,8 @@ def _gone(ours: Sequence[Stretch], nodes: Iterable[Sequence[Stretch]], run: RunF
     births = _births(ours)
     for copy in copies(ours, run.faults):
         lost = copy.lost
-        if lost is not None and copy.event in ("truncation", "log_start"):
-            yield lost, copy
-        elif lost is not None and copy.event == "restart" and lost in births and copy.got.role != "offline":
+        restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
+        if lost is not None and (restarted or copy.event in ("truncation", "log_start")):
             deleted = max((_log_start(said, lost) for said in nodes), default=0)
             if deleted < copy.end:
                 yield lost, copy._replace(start=max(copy.start, deleted))

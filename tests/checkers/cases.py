@@ -66,8 +66,11 @@ def write(story: Story, records: int, **how: Any) -> None:
 
 
 def lose_tail(story: Story, end: int, *, clean: bool = True) -> None:
-    """Node 1 forgets everything from ``end`` on and is elected all the same."""
+    """Node 1 forgets everything from ``end`` on and is elected all the same; uncleanly, that is why it forgets."""
+    begin = len(story.timeline)
     story.cut(1, end)
+    for row in story.timeline[begin:]:
+        row["leader_epoch"] = story.partitions[0].epoch + (not clean)
     story.elect(1, clean=clean)
 
 
