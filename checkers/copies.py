@@ -57,17 +57,12 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
         if one.kind == "log_start" and detail(one).get("reason") in DELETED:
             log, end = [], one.log_end_offset
             continue
-        had = _found_at(one)
-        if had is not None and end is not None and had < end:
-            gone, log = _split(log, had)
-            event, reason = _taken(one, before, faults)
-            yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
-            end = had
-        if start is not None and end is not None and start < end:
-            gone, log = _split(log, start)
-            event, reason = _event(one, before, faults)
-            yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
-            end = start
+        for at, told in ((_found_at(one), _taken), (start, _event)):
+            if at is not None and end is not None and at < end:
+                gone, log = _split(log, at)
+                event, reason = told(one, before, faults)
+                yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
+                end = at
         if one.log_end_offset is None:
             continue
         if end is None:

@@ -98,36 +98,29 @@ def a_leader_that_commits_before_a_member_has_heard_of_its_epoch_is_found(story:
     story.finish()
 
 
-@case(Outcome.PASS)
-def a_leader_that_goes_on_in_the_next_epoch_may_count_what_a_member_had_before(story: Story) -> None:
+def lead_on(story: Story, epoch: int) -> None:
+    """The leader leads in ``epoch``, and commits at once what the others had before it."""
     write(story, 2)
     story.send(result="info", commit=False)
     part = story.partitions[0]
-    part.epoch = 1
-    part.marks[0] = 2
-    story.state(0)
-    part.marks[0] = 3
-    story.state(0)
+    part.epoch = epoch
+    for mark in (2, 3):
+        part.marks[0] = mark
+        story.state(0)
     for node in (1, 2):
         story.state(node)
     story.commit()
     story.finish()
+
+
+@case(Outcome.PASS)
+def a_leader_that_goes_on_in_the_next_epoch_may_count_what_a_member_had_before(story: Story) -> None:
+    lead_on(story, 1)
 
 
 @case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2), ("unjustified-advance", "VIOLATION", 2))
 def a_leader_that_comes_back_in_a_later_epoch_may_not(story: Story) -> None:
-    write(story, 2)
-    story.send(result="info", commit=False)
-    part = story.partitions[0]
-    part.epoch = 2
-    part.marks[0] = 2
-    story.state(0)
-    part.marks[0] = 3
-    story.state(0)
-    for node in (1, 2):
-        story.state(node)
-    story.commit()
-    story.finish()
+    lead_on(story, 2)
 
 
 @case(Outcome.PASS)
