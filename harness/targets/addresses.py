@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Self
 
@@ -41,38 +41,67 @@ class Addresses:
         Raises:
             EnvironmentFault: no candidate was free.
         """
-        for subnet, port in _candidates():
-            claim_socket = _listening(f"{subnet}.1", port)
-            if claim_socket is None:
-                continue
-            addresses = cls(subnet, port, claim_socket)
-            if addresses._all_free(brokers):
-                return addresses
-            addresses.release()
-        raise EnvironmentFault(
-            f"no free loopback addresses were found in {_ATTEMPTS} networks 127.a.b.0/24.",
-            "Stop whatever listens on 0.0.0.0 at ports 9092, 19092, 29092 and 39092.",
-        )
+        return cls(*claim_network(lambda subnet, port: _needed(subnet, port, brokers)))
 
     def host(self, node: NodeId) -> str:
         """The address of ``node``: 127.a.b.10 for broker 0, 127.a.b.100 for the controller."""
-        return f"{self.subnet}.{node if node == CONTROLLER_ID else 10 + node}"
+        return node_host(self.subnet, node)
 
     def listener(self, node: NodeId) -> Address:
         """Where ``node`` speaks Kafka."""
-        return self.host(node), self.port + (1 if node == CONTROLLER_ID else 0)
+        return _listener(self.subnet, self.port, node)
 
     def control(self, node: NodeId) -> Address:
         """Where ``node`` answers the harness."""
-        return self.host(node), self.port + 2
+        return _control(self.subnet, self.port, node)
 
     def release(self) -> None:
         """Give the claim back; idempotent."""
         self.claim_socket.close()
 
-    def _all_free(self, brokers: int) -> bool:
-        nodes = [*map(NodeId, range(brokers)), CONTROLLER_ID]
-        return all(_is_free(address) for node in nodes for address in (self.listener(node), self.control(node)))
+
+def node_host(subnet: str, node: NodeId) -> str:
+    """The address of ``node`` in a cluster's network."""
+    return f"{subnet}.{node if node == CONTROLLER_ID else 10 + node}"
+
+
+def claim_network(needed: Callable[[str, int], Iterable[Address]]) -> tuple[str, int, socket.socket]:
+    """Claim a network for one cluster.
+
+    Args:
+        needed: the addresses that must be free, given the subnet, ``"127.a.b"``, and the first of the ports.
+
+    Returns:
+        The subnet, the first port, and the listening socket that is the claim: closing it gives the network back.
+
+    Raises:
+        EnvironmentFault: no candidate was free.
+    """
+    for subnet, port in _candidates():
+        claim_socket = _listening(f"{subnet}.1", port)
+        if claim_socket is None:
+            continue
+        if all(map(_is_free, needed(subnet, port))):
+            return subnet, port, claim_socket
+        claim_socket.close()
+    raise EnvironmentFault(
+        f"no free loopback addresses were found in {_ATTEMPTS} networks 127.a.b.0/24.",
+        "Stop whatever listens on 0.0.0.0 at ports 9092, 19092, 29092 and 39092.",
+    )
+
+
+def _needed(subnet: str, port: int, brokers: int) -> Iterator[Address]:
+    for node in (*map(NodeId, range(brokers)), CONTROLLER_ID):
+        yield _listener(subnet, port, node)
+        yield _control(subnet, port, node)
+
+
+def _listener(subnet: str, port: int, node: NodeId) -> Address:
+    return node_host(subnet, node), port + (1 if node == CONTROLLER_ID else 0)
+
+
+def _control(subnet: str, port: int, node: NodeId) -> Address:
+    return node_host(subnet, node), port + 2
 
 
 def _candidates() -> Iterator[tuple[str, int]]:

@@ -1,0 +1,166 @@
+"""Who is where: the nodes of a cluster of real Kafka, their addresses, and what each of them calls the others.
+
+Every node listens at an address of its own, and no node knows the real address of another: its hosts file
+(``jdk.net.hosts.file``) leads every other name to the *proxy address* of the node itself, where a proxy for each
+destination listens at the destination's own port. So a connection's proxy says both who made it and to whom it leads,
+and each directed link can be cut by itself. Clients have a proxy address, too, which the brokers advertise to them.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from itertools import product
+from typing import Self
+
+from harness.model import CLIENTS, CONTROLLER_ID, NodeId, node_id, node_name
+from harness.targets.addresses import Address, claim_network, node_host
+from harness.targets.kafka.releases import Metadata
+
+_PORTS_PER_NODE = 10
+_CLIENTS_PROXY = 149
+_FIRST_PROXY = 150
+
+
+class Listener(Enum):
+    """What a node listens for, each at a port of its own; the value is the port's place among the node's.
+
+    ``HARNESS`` is for the harness alone: it is advertised with its real address, and no proxy lies in between.
+    """
+
+    PEERS = 0
+    CLIENTS = 1
+    HARNESS = 2
+    CONTROLLER = 3
+    ZOOKEEPER = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One proxy: whoever is ``source`` reaches ``listener`` of node ``destination`` by connecting to ``listens``.
+
+    Attributes:
+        source: the name of a node, or ``CLIENTS``.
+        leads_to: the real address.
+    """
+
+    source: str
+    destination: str
+    listener: Listener
+    listens: Address
+    leads_to: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The addresses of one cluster, claimed until :meth:`release`.
+
+    Attributes:
+        metadata: who keeps the cluster's state. With ZooKeeper the node ``controller`` is ZooKeeper and a broker with
+            the id 100, which holds no replicas and is Kafka's controller; with KRaft it is the controller alone.
+        brokers: how many, with the ids 0, 1, 2 ...; the controller is one node more.
+        subnet: the first three octets, ``"127.a.b"``.
+        port: the first of all ports.
+    """
+
+    metadata: Metadata
+    brokers: int
+    subnet: str
+    port: int
+    claim_socket: socket.socket
+
+    @classmethod
+    def claim(cls, brokers: int, metadata: Metadata) -> Self:
+        """Claim addresses for ``brokers`` brokers and a controller.
+
+        Raises:
+            EnvironmentFault: none were free.
+        """
+
+        def needed(subnet: str, port: int) -> Iterator[Address]:
+            layout = cls(metadata, brokers, subnet, port, unclaimed)
+            yield from (layout.real(name, one) for name in layout.nodes for one in layout.listeners(name))
+            yield from (route.listens for route in layout.routes())
+
+        with socket.socket() as unclaimed:
+            return cls(metadata, brokers, *claim_network(needed))
+
+    def release(self) -> None:
+        """Give the claim back; idempotent."""
+        self.claim_socket.close()
+
+    # ------------------------------------------------------------------------------------------------ who
+
+    @property
+    def nodes(self) -> Sequence[str]:
+        """The names of all nodes: the brokers in order, then the controller."""
+        return [*self.broker_names, node_name(CONTROLLER_ID)]
+
+    @property
+    def broker_names(self) -> Sequence[str]:
+        """The names of those nodes that hold replicas."""
+        return [node_name(NodeId(number)) for number in range(self.brokers)]
+
+    def listeners(self, node: str) -> Sequence[Listener]:
+        """What ``node`` listens for."""
+        kafka = (Listener.PEERS, Listener.CLIENTS, Listener.HARNESS)
+        if node_id(node) != CONTROLLER_ID:
+            return kafka
+        return (*kafka, Listener.ZOOKEEPER) if self.metadata is Metadata.ZOOKEEPER else (Listener.CONTROLLER,)
+
+    # ------------------------------------------------------------------------------------------------ where
+
+    def host(self, node: str) -> str:
+        """Where ``node`` really listens: 127.a.b.10 for broker 0, 127.a.b.100 for the controller."""
+        return node_host(self.subnet, node_id(node))
+
+    def proxy_host(self, source: str) -> str:
+        """Where the connections of ``source``, a node or ``CLIENTS``, go, whatever their destination."""
+        return f"{self.subnet}.{_CLIENTS_PROXY if source == CLIENTS else _FIRST_PROXY + self._index(source)}"
+
+    def port_of(self, node: str, listener: Listener) -> int:
+        """The port of ``listener`` of ``node``, the same at its real address and at every proxy address."""
+        return self.port + _PORTS_PER_NODE * self._index(node) + listener.value
+
+    def real(self, node: str, listener: Listener) -> Address:
+        """Where ``node`` really listens."""
+        return self.host(node), self.port_of(node, listener)
+
+    def seen_by(self, source: str, node: str, listener: Listener) -> Address:
+        """Where ``source``, a node or ``CLIENTS``, finds ``listener`` of ``node``."""
+        return self.host(node) if source == node else self.proxy_host(source), self.port_of(node, listener)
+
+    def routes(self) -> Sequence[Route]:
+        """Every proxy: from each node to every other, and from the clients to the brokers."""
+        return [
+            Route(source, node, listener, self.seen_by(source, node, listener), self.real(node, listener))
+            for source, node in product((*self.nodes, CLIENTS), self.nodes)
+            for listener in self._proxied(source, node)
+        ]
+
+    def _proxied(self, source: str, node: str) -> Sequence[Listener]:
+        if source == node:
+            return ()
+        if source == CLIENTS:
+            return [listener for listener in self.listeners(node) if listener is Listener.CLIENTS]
+        among_nodes = (Listener.PEERS, Listener.CONTROLLER, Listener.ZOOKEEPER)
+        return [listener for listener in self.listeners(node) if listener in among_nodes]
+
+    def _index(self, node: str) -> int:
+        return self.nodes.index(node)
+
+    # ------------------------------------------------------------------------------------------------ names
+
+    def hostname(self, node: str) -> str:
+        """What the nodes call ``node``: ``broker-1``, ``controller``."""
+        return node if node_id(node) == CONTROLLER_ID else f"broker-{node}"
+
+    def hosts_file(self, node: str) -> str:
+        """What ``jdk.net.hosts.file`` of ``node`` says: where it finds itself, the others, and this machine."""
+        seen = [
+            f"{self.host(node) if other == node else self.proxy_host(node)} {self.hostname(other)}"
+            for other in self.nodes
+        ]
+        return "\n".join([*seen, "127.0.0.1 localhost", f"127.0.0.1 {socket.gethostname()}", ""])

@@ -1,0 +1,207 @@
+"""What each release of Kafka needs to run on a Java of today, and which generation of the protocol it speaks.
+
+The rows of :data:`FAMILIES` begin where something changes; a release belongs to the last row that is not newer than it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from harness.errors import UsageError
+
+_NUMBERS = re.compile(r"\d+(\.\d+){1,3}")
+
+
+class Metadata(StrEnum):
+    """Who keeps the cluster's state."""
+
+    ZOOKEEPER = "zookeeper"
+    KRAFT = "kraft"
+
+
+@dataclass(frozen=True, slots=True)
+class Artifact:
+    """A jar in a Maven repository."""
+
+    group: str
+    name: str
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Family:
+    """Releases that need the same.
+
+    Attributes:
+        since: the first of them.
+        generation: the protocol generation that they speak, as far as there is one for it: see
+            :data:`harness.replication.knobs.GENERATIONS`.
+        knobs: where these releases differ from that generation.
+        scala: which build of Kafka is taken.
+        metadata: who keeps the cluster's state; where both could, KRaft.
+        magic: the version of the message format that is written: 1, or 2 with record batches.
+        extra: jars that these releases need and do not bring.
+        pinned: jars that replace those which they bring: newer ones cannot be had, those cannot be run.
+        log4j: the major version of log4j that they log with.
+    """
+
+    since: str
+    generation: str
+    scala: str
+    metadata: Metadata
+    magic: int = 2
+    knobs: Mapping[str, str] = field(default_factory=dict)
+    extra: tuple[Artifact, ...] = ()
+    pinned: tuple[Artifact, ...] = ()
+    log4j: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """One release.
+
+    Attributes:
+        version: as Kafka spells it, ``"0.10.2.2"``.
+        family: what it needs.
+    """
+
+    version: str
+    family: Family
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The version, to be compared."""
+        return numbers(self.version)
+
+    @property
+    def generation(self) -> str:
+        """The name of its protocol generation."""
+        return self.family.generation
+
+    @property
+    def metadata(self) -> Metadata:
+        """Who keeps the cluster's state."""
+        return self.family.metadata
+
+    @property
+    def magic(self) -> int:
+        """The version of the message format that is written."""
+        return self.family.magic
+
+    @property
+    def artifact(self) -> Artifact:
+        """Kafka itself, whose dependencies are everything else."""
+        return Artifact("org.apache.kafka", f"kafka_{self.family.scala}", self.version)
+
+
+_JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
+"""What Java had until 10, and Kafka 0.10.2 encodes its cluster's id with."""
+
+_LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
+"""Without it these releases log nothing."""
+
+_ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
+"""From 3.4.13 to 3.5.7 its client cannot resolve an address on Java 14 and later (ZOOKEEPER-3779)."""
+
+_ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
+_OFFLINE_DIR = {"disk_full": "offline_dir"}
+
+FAMILIES: tuple[Family, ...] = (
+    Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, extra=(_JAXB,)),
+    Family("0.11.0.0", "0.11", "2.12", _ZK, extra=(_JAXB,)),
+    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, extra=(_LOG4J,)),
+    Family("2.0.0", "2.0.0", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.0.1", "2.0.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.1.0", "2.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, extra=(_LOG4J,)),
+    Family("2.8.1", "2.8", "2.13", _ZK, extra=(_LOG4J,)),
+    Family("3.3.0", "2.8", "2.13", _KRAFT),
+    Family("3.7.0", "3.7", "2.13", _KRAFT),
+    Family("4.0.0", "3.7", "2.13", _KRAFT, log4j=2),
+    Family("4.1.0", "4.1", "2.13", _KRAFT, log4j=2),
+)
+"""Oldest first."""
+
+TRIED = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.8.0", "2.8.1", "3.9.1", "4.1.0")
+"""Releases that are started, loaded and killed by tests. Others of their families are likely to run, too."""
+
+
+def numbers(self) -> tuple[int, ...]:
+        """The version, to be compared."""
+        return numbers(self.version)
+
+    @property
+    def generation(self) -> str:
+        """The name of its protocol generation."""
+        return self.family.generation
+
+    @property
+    def metadata(self) -> Metadata:
+        """Who keeps the cluster's state."""
+        return self.family.metadata
+
+    @property
+    def magic(self) -> int:
+        """The version of the message format that is written."""
+        return self.family.magic
+
+    @property
+    def artifact(self) -> Artifact:
+        """Kafka itself, whose dependencies are everything else."""
+        return Artifact("org.apache.kafka", f"kafka_{self.family.scala}", self.version)
+
+
+_JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
+"""What Java had until 10, and Kafka 0.10.2 encodes its cluster's id with."""
+
+_LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
+"""Without it these releases log nothing."""
+
+_ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
+"""From 3.4.13 to 3.5.7 its client cannot resolve an address on Java 14 and later (ZOOKEEPER-3779)."""
+
+_ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
+_OFFLINE_DIR = {"disk_full": "offline_dir"}
+
+FAMILIES: tuple[Family, ...] = (
+    Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, extra=(_JAXB,)),
+    Family("0.11.0.0", "0.11", "2.12", _ZK, extra=(_JAXB,)),
+    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, extra=(_LOG4J,)),
+    Family("2.0.0", "2.0.0", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.0.1", "2.0.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.1.0", "2.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
+    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, extra=(_LOG4J,)),
+    Family("2.8.1", "2.8", "2.13", _ZK, extra=(_LOG4J,)),
+    Family("3.3.0", "2.8", "2.13", _KRAFT),
+    Family("3.7.0", "3.7", "2.13", _KRAFT),
+    Family("4.0.0", "3.7", "2.13", _KRAFT, log4j=2),
+    Family("4.1.0", "4.1", "2.13", _KRAFT, log4j=2),
+)
+"""Oldest first."""
+
+TRIED: Mapping[str, str] = MappingProxyType({})
+"""The releases that were started, loaded and killed, and what is to be known of each."""
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``"0.10.2.2"`` as ``(0, 10, 2, 2)``."""
+    return tuple(map(int, version.split(".")))
+
+
+def release(version: str) -> Release:
+    """The release called ``version``.
+
+    Raises:
+        UsageError: that is no version, or one older than any that is known.
+    """
+    if not _NUMBERS.fullmatch(version):
+        raise UsageError(f"Kafka release {version!r} is no version.", "Versions are written 3.9.1 or 0.10.2.2.")
+    older = [family for family in FAMILIES if numbers(family.since) <= numbers(version)]
+    if not older:
+        raise UsageError(
+            f"Kafka release {version} is older than any that can be run.", f"The first is {FAMILIES[0].since}."
+        )
+    return Release(version, older[-1])
