@@ -129,63 +129,6 @@ TRIED = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.8.0", "2.8.1", "3
 """Releases that are started, loaded and killed by tests. Others of their families are likely to run, too."""
 
 
-def numbers(self) -> tuple[int, ...]:
-        """The version, to be compared."""
-        return numbers(self.version)
-
-    @property
-    def generation(self) -> str:
-        """The name of its protocol generation."""
-        return self.family.generation
-
-    @property
-    def metadata(self) -> Metadata:
-        """Who keeps the cluster's state."""
-        return self.family.metadata
-
-    @property
-    def magic(self) -> int:
-        """The version of the message format that is written."""
-        return self.family.magic
-
-    @property
-    def artifact(self) -> Artifact:
-        """Kafka itself, whose dependencies are everything else."""
-        return Artifact("org.apache.kafka", f"kafka_{self.family.scala}", self.version)
-
-
-_JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
-"""What Java had until 10, and Kafka 0.10.2 encodes its cluster's id with."""
-
-_LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
-"""Without it these releases log nothing."""
-
-_ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
-"""From 3.4.13 to 3.5.7 its client cannot resolve an address on Java 14 and later (ZOOKEEPER-3779)."""
-
-_ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
-_OFFLINE_DIR = {"disk_full": "offline_dir"}
-
-FAMILIES: tuple[Family, ...] = (
-    Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, extra=(_JAXB,)),
-    Family("0.11.0.0", "0.11", "2.12", _ZK, extra=(_JAXB,)),
-    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, extra=(_LOG4J,)),
-    Family("2.0.0", "2.0.0", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.0.1", "2.0.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.1.0", "2.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, extra=(_LOG4J,)),
-    Family("2.8.1", "2.8", "2.13", _ZK, extra=(_LOG4J,)),
-    Family("3.3.0", "2.8", "2.13", _KRAFT),
-    Family("3.7.0", "3.7", "2.13", _KRAFT),
-    Family("4.0.0", "3.7", "2.13", _KRAFT, log4j=2),
-    Family("4.1.0", "4.1", "2.13", _KRAFT, log4j=2),
-)
-"""Oldest first."""
-
-TRIED: Mapping[str, str] = MappingProxyType({})
-"""The releases that were started, loaded and killed, and what is to be known of each."""
-
-
 def numbers(version: str) -> tuple[int, ...]:
     """``"0.10.2.2"`` as ``(0, 10, 2, 2)``."""
     return tuple(map(int, version.split(".")))
