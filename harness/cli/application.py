@@ -15,6 +15,7 @@ from harness.cli import (
     doctor,
     heal,
     jepsen,
+    kafka,
     replay,
     report,
     run,
@@ -43,6 +44,7 @@ app.command("detection")(detection.detection)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")
+app.add_typer(kafka.app, name="kafka")
 app.add_typer(jepsen.imports, name="import")
 app.add_typer(jepsen.exports, name="export")
 app.add_typer(scenario.app, name="scenario")

@@ -1,4 +1,4 @@
-"""One node of the built-in cluster as an operating system process: spawned, signalled, watched."""
+"""A node as an operating system process: spawned, signalled, watched."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import harness
@@ -25,18 +25,17 @@ Spawned = Callable[[str, int], None]
 """Told the node's name and process id right after each spawn."""
 
 
-class NodeProcess:
-    """The process of one node, over all its incarnations.
+class ChildProcess:
+    """The process of one node, or one of a node's, over all its incarnations.
 
     Attributes:
-        name: the node's name as the end of a link.
-        directory: its files: ``data/``, ``timeline.jsonl``, ``node.log`` and one configuration per incarnation.
-        incarnation: how often the node had been started before the current process; -1 before the first.
+        name: the node's name as the end of a link, or what the process is called among the node's.
+        directory: its files; ``data/`` is what survives it.
+        incarnation: how often it had been started before the current process; -1 before the first.
     """
 
-    def __init__(self, node: NodeId, directory: Path, spawned: Spawned) -> None:
-        self.node = node
-        self.name = node_name(node)
+    def __init__(self, name: str, directory: Path, spawned: Spawned) -> None:
+        self.name = name
         self.directory = directory
         self.incarnation = -1
         self._spawned = spawned
@@ -47,11 +46,6 @@ class NodeProcess:
     def data_dir(self) -> Path:
         """The directory of its replicas."""
         return self.directory / "data"
-
-    @property
-    def timeline(self) -> Path:
-        """The JSON lines it writes about itself."""
-        return self.directory / "timeline.jsonl"
 
     @property
     def log(self) -> Path:
@@ -86,26 +80,23 @@ class NodeProcess:
             return "X"
         return stat.rpartition(")")[2].split()[0]
 
-    def spawn(self, config: NodeConfig) -> None:
-        """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one.
+    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        """Start the next incarnation: ``command``, with ``environment`` on top of this process's own.
 
-        The node asks the kernel to die with the *thread* that spawned it (``PR_SET_PDEATHSIG``), so this must be
+        The command asks the kernel to die with the *thread* that started it (``PR_SET_PDEATHSIG``), so this must be
         the main thread: any other may end before the run does.
         """
-        assert threading.current_thread() is threading.main_thread(), "nodes are spawned from the main thread"
+        assert threading.current_thread() is threading.main_thread(), "nodes are started from the main thread"
         assert not self.exists
-        assert config.incarnation == self.incarnation + 1
-        self.incarnation = config.incarnation
-        path = self.directory / f"config-{self.incarnation}.json"
-        config.write(path)
+        self.incarnation += 1
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", _module(self.node), str(path)],
+                command,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
-                env={**os.environ, "PYTHONPATH": str(Path(harness.__file__).parents[1])},
+                env={**os.environ, **environment},
             )
         self._spawned(self.name, self._process.pid)
 
@@ -162,6 +153,27 @@ class NodeProcess:
         """The last lines of its log in one line, for an error message."""
         text = self.log.read_text(errors="replace") if self.log.exists() else ""
         return " | ".join(text.splitlines()[-_TAIL_LINES:]) or "(its log is empty)"
+
+
+class NodeProcess(ChildProcess):
+    """One node of the built-in cluster; beside its data it has ``timeline.jsonl`` and a file of each configuration."""
+
+    def __init__(self, node: NodeId, directory: Path, spawned: Spawned) -> None:
+        super().__init__(node_name(node), directory, spawned)
+        self.node = node
+
+    @property
+    def timeline(self) -> Path:
+        """The JSON lines it writes about itself."""
+        return self.directory / "timeline.jsonl"
+
+    def spawn(self, config: NodeConfig) -> None:
+        """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one."""
+        assert config.incarnation == self.incarnation + 1
+        path = self.directory / f"config-{config.incarnation}.json"
+        config.write(path)
+        command = (sys.executable, "-P", "-m", _module(self.node), str(path))
+        self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])})
 
 
 def _module(node: NodeId) -> str:

@@ -43,8 +43,7 @@ class Family:
         scala: which build of Kafka is taken.
         metadata: who keeps the cluster's state; where both could, KRaft.
         magic: the version of the message format that is written: 1, or 2 with record batches.
-        extra: jars that these releases need and do not bring.
-        pinned: jars that replace those which they bring: newer ones cannot be had, those cannot be run.
+        jars: what these releases need and do not bring, and what replaces a jar that they bring and that does not run.
         log4j: the major version of log4j that they log with.
     """
 
@@ -54,8 +53,7 @@ class Family:
     metadata: Metadata
     magic: int = 2
     knobs: Mapping[str, str] = field(default_factory=dict)
-    extra: tuple[Artifact, ...] = ()
-    pinned: tuple[Artifact, ...] = ()
+    jars: tuple[Artifact, ...] = ()
     log4j: int = 1
 
 
@@ -101,7 +99,9 @@ _JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
 """What Java had until 10, and Kafka 0.10.2 encodes its cluster's id with."""
 
 _LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
-"""Without it these releases log nothing."""
+_RELOAD4J = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
+_LOG4J_2 = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
+"""A binding for slf4j, one of which every release needs to log anything, and some to start at all."""
 
 _ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
 """From 3.4.13 to 3.5.7 its client cannot resolve an address on Java 14 and later (ZOOKEEPER-3779)."""
@@ -110,18 +110,18 @@ _ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
 _OFFLINE_DIR = {"disk_full": "offline_dir"}
 
 FAMILIES: tuple[Family, ...] = (
-    Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, extra=(_JAXB,)),
-    Family("0.11.0.0", "0.11", "2.12", _ZK, extra=(_JAXB,)),
-    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, extra=(_LOG4J,)),
-    Family("2.0.0", "2.0.0", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.0.1", "2.0.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.1.0", "2.1", "2.12", _ZK, extra=(_LOG4J,), pinned=(_ZOOKEEPER,)),
-    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, extra=(_LOG4J,)),
-    Family("2.8.1", "2.8", "2.13", _ZK, extra=(_LOG4J,)),
-    Family("3.3.0", "2.8", "2.13", _KRAFT),
-    Family("3.7.0", "3.7", "2.13", _KRAFT),
-    Family("4.0.0", "3.7", "2.13", _KRAFT, log4j=2),
-    Family("4.1.0", "4.1", "2.13", _KRAFT, log4j=2),
+    Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, jars=(_JAXB,)),
+    Family("0.11.0.0", "0.11", "2.12", _ZK, jars=(_JAXB,)),
+    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, jars=(_LOG4J,)),
+    Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
+    Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
+    Family("2.1.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
+    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, jars=(_RELOAD4J,)),
+    Family("2.8.1", "2.8", "2.13", _ZK, jars=(_RELOAD4J,)),
+    Family("3.3.0", "2.8", "2.13", _KRAFT, jars=(_RELOAD4J,)),
+    Family("3.7.0", "3.7", "2.13", _KRAFT, jars=(_RELOAD4J,)),
+    Family("4.0.0", "3.7", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
+    Family("4.1.0", "4.1", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
 )
 """Oldest first."""
 

@@ -1,0 +1,197 @@
+"""Releases of Kafka on this machine: unpacked distributions, and a cache of those that Maven has fetched.
+
+A release in the cache is whole: it is fetched into a directory of its own beside its place and renamed when every jar
+is there and is a sound archive. Maven compares each jar with the repository's checksum.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+from harness.errors import EnvironmentFault, UsageError
+from harness.targets.kafka.releases import Artifact, Release, numbers, release
+
+_TIMEOUT_S = 900.0
+_CLIENTS_JAR = re.compile(r"kafka-clients-(\d+(?:\.\d+)+)\.jar")
+_LIBS = "libs"
+_UNFINISHED = ".fetching-"
+_NO_SUCH_RELEASE = re.compile(r"could not find artifact org\.apache\.kafka:kafka_", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """A release that can be started: the jars in ``home/libs``."""
+
+    release: Release
+    home: Path
+
+    @property
+    def classpath(self) -> str:
+        """As Java takes it: every jar, in the order of their names."""
+        return os.pathsep.join(map(str, sorted((self.home / _LIBS).glob("*.jar"))))
+
+
+def cache() -> Path:
+    """Where fetched releases are kept: ``seawall/kafka`` below ``XDG_CACHE_HOME``, which is ``~/.cache`` if not set."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall", "kafka")
+
+
+def fetched() -> list[str]:
+    """The releases in the cache, oldest first."""
+    found = [path.name for path in cache().glob("*") if path.is_dir() and path.name[0].isdecimal()]
+    return sorted(found, key=numbers)
+
+
+def find(spelling: str) -> Distribution:
+    """The distribution that ``spelling`` means: a release, which has been fetched, or the path of an unpacked one.
+
+    Raises:
+        UsageError: it is neither a release nor a directory with ``libs/kafka-clients-VERSION.jar``.
+        EnvironmentFault: the release has not been fetched.
+    """
+    if "/" in spelling or spelling in (".", ".."):
+        return unpacked(Path(spelling))
+    wanted = release(spelling)
+    if spelling not in fetched():
+        raise EnvironmentFault(
+            f"Kafka {spelling} is not on this machine.", f"Fetch it with `seawall kafka fetch {spelling}`."
+        )
+    return Distribution(wanted, cache() / spelling)
+
+
+def unpacked(home: Path) -> Distribution:
+    """The distribution in ``home``, whose release its jars tell.
+
+    Raises:
+        UsageError: there is none.
+    """
+    found = [match[1] for path in (home / _LIBS).glob("*.jar") if (match := _CLIENTS_JAR.fullmatch(path.name))]
+    if len(found) != 1:
+        raise UsageError(
+            f"{home} is no unpacked Kafka distribution: it has {len(found)} {_LIBS}/kafka-clients-VERSION.jar.",
+            "Name the directory with bin, config and libs.",
+        )
+    return Distribution(release(found[0]), home.resolve())
+
+
+def fetch(version: str) -> Distribution:
+    """Fetch a release, unless it is in the cache already.
+
+    Raises:
+        UsageError: there is no such release.
+        EnvironmentFault: Maven is missing or does not get it, or the cache cannot be written.
+    """
+    wanted = release(version)
+    place = cache() / version
+    if place.is_dir():
+        return Distribution(wanted, place)
+    try:
+        cache().mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(prefix=f"{_UNFINISHED}{version}-", dir=cache()) as unfinished:
+            home = Path(unfinished, version)
+            _copy_jars(wanted, home)
+            _check(wanted, home)
+            _put(home, place)
+    except OSError as error:
+        raise EnvironmentFault(f"the cache {cache()} cannot be written: {error.strerror}.") from None
+    return Distribution(wanted, place)
+
+
+def _put(home: Path, place: Path) -> None:
+    """Somebody else may have been faster."""
+    try:
+        home.rename(place)
+    except OSError:
+        if not place.is_dir():
+            raise
+
+
+def _copy_jars(wanted: Release, home: Path) -> None:
+    maven = shutil.which("mvn")
+    if maven is None:
+        raise EnvironmentFault(
+            f"Kafka {wanted.version} cannot be fetched: there is no Maven (mvn) on the PATH.",
+            "Install it (Debian: apt install maven), or unpack a Kafka distribution and name its directory instead.",
+        )
+    home.mkdir()
+    (home / "pom.xml").write_text(pom(wanted))
+    words = (maven, "--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies")
+    options = ("-DincludeScope=runtime", f"-DoutputDirectory={home / _LIBS}")
+    try:
+        done = subprocess.run(
+            (*words, *options), cwd=home, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise EnvironmentFault(f"Kafka {wanted.version} was not fetched: Maven took {_TIMEOUT_S:g} s.") from None
+    if done.returncode != 0:
+        raise _refusal(wanted, done.stdout + done.stderr)
+
+
+def _refusal(wanted: Release, output: str) -> UsageError | EnvironmentFault:
+    if _NO_SUCH_RELEASE.search(output):
+        return UsageError(
+            f"there is no Kafka release {wanted.version} in the Maven repository.", "See `seawall kafka list`."
+        )
+    lines = [line.removeprefix("[ERROR] ").strip() for line in output.splitlines() if "[ERROR]" in line]
+    reason = (lines or ["it says nothing"])[0].partition(" -> ")[0].rstrip(".")
+    return EnvironmentFault(
+        f"Kafka {wanted.version} was not fetched: Maven failed: {reason}.",
+        "Maven needs a network, or what it needs in its local repository.",
+    )
+
+
+def _check(wanted: Release, home: Path) -> None:
+    """Check that Kafka is among the jars, and that each of them is sound.
+
+    Raises:
+        EnvironmentFault: it is not.
+    """
+    jars = sorted((home / _LIBS).glob("*.jar"))
+    needed = f"{wanted.artifact.name}-{wanted.version}.jar"
+    if needed not in {jar.name for jar in jars}:
+        raise EnvironmentFault(f"Kafka {wanted.version} was not fetched: {needed} is not among the jars.")
+    for jar in jars:
+        if not _is_sound(jar):
+            raise EnvironmentFault(
+                f"Kafka {wanted.version} was not fetched: {jar.name} is damaged.",
+                "Remove it from Maven's local repository, ~/.m2/repository, and fetch again.",
+            )
+
+
+def _is_sound(jar: Path) -> bool:
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            return archive.testzip() is None
+    except (OSError, zipfile.BadZipFile):
+        return False
+
+
+def pom(wanted: Release) -> str:
+    """A Maven project that depends on the release, and on what it needs besides; the nearest version of a jar wins."""
+    return f"""\
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>seawall</groupId><artifactId>kafka</artifactId><version>{escape(wanted.version)}</version>
+  <dependencies>
+{chr(10).join(_dependencies((wanted.artifact, *wanted.family.jars)))}
+  </dependencies>
+</project>
+"""
+
+
+def _dependencies(artifacts: Sequence[Artifact]) -> Iterable[str]:
+    for one in artifacts:
+        group, name, version = map(escape, (one.group, one.name, one.version))
+        yield (
+            f"    <dependency><groupId>{group}</groupId><artifactId>{name}</artifactId>"
+            f"<version>{version}</version></dependency>"
+        )
