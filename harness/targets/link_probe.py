@@ -15,7 +15,7 @@ from harness.target import Receipt
 from harness.targets.addresses import Address
 
 _POLL_S = 0.005
-_API_VERSIONS_V0 = struct.pack(">ihhih", 10, 18, 0, 0, -1)
+API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 """A whole ApiVersions request, version 0, with no client id."""
 
 
@@ -41,7 +41,7 @@ def ping_as_client(listener: Address, timeout_s: float, held_bytes: Callable[[],
         connection.settimeout(timeout_s)
         try:
             connection.connect(listener)
-            connection.sendall(_API_VERSIONS_V0)
+            connection.sendall(API_VERSIONS_REQUEST)
             if connection.recv(1):
                 return None
         except OSError:

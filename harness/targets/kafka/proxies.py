@@ -1,0 +1,239 @@
+"""The links of a cluster of real Kafka: a process of proxies that cuts any *directed* one of them.
+
+Every route of the :class:`~harness.targets.kafka.layout.Layout` has a listening socket in that process, and every
+directed link a gate (:mod:`harness.targets.kafka.relay`), which bytes from x to y pass in connections that x has made
+to y and in those that y has made to x. The harness speaks to the process over its control channel, one JSON line there
+and one back, as to a node of the built-in cluster. It dies with the harness.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import harness
+from harness.broker.node import die_with, open_many_files
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER, Link
+from harness.target import Receipt
+from harness.targets.addresses import Address
+from harness.targets.control_client import NoAnswer, ask
+from harness.targets.kafka.layout import Layout, Listener, Route
+from harness.targets.kafka.relay import Gate, Relay
+from harness.targets.kafka.releases import Metadata
+from harness.targets.link_probe import API_VERSIONS_REQUEST, ping_as_client, probe_link
+
+_READY_TIMEOUT_S = 15.0
+_PING_TIMEOUT_S = 0.15
+_STOP_TIMEOUT_S = 5.0
+_BACKLOG = 128
+_NAME = "proxies"
+
+
+class Proxies:
+    """The harness's end.
+
+    Args:
+        layout: says which routes there are.
+        directory: for the process's configuration and its log; created when missing.
+    """
+
+    def __init__(self, layout: Layout, directory: Path) -> None:
+        self._layout = layout
+        self._directory = directory
+        self._cut: set[Link] = set()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._control: Address | None = None
+
+    def start(self) -> None:
+        """Start the process, from the main thread, and wait until every route is open.
+
+        Raises:
+            EnvironmentFault: it did not come up.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        with socket.create_server((self._layout.proxy_host(CLIENTS), 0)) as control:
+            self._control = control.getsockname()
+            config = self._directory / "proxies.json"
+            config.write_text(json.dumps(self._config(control.fileno())))
+            with (self._directory / "proxies.log").open("ab") as log:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-P", "-m", __name__, str(config)],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    pass_fds=(control.fileno(),),
+                    start_new_session=True,
+                    env={**os.environ, "PYTHONPATH": str(Path(harness.__file__).parents[1])},
+                )
+        self._ask(_READY_TIMEOUT_S, op="held_bytes")
+
+    def stop(self) -> None:
+        """End the process; idempotent."""
+        if self._process is not None:
+            with suppress(ProcessLookupError):
+                self._process.send_signal(signal.SIGKILL)
+            self._process.wait(_STOP_TIMEOUT_S)
+
+    @property
+    def pid(self) -> int | None:
+        """Of the process; None before it is started."""
+        return self._process.pid if self._process else None
+
+    def cut(self, links: Iterable[Link]) -> None:
+        """Let no byte pass on these links until they are mended."""
+        self._set(self._cut | set(links))
+
+    def mend(self, links: Iterable[Link]) -> None:
+        """Undo :meth:`cut` for these links."""
+        self._set(self._cut - set(links))
+
+    def held(self, link: Link) -> int:
+        """How many bytes are withheld on the link now: 0 while it is whole."""
+        return int(self._ask(op="held_bytes")["held_bytes"].get(str(link), 0))
+
+    def is_cut(self, link: Link) -> Receipt:
+        """Send a request over the link and see whether it gets through.
+
+        Where the link leads to the clients, that is the answer to a request whose way to the broker ignores all cuts.
+        """
+        return probe_link(link, partial(self.held, link), partial(self._ping, link))
+
+    def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
+        if link.destination == CLIENTS:
+            return self._ping_back(self._route(CLIENTS, link.source).listens, held_bytes)
+        return ping_as_client(self._route(*link).listens, _PING_TIMEOUT_S, held_bytes)
+
+    def _ping_back(self, listens: Address, held_bytes: Callable[[], int]) -> int | None:
+        with socket.socket() as connection:
+            connection.settimeout(_PING_TIMEOUT_S)
+            connection.bind((self._layout.proxy_host(CLIENTS), 0))
+            self._ask(op="probe_back", address=list(connection.getsockname()))
+            try:
+                connection.connect(listens)
+                connection.sendall(API_VERSIONS_REQUEST)
+                if connection.recv(1):
+                    return None
+            except OSError:
+                pass  # refused, reset or silent: what is withheld tells which
+            return held_bytes()
+
+    def _route(self, source: str, destination: str) -> Route:
+        wanted = Listener.CLIENTS if source == CLIENTS else Listener.PEERS
+        if destination == CONTROLLER and self._layout.metadata is Metadata.KRAFT:
+            wanted = Listener.CONTROLLER
+        for route in self._layout.routes():
+            if (route.source, route.destination, route.listener) == (source, destination, wanted):
+                return route
+        raise EnvironmentFault(f"no bytes flow on the link {source}->{destination}: nobody connects that way.")
+
+    def _set(self, links: set[Link]) -> None:
+        unknown = sorted({end for link in links for end in link} - {*self._layout.nodes, CLIENTS})
+        if unknown:
+            nodes = ", ".join(self._layout.nodes)
+            raise EnvironmentFault(f"there is no node {unknown[0]!r}; the nodes are {nodes}.")
+        self._ask(op="cut", links=[list(link) for link in sorted(links)])
+        self._cut = links
+
+    def _ask(self, timeout_s: float = _STOP_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
+        assert self._control is not None, "the proxies have not been started"
+        try:
+            return ask(_NAME, self._control, timeout_s, **request)
+        except NoAnswer as problem:
+            log = (self._directory / "proxies.log").read_text(errors="replace").splitlines()
+            raise EnvironmentFault(f"{problem} Their log ends with: {' | '.join(log[-5:]) or '(nothing)'}") from None
+
+    def _config(self, control: int) -> dict[str, Any]:
+        routes = [
+            {
+                "source": route.source,
+                "destination": route.destination,
+                "listens": route.listens,
+                "leads_to": route.leads_to,
+            }
+            for route in self._layout.routes()
+        ]
+        return {"parent_pid": os.getpid(), "control": control, "routes": routes}
+
+
+class _Process:
+    """The process's end: every gate and every relay."""
+
+    def __init__(self, routes: Sequence[Mapping[str, Any]]) -> None:
+        self._routes = routes
+        ends = {(route["source"], route["destination"]) for route in routes}
+        links = {Link(*pair) for pair in ends} | {Link(back, there) for there, back in ends}
+        self._gates = {link: Gate(link) for link in links}
+        self._probes_back: set[Address] = set()
+
+    async def run(self, control: socket.socket) -> None:
+        """Serve until killed."""
+        async with asyncio.TaskGroup() as tasks:
+            for route in self._routes:
+                listening = socket.create_server(tuple(route["listens"]), backlog=_BACKLOG)
+                tasks.create_task(self._accept(listening, self._relay(route), tasks))
+            server = await asyncio.start_server(self._answer, sock=control)
+            tasks.create_task(server.serve_forever())
+
+    def _relay(self, route: Mapping[str, Any]) -> Relay:
+        there = Link(route["source"], route["destination"])
+        back = Link(there.destination, there.source)
+        return Relay(self._gates[there], self._gates[back], tuple(route["leads_to"]), route["listens"][0])
+
+    async def _accept(self, listening: socket.socket, relay: Relay, tasks: asyncio.TaskGroup) -> None:
+        listening.setblocking(False)
+        while True:
+            near, peer = await asyncio.get_running_loop().sock_accept(listening)
+            probes_back = peer in self._probes_back
+            self._probes_back.discard(peer)
+            tasks.create_task(relay.serve(near, probes_back=probes_back))
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            answer = self._obey(json.loads(await reader.readline()))
+            writer.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
+            await writer.drain()
+        except ConnectionError:
+            pass  # whoever asked has gone
+        finally:
+            writer.close()
+
+    def _obey(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        match request["op"]:
+            case "cut":
+                self._cut({Link(*link) for link in request["links"]})
+            case "probe_back":
+                self._probes_back.add(tuple(request["address"]))
+            case "held_bytes":
+                return {"held_bytes": {str(link): gate.held_bytes() for link, gate in self._gates.items()}}
+        return {}
+
+    def _cut(self, links: set[Link]) -> None:
+        for link, gate in self._gates.items():
+            if link in links:
+                gate.shut()
+            else:
+                gate.open()
+
+
+def main() -> None:
+    """Run the process that the configuration file named on the command line describes."""
+    config = json.loads(Path(sys.argv[1]).read_text())
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; ending this one is the launcher's business
+    die_with(config["parent_pid"])
+    open_many_files()
+    asyncio.run(_Process(config["routes"]).run(socket.socket(fileno=config["control"])))
+
+
+if __name__ == "__main__":
+    main()
