@@ -1,0 +1,214 @@
+"""The shim: a small C library, loaded into every process of a node, that bends its disk and its wall clock.
+
+It is compiled at first use with the machine's C compiler and kept in a cache. What it does is said in ``shim.h``,
+``disk.c`` and ``clock.c``. The harness steers it through a file that both map, so that a fault takes effect at once,
+in processes that are stopped by a signal too, and stays in effect when the node is started again.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import EnvironmentFault
+
+MAX_LOG_DIRS = 8
+_SOURCES = ("shim.h", "clock.c", "disk.c")
+_FLAGS = ("-std=gnu11", "-O2", "-fPIC", "-shared")
+_UNLIMITED = 2**63 - 1
+_CLOCK, _FIRST_BUDGET = 0, 1
+_NUMBERS = _FIRST_BUDGET + 1 + MAX_LOG_DIRS
+_NUMBER_BYTES = 8
+_NS_PER_MS = 1_000_000
+_PROBE_TIMEOUT_S = 10.0
+
+_PROBE = """\
+import os, sys
+path = sys.argv[1]
+try:
+    file = os.open(path, os.O_CREAT | os.O_WRONLY)
+    left = int(sys.argv[2])
+    while left:
+        left -= os.write(file, bytes(left))
+except OSError as error:
+    print(error.errno)
+try:
+    os.unlink(path)
+except OSError:
+    pass
+"""
+
+
+class Refusal(NamedTuple):
+    """A write that the shim has refused for want of space.
+
+    Attributes:
+        pid: the process whose write it was.
+        log_dir: the number of the log directory that it was to; None: to another place on the disk.
+        size: how many bytes it was to write, of which none were.
+        path: the file, relative to the disk.
+    """
+
+    pid: int
+    log_dir: int | None
+    size: int
+    path: str
+
+
+class Shim:
+    """What bends the disk and the clock of one node.
+
+    Args:
+        directory: the node's, which exists; the disk is ``data`` in there, and the shim's own files are beside it.
+        log_dirs: the log directories, by their names in the disk; a single one is called ``""`` and is the disk.
+
+    Raises:
+        EnvironmentFault: there are more than :data:`MAX_LOG_DIRS`.
+    """
+
+    def __init__(self, directory: Path, log_dirs: Sequence[str] = ("",)) -> None:
+        if (count := len(log_dirs)) > MAX_LOG_DIRS:
+            raise EnvironmentFault(f"{count} log directories are more than the {MAX_LOG_DIRS} of the disk shim.")
+        root = directory.resolve()
+        self.disk = root / "data"
+        self.ledger = root / "data.ledger"
+        self._control = root / "shim.control"
+        self._refusals = root / "data.refusals"
+        self._log_dirs = list(log_dirs)
+        if not self._control.exists():
+            self._control.write_bytes(bytes(_NUMBERS * _NUMBER_BYTES))
+            for number in range(_FIRST_BUDGET, _NUMBERS):
+                self._set(number, _UNLIMITED)
+
+    def environment(self) -> dict[str, str]:
+        """The variables with which the node's processes are to be started.
+
+        Raises:
+            EnvironmentFault: the shim cannot be built.
+        """
+        kept(self.ledger).mkdir(exist_ok=True)
+        return self._probing() | {"SEAWALL_LEDGER": str(self.ledger), "SEAWALL_REFUSALS": str(self._refusals)}
+
+    def _probing(self) -> dict[str, str]:
+        """The variables of a process whose writes take nothing from the budget and leave no trace."""
+        return {
+            "LD_PRELOAD": str(library()),
+            "SEAWALL_CONTROL": str(self._control),
+            "SEAWALL_DISK": str(self.disk),
+            "SEAWALL_LOG_DIRS": ":".join(filter(None, self._log_dirs)),
+        }
+
+    def is_loaded_by(self, pid: int) -> bool:
+        """Whether the process has the shim, with this node's control file."""
+        try:
+            return f" {self._control}\n" in Path(f"/proc/{pid}/maps").read_text()
+        except OSError:
+            return False
+
+    # ------------------------------------------------------------------------------------------------ clock
+
+    @property
+    def clock_offset_ms(self) -> int:
+        """How far the node's wall clock is set off true time, in milliseconds."""
+        return self._get(_CLOCK) // _NS_PER_MS
+
+    @clock_offset_ms.setter
+    def clock_offset_ms(self, offset_ms: int) -> None:
+        self._set(_CLOCK, offset_ms * _NS_PER_MS)
+
+    # ------------------------------------------------------------------------------------------------ space
+
+    def limit(self, directory: str, free_bytes: int | None) -> None:
+        """Let a log directory (``""``: the whole disk) take ``free_bytes`` more; None lifts the limit."""
+        number = _FIRST_BUDGET + (1 + self._log_dirs.index(directory) if directory else 0)
+        self._set(number, _UNLIMITED if free_bytes is None else free_bytes)
+
+    def probe(self, directory: str, size: int) -> int | None:
+        """The ``errno`` that a process with the shim gets when it writes a file of ``size`` bytes; None: it works."""
+        words = [sys.executable, "-I", "-S", "-c", _PROBE, str(self.disk / directory / ".probe"), str(size)]
+        done = subprocess.run(
+            words, env=self._probing(), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True
+        )
+        return int(done.stdout) if done.stdout else None
+
+    def refusals(self) -> Iterator[Refusal]:
+        """What was refused to the node's own processes, in order. A line that was torn by a crash is left out."""
+        if not self._refusals.exists():
+            return
+        for line in self._refusals.read_text().splitlines():
+            words = line.split(" ", 3)
+            if len(words) == 4:
+                pid, log_dir, size = map(int, words[:3])
+                yield Refusal(pid, None if log_dir < 0 else log_dir, size, words[3])
+
+    # ------------------------------------------------------------------------------------------------ the file
+
+    def _get(self, number: int) -> int:
+        with self._mapped() as numbers:
+            return numbers[number]
+
+    def _set(self, number: int, value: int) -> None:
+        with self._mapped() as numbers:
+            numbers[number] = value  # one store of eight aligned bytes
+
+    @contextmanager
+    def _mapped(self) -> Iterator[memoryview[int]]:
+        with (
+            self._control.open("r+b") as file,
+            mmap.mmap(file.fileno(), 0) as mapped,
+            memoryview(mapped) as view,
+            view.cast("q") as numbers,
+        ):
+            yield numbers
+
+
+def kept(ledger: Path) -> Path:
+    """Where the older files are kept of which a ledger says that the newer ones have not reached the disk."""
+    return ledger.with_name(f"{ledger.name}.kept")
+
+
+def library(environment: Mapping[str, str] = os.environ) -> Path:
+    """The compiled shim, from the cache or else from the C compiler: ``CC``, or ``cc``.
+
+    Raises:
+        EnvironmentFault: there is no compiler, or it does not compile the shim.
+    """
+    sources = [Path(__file__).with_name(name) for name in _SOURCES]
+    told = b"\0".join([" ".join(_FLAGS).encode(), *(source.read_bytes() for source in sources)])
+    place = _cache(environment) / f"shim-{sha256(told).hexdigest()[:16]}.so"
+    if not place.exists():
+        _compile([source for source in sources if source.suffix == ".c"], place, environment)
+    return place
+
+
+def _cache(environment: Mapping[str, str]) -> Path:
+    return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall").resolve()
+
+
+def _compile(sources: Sequence[Path], place: Path, environment: Mapping[str, str]) -> None:
+    wanted = environment.get("CC") or "cc"
+    compiler = shutil.which(wanted, path=environment.get("PATH"))
+    if compiler is None:
+        raise EnvironmentFault(
+            f"the disk and the clock of a Kafka process cannot be bent: there is no C compiler {wanted!r} on the PATH.",
+            "Install one (Debian: apt install gcc libc6-dev), or name one in CC.",
+        )
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=place.parent) as unfinished:
+        built = Path(unfinished, place.name)
+        done = subprocess.run(
+            [compiler, *_FLAGS, "-o", str(built), *map(str, sources)], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            reason = next((line for line in done.stderr.splitlines() if "error" in line), f"exit {done.returncode}")
+            raise EnvironmentFault(f"{compiler} does not compile the disk and clock shim: {reason}.")
+        built.rename(place)
