@@ -226,6 +226,11 @@ def int32s(*, since: int = 0, until: int = LATEST) -> list[int]:
     return _list(since, until, None, list, "int32")
 
 
+def nullable_int32s(*, tag: int, since: int = 0) -> list[int] | None:
+    """A tagged list of int32, None while it has its default."""
+    return _field("array", since, LATEST, None, tag, nullable=since, element="int32")
+
+
 def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
     """A list of strings, none of them null."""
     return _list(since, until, None, list, "string")
@@ -233,7 +238,7 @@ def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
 
 def _field(
     kind: str, since: int, until: int, default: T, tag: int | None,
-    *, nullable: int | None = None, element: type[Struct] | None = None,
+    *, nullable: int | None = None, element: type[Struct] | str | None = None,
 ) -> T:  # fmt: skip
     wire = Wire(kind, since, until, nullable, tag, element)
     return field(default=default, metadata={"wire": wire})

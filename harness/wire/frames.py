@@ -59,7 +59,7 @@ _BETWEEN_NODES = {
 ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
     {key: versions for key, versions in SUPPORTED.items() if key not in _BETWEEN_NODES}
     | {
-        ApiKey.FETCH: (SUPPORTED[ApiKey.FETCH][0], 12),  # the later ones, with topic ids, are for replicas
+        ApiKey.FETCH: (4, 12),  # 3 is for asking brokers of 0.10.2; the later ones, with topic ids, are for replicas
         ApiKey.PRODUCE: (0, SUPPORTED[ApiKey.PRODUCE][1]),  # KAFKA-18659: see harness.wire.messages.produce
         ApiKey.OFFSET_FOR_LEADER_EPOCH: (2, SUPPORTED[ApiKey.OFFSET_FOR_LEADER_EPOCH][1]),  # KIP-896; 0-1: replicas
     }

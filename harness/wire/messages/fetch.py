@@ -1,4 +1,7 @@
-"""Fetch, by consumers and by replicas (``FetchRequest.json``, ``FetchResponse.json``)."""
+"""Fetch, by consumers and by replicas (``FetchRequest.json``, ``FetchResponse.json``).
+
+Version 3 is for asking real brokers of 0.10.2, which know no later one.
+"""
 
 from __future__ import annotations
 
@@ -69,7 +72,7 @@ class ForgottenTopic(Struct):
     partitions: list[int] = int32s(since=7)
 
 
-@request(ApiKey.FETCH, versions=(4, 18), flexible=12)
+@request(ApiKey.FETCH, versions=(3, 18), flexible=12)
 class FetchRequest(Message):
     """Send me records. ``replica_id`` is -1 for a consumer; session epoch -1 means without a session.
 
@@ -82,7 +85,7 @@ class FetchRequest(Message):
     max_wait_ms: int = int32()
     min_bytes: int = int32()
     max_bytes: int = int32(default=0x7FFFFFFF)
-    isolation_level: int = int8()
+    isolation_level: int = int8(since=4)
     session_id: int = int32(since=7)
     session_epoch: int = int32(since=7, default=-1)
     topics: list[FetchTopic] = array(FetchTopic)
@@ -127,12 +130,12 @@ class PartitionData(Struct):
     partition_index: int = int32()
     error_code: int = int16()
     high_watermark: int = int64()
-    last_stable_offset: int = int64(default=-1)
+    last_stable_offset: int = int64(since=4, default=-1)
     log_start_offset: int = int64(since=5, default=-1)
     diverging_epoch: DivergingEpoch | None = nullable_struct(DivergingEpoch, since=12, tag=0)
     current_leader: LeaderIdAndEpoch | None = nullable_struct(LeaderIdAndEpoch, since=12, tag=1)
     snapshot_id: SnapshotId | None = nullable_struct(SnapshotId, since=12, tag=2)
-    aborted_transactions: list[AbortedTransaction] | None = nullable_array(AbortedTransaction)
+    aborted_transactions: list[AbortedTransaction] | None = nullable_array(AbortedTransaction, since=4)
     preferred_read_replica: int = int32(since=11, default=-1)
     records: Buffer | None = records()
 
@@ -146,7 +149,7 @@ class FetchableTopicResponse(Struct):
     partitions: list[PartitionData] = array(PartitionData)
 
 
-@response(ApiKey.FETCH, versions=(4, 18), flexible=12)
+@response(ApiKey.FETCH, versions=(3, 18), flexible=12)
 class FetchResponse(Message):
     """The fetched batches. ``session_id`` 0 means that the broker keeps no session."""
 
