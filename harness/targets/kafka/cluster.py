@@ -1,0 +1,302 @@
+"""The life of a cluster of real Kafka: its processes started, signalled, watched and ended."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from harness.clients.topics import create_topic
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER, NodeId, node_id
+from harness.target import Receipt, TopicSpec
+from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.nodes import KafkaNode, KraftNode, ZooKeeperController, new_cluster_id
+from harness.targets.kafka.proxies import Proxies
+from harness.targets.kafka.releases import Metadata
+from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.zookeeper import give_control, registered
+from harness.targets.link_probe import ping_as_client
+from harness.targets.node_process import Spawned
+
+READY_TIMEOUT_S = 60.0
+"""How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
+
+_SHUT_DOWN_TIMEOUT_S = 30.0
+_TOPIC_TIMEOUT_S = 30.0
+_ANSWER_TIMEOUT_S = 1.0
+_ZOOKEEPER_TIMEOUT_S = 2.0
+_POLL_S = 0.05
+_LOADING = "Loading logs"
+_GROUPS_TOPIC = "__consumer_offsets"
+
+
+class KafkaCluster:
+    """What every part of the target stands on: the nodes, the layout and the proxies, and who lives.
+
+    Args:
+        directory: where the nodes keep their files; created when missing.
+        brokers: how many brokers, with the ids 0, 1, 2 ...
+        distribution: what they run.
+        settings: of every broker.
+        spawned: told the name and the process id of each process right after its start.
+    """
+
+    def __init__(
+        self, directory: Path, brokers: int, distribution: Distribution, settings: KafkaSettings, spawned: Spawned
+    ) -> None:
+        self._directory = directory.resolve()
+        self._settings = settings
+        self._spawned = spawned
+        self._metadata = distribution.release.metadata
+        names = [*(str(number) for number in range(brokers)), CONTROLLER]
+        self._nodes = {name: self._new_node(name, distribution) for name in names}
+        self._layout: Layout | None = None
+        self._proxies: Proxies | None = None
+
+    def _new_node(self, name: str, distribution: Distribution) -> KafkaNode:
+        directory = self._directory / (CONTROLLER if name == CONTROLLER else f"broker-{name}")
+        if self._metadata is Metadata.KRAFT:
+            return KraftNode(name, directory, distribution, self._spawned)
+        kind = ZooKeeperController if name == CONTROLLER else KafkaNode
+        return kind(name, directory, distribution, self._spawned)
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        assert self._layout is None, "a target starts once"
+        self._layout = Layout.claim(len(self.brokers()), self._metadata)
+        self._proxies = Proxies(self._layout, self._directory / "links")
+        self._proxies.start()
+        if self._proxies.pid is not None:
+            self._spawned("proxies", self._proxies.pid)
+        cluster_id = new_cluster_id()
+        for node in self._nodes.values():
+            node.configure(self._layout, self._settings, cluster_id)
+        for name in reversed(self._nodes):
+            self._spawn(self._nodes[name])
+        self._await("the nodes have not all come up", self._all_answer)
+        if self._metadata is Metadata.ZOOKEEPER:
+            give_control(self._layout, READY_TIMEOUT_S)
+            self._create_topic(self._groups_topic())
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
+        for node in self._nodes.values():
+            node.kill()
+        if self._proxies is not None:
+            self._proxies.stop()
+        self._kill_strays()
+        for node in self._nodes.values():
+            node.forget()
+        if self._layout is not None:
+            self._layout.release()
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        addresses = (self.layout.seen_by(CLIENTS, name, Listener.CLIENTS) for name in self.brokers())
+        return ",".join(f"{host}:{port}" for host, port in addresses)
+
+    def _create_topic(self, topic: TopicSpec) -> None:
+        """Ask for the topic, past the proxies, with its replicas on the brokers proper."""
+        count = len(self.brokers())
+        assignment = topic.assignment or tuple(
+            tuple(NodeId((number + place) % count) for place in range(topic.replication_factor))
+            for number in range(topic.partitions)
+        )
+        asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
+        addresses = (self.layout.real(name, Listener.HARNESS) for name in self.brokers())
+        create_topic(",".join(f"{host}:{port}" for host, port in addresses), asked, _TOPIC_TIMEOUT_S)
+
+    def _groups_topic(self) -> TopicSpec:
+        """Where groups commit; Kafka itself would put it on the controller's broker, too."""
+        replicas = min(3, len(self.brokers()))
+        configs = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "1048576"}
+        return TopicSpec(_GROUPS_TOPIC, 1, replicas, configs=configs)
+
+    # ------------------------------------------------------------------------------------------------ nodes
+
+    @property
+    def layout(self) -> Layout:
+        """The addresses of the running cluster."""
+        assert self._layout is not None, "the target has not been started"
+        return self._layout
+
+    @property
+    def proxies(self) -> Proxies:
+        """The links of the running cluster."""
+        assert self._proxies is not None, "the target has not been started"
+        return self._proxies
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return list(self._nodes)
+
+    def brokers(self) -> list[str]:
+        """The names of the brokers that hold replicas, in order."""
+        return [name for name in self._nodes if name != CONTROLLER]
+
+    def pids(self) -> Mapping[str, Sequence[int]]:
+        """The ids of each node's processes."""
+        return {node.name: node.pids for node in self._nodes.values()}
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).kill()
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
+        process = self._resting(node)
+        if self._metadata is Metadata.ZOOKEEPER and node != CONTROLLER:
+            self._await_end_of_session(node)
+        self._spawn(process)
+        self._await(f"node {node} has not come up", lambda: self._came_up(node))
+        if node == CONTROLLER:
+            self._give_control()
+
+    def start_and_die(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._resting(node)
+        logs = {path: path.stat().st_size for path in process.logs.values() if path.exists()}
+        self._spawn(process)
+        self._await(f"node {node} does not load its logs", lambda: any(_says(_LOADING, *log) for log in logs.items()))
+        process.kill()
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if not process.is_whole:
+            return Receipt(False, f"node {node}: {process.in_words()}")
+        if not self._answers(node):
+            return Receipt(False, f"node {node}: {process.in_words()}, but does not answer")
+        return Receipt(True, f"node {node}: {process.in_words()}, and answers")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        return Receipt(process.was_killed, f"node {node}: {process.in_words()}")
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if not process.exists:
+            raise EnvironmentFault(f"node {node} cannot be paused: {process.in_words()}.")
+        process.pause()
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        process.resume()
+        if node == CONTROLLER and process.is_whole:
+            self._give_control()
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        return Receipt(process.is_stopped, f"node {node}: {process.in_words()}")
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        if not process.exists:
+            raise EnvironmentFault(f"node {node} cannot be asked to shut down: {process.in_words()}.")
+        if not process.shut_down(_SHUT_DOWN_TIMEOUT_S):
+            raise EnvironmentFault(
+                f"node {node} has not shut down in {_SHUT_DOWN_TIMEOUT_S:g} s: {process.log_tail()}."
+            )
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        return Receipt(process.was_shut_down, f"node {node}: {process.in_words()}")
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process = self._node(node)
+        return Receipt(process.has_exited, f"node {node}: {process.in_words()}")
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    def _environment(self, node: str) -> Mapping[str, str]:
+        """What a node's processes are given beside this process's environment."""
+        del node
+        return {}
+
+    def _spawn(self, process: KafkaNode) -> None:
+        process.spawn(self._environment(process.name))
+
+    def _node(self, name: str) -> KafkaNode:
+        if name not in self._nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
+        return self._nodes[name]
+
+    def _resting(self, node: str) -> KafkaNode:
+        process = self._node(node)
+        if process.exists:
+            raise EnvironmentFault(f"node {node} is not at rest: {_is_running(process)}.")
+        return process
+
+    def _answers(self, node: str) -> bool:
+        """Whether the node answers the harness now; one that is stopped by a signal does not."""
+        process = self._node(node)
+        if not process.is_whole or process.is_stopped:
+            return False
+        listeners = self.layout.listeners(node)
+        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
+        return ping_as_client(self.layout.real(node, listener), _ANSWER_TIMEOUT_S, lambda: 0) is None
+
+    def _all_answer(self) -> bool:
+        for node in self._nodes.values():
+            if not node.is_whole:
+                raise EnvironmentFault(f"node {node.name} ended at once: {node.in_words()}")
+        return all(map(self._answers, self._nodes))
+
+    def _came_up(self, node: str) -> bool:
+        """Whether the node answers, or has already ended itself again, which is its own affair."""
+        return self._answers(node) or self.has_exited(node).holds
+
+    def _give_control(self) -> None:
+        """With ZooKeeper: see to it that the node ``controller`` is Kafka's controller again, if it can be."""
+        if self._metadata is Metadata.ZOOKEEPER and not self.has_exited(CONTROLLER).holds:
+            give_control(self.layout, READY_TIMEOUT_S)
+
+    def _await_end_of_session(self, node: str) -> None:
+        """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
+        deadline = time.monotonic() + 2 * self._settings.session_timeout_ms / 1000
+        with suppress(EnvironmentFault):
+            while node_id(node) in registered(self.layout, _ZOOKEEPER_TIMEOUT_S) and time.monotonic() < deadline:
+                time.sleep(_POLL_S)
+
+    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
+        waiting = Retrying(
+            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
+        )
+        try:
+            waiting(holds)
+        except RetryError:
+            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
+            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+
+    def _kill_strays(self) -> None:
+        """Kill processes that nobody knows of: a signal may arrive between the birth of one and its being noted."""
+        for child in psutil.Process().children():
+            with suppress(psutil.Error):
+                if any(f"{self._directory}{os.sep}" in word for word in child.cmdline()):
+                    child.send_signal(signal.SIGKILL)
+
+
+def _is_running(process: KafkaNode) -> str:
+    return f"process {', '.join(map(str, process.pids))} is running"
+
+
+def _says(what: str, log: Path, since: int) -> bool:
+    """Whether the log has said it after its first ``since`` bytes."""
+    return log.exists() and what.encode() in log.read_bytes()[since:]

@@ -1,0 +1,119 @@
+"""A Java program of a Kafka distribution as a process: how it is started, and where it writes what it has to say."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import EnvironmentFault
+from harness.targets.kafka import launcher
+from harness.targets.kafka.fetching import Distribution
+from harness.targets.node_process import ChildProcess, Spawned
+
+_OPTIONS = (
+    "-XX:+UseSerialGC",
+    "-XX:TieredStopAtLevel=1",
+    "-XX:-UsePerfData",
+    "-XX:+ExitOnOutOfMemoryError",
+    "--add-exports=java.base/sun.nio.ch=ALL-UNNAMED",
+    "--add-opens=java.base/java.nio=ALL-UNNAMED",
+    "-Djava.awt.headless=true",
+)
+"""Many small JVMs on few cores: they are to start soon and stay small. Kafka up to 1.0 unmaps its index files by what
+Java has closed since (the two ``add``)."""
+
+_LOG4J = """\
+log4j.rootLogger=INFO, out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
+"""
+
+_LOG4J_2 = """\
+status=error
+appender.out.type=Console
+appender.out.name=out
+appender.out.layout.type=PatternLayout
+appender.out.layout.pattern=[%d] %p %m (%c)%n
+rootLogger.level=info
+rootLogger.appenderRef.out.ref=out
+"""
+
+
+class Program(NamedTuple):
+    """What a JVM runs: a main class with its arguments, in a heap of so many MiB."""
+
+    main: str
+    arguments: Sequence[str]
+    heap_mib: int
+
+
+class Jvm(ChildProcess):
+    """The process of one Java program, over all its incarnations.
+
+    Args:
+        name: see :class:`~harness.targets.node_process.ChildProcess`.
+        directory: its files; ``hosts`` is its view of the network, see :mod:`harness.targets.kafka.layout`.
+        spawned: told its process ids.
+        distribution: where its classes are.
+    """
+
+    def __init__(self, name: str, directory: Path, spawned: Spawned, distribution: Distribution) -> None:
+        super().__init__(name, directory, spawned)
+        self._distribution = distribution
+
+    @property
+    def hosts(self) -> Path:
+        """Its hosts file."""
+        return self.directory / "hosts"
+
+    def run(self, program: Program, environment: Mapping[str, str]) -> None:
+        """Start the next incarnation."""
+        self._temporary.mkdir(exist_ok=True)
+        parent = (sys.executable, "-I", "-S", launcher.__file__, str(os.getpid()))
+        self.start((*parent, *self._command(program)), environment)
+
+    def forget(self) -> None:
+        """Remove what the program has unpacked for itself: native libraries."""
+        shutil.rmtree(self._temporary, ignore_errors=True)
+
+    @property
+    def _temporary(self) -> Path:
+        return self.directory / "tmp"
+
+    def _command(self, program: Program) -> Sequence[str]:
+        return (
+            java(),
+            *_OPTIONS,
+            f"-Xmx{program.heap_mib}m",
+            f"-Djava.io.tmpdir={self._temporary}",
+            f"-Djdk.net.hosts.file={self.hosts}",
+            self._logging(),
+            *("-cp", self._distribution.classpath),
+            program.main,
+            *program.arguments,
+        )
+
+    def _logging(self) -> str:
+        modern = self._distribution.release.family.log4j == 2
+        path = self.directory / ("log4j2.properties" if modern else "log4j.properties")
+        path.write_text(_LOG4J_2 if modern else _LOG4J)
+        return f"-Dlog4j2.configurationFile={path}" if modern else f"-Dlog4j.configuration={path.resolve().as_uri()}"
+
+
+def java() -> str:
+    """The Java to run: ``$JAVA_HOME/bin/java``, or else the one on the PATH.
+
+    Raises:
+        EnvironmentFault: there is none.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
+    if found is None:
+        where = f"JAVA_HOME, {home}, has no bin/java" if home else "there is no java on the PATH"
+        raise EnvironmentFault(f"Kafka needs Java: {where}.", "Install Java 17 (Debian: openjdk-17-jre-headless).")
+    return found

@@ -1,0 +1,264 @@
+"""The nodes of a cluster of real Kafka: one process each, but the controller of old releases, which is two."""
+
+from __future__ import annotations
+
+import base64
+import signal
+import time
+import uuid
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, CONTROLLER_ID
+from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.jvm import Jvm, Program
+from harness.targets.kafka.layout import Layout
+from harness.targets.kafka.server_properties import (
+    KafkaSettings,
+    server_properties,
+    to_be_formatted,
+    zookeeper_properties,
+)
+from harness.targets.kafka.zookeeper import forget_registration
+from harness.targets.node_process import Spawned
+
+_BROKER_MIB = 224
+_CONTROLLER_MIB = 160
+_ZOOKEEPER_MIB = 96
+_FORMAT_TIMEOUT_S = 30.0
+_META = "meta.properties"
+_EXIT_TERMINATED = 128 + signal.SIGTERM
+"""The exit status of a JVM that has ended, its shutdown hooks included, because of SIGTERM."""
+
+
+def new_cluster_id() -> str:
+    """A random one, as Kafka writes them."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+class KafkaNode:
+    """A node: a broker, or a controller. What is on its disk is in ``data_dir``.
+
+    Args:
+        name: as the end of a link.
+        directory: of its files.
+        distribution: what it runs.
+        spawned: told the process ids.
+    """
+
+    def __init__(self, name: str, directory: Path, distribution: Distribution, spawned: Spawned) -> None:
+        self.name = name
+        self.directory = directory.resolve()
+        self._jvm = Jvm(name, self.directory, spawned, distribution)
+        self._heap_mib = _CONTROLLER_MIB if name == CONTROLLER else _BROKER_MIB
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def configure(self, layout: Layout, settings: KafkaSettings, cluster_id: str) -> None:
+        """Write what its processes read; ``cluster_id`` is for KRaft."""
+        self._jvm.hosts.write_text(layout.hosts_file(self.name))
+        self._properties.write_text(server_properties(layout, settings, self.name, self.data_dir))
+
+    def spawn(self, environment: Mapping[str, str]) -> None:
+        """Start its processes, with ``environment`` on top of this process's own."""
+        self._jvm.run(Program("kafka.Kafka", (str(self._properties),), self._heap_mib), environment)
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal to every process of it that exists.
+
+        Raises:
+            EnvironmentFault: none does.
+        """
+        if not self.exists:
+            raise EnvironmentFault(f"node {self.name} cannot be sent {number.name}: its process is gone.")
+        for jvm in self._existing():
+            jvm.signal(number)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until its processes are gone; harmless when they already are."""
+        for jvm in self._existing():
+            jvm.signal(signal.SIGKILL)
+        for jvm in self.processes:
+            jvm.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP, and wait until its processes are stopped."""
+        for jvm in self._existing():
+            jvm.pause()
+
+    def resume(self) -> None:
+        """SIGCONT, and wait until its processes are not stopped any more."""
+        for jvm in self._existing():
+            jvm.resume()
+
+    def shut_down(self, timeout_s: float) -> bool:
+        """SIGTERM; returns whether its processes ended within ``timeout_s``."""
+        deadline = time.monotonic() + timeout_s
+        for jvm in reversed(self._existing()):
+            jvm.signal(signal.SIGTERM)
+            if not jvm.wait(deadline - time.monotonic()):
+                return False
+        return True
+
+    def forget(self) -> None:
+        """Remove what its processes have unpacked for themselves."""
+        for jvm in self.processes:
+            jvm.forget()
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def data_dir(self) -> Path:
+        """Its disk."""
+        return self._jvm.data_dir
+
+    @property
+    def logs(self) -> Mapping[str, Path]:
+        """What its processes have printed, by what a copy of it is to be called."""
+        return {f"{self.directory.name}.log": self._jvm.log}
+
+    @property
+    def processes(self) -> Sequence[Jvm]:
+        """Its processes, in the order in which they are started."""
+        return (self._jvm,)
+
+    @property
+    def pids(self) -> Sequence[int]:
+        """The ids of its processes that exist."""
+        return [jvm.pid for jvm in self._existing() if jvm.pid is not None]
+
+    @property
+    def incarnation(self) -> int:
+        """How often it had been started before it was last; -1 before the first."""
+        return self._jvm.incarnation
+
+    @property
+    def exists(self) -> bool:
+        """Whether one of its processes exists, stopped by a signal or not."""
+        return bool(self._existing())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its processes exist."""
+        return len(self._existing()) == len(self.processes)
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether all of its processes are stopped by a signal."""
+        return all(jvm.is_stopped for jvm in self.processes)
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL has ended each of its processes."""
+        return all(jvm.exit_status == -signal.SIGKILL for jvm in self.processes)
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether each of its processes has ended because it was asked to."""
+        return all(jvm.exit_status in (0, _EXIT_TERMINATED) for jvm in self.processes)
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether one of its processes has ended itself without being asked to."""
+        statuses = [jvm.exit_status for jvm in self.processes]
+        return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
+
+    def in_words(self) -> str:
+        """Its processes and what is of them."""
+        return ", ".join(map(_in_words, self.processes))
+
+    def log_tail(self) -> str:
+        """The last lines of its log in one line."""
+        return self._jvm.log_tail()
+
+    @property
+    def _properties(self) -> Path:
+        return self.directory / "server.properties"
+
+    def _existing(self) -> list[Jvm]:
+        return [jvm for jvm in self.processes if jvm.exists]
+
+
+class KraftNode(KafkaNode):
+    """A node of a cluster without ZooKeeper: its directories must be formatted, new ones before the next start."""
+
+    def configure(self, layout: Layout, settings: KafkaSettings, cluster_id: str) -> None:
+        """See :class:`KafkaNode`."""
+        super().configure(layout, settings, cluster_id)
+        self._cluster_id = cluster_id
+        self._formatted = to_be_formatted(settings, self.name, self.data_dir)
+
+    def spawn(self, environment: Mapping[str, str]) -> None:
+        """See :class:`KafkaNode`."""
+        if self.name == CONTROLLER:
+            if not (self.data_dir / _META).exists():
+                self._format_controller()
+        else:
+            for directory in self._formatted:
+                _format(directory, self._cluster_id, self.name)
+        super().spawn(environment)
+
+    def _format_controller(self) -> None:
+        """By Kafka's own tool, which also writes the features that a new cluster of this release has."""
+        arguments = ("format", "--cluster-id", self._cluster_id, "--config", str(self._properties))
+        self._jvm.run(Program("kafka.tools.StorageTool", arguments, _CONTROLLER_MIB), {})
+        if not self._jvm.wait(_FORMAT_TIMEOUT_S) or self._jvm.exit_status != 0:
+            self._jvm.kill()
+            raise EnvironmentFault(f"the controller's disk was not formatted: {self.log_tail()}.")
+
+
+class ZooKeeperController(KafkaNode):
+    """ZooKeeper, whose disk is the node's, and a broker that holds no replicas and is Kafka's controller."""
+
+    def __init__(self, name: str, directory: Path, distribution: Distribution, spawned: Spawned) -> None:
+        super().__init__(name, directory, distribution, spawned)
+        self._broker = Jvm(f"{name}'s broker", self.directory / "broker", spawned, distribution)
+
+    def configure(self, layout: Layout, settings: KafkaSettings, cluster_id: str) -> None:
+        """See :class:`KafkaNode`."""
+        del cluster_id
+        self._layout = layout
+        for jvm in self.processes:
+            jvm.hosts.write_text(layout.hosts_file(self.name))
+        self._zookeeper.write_text(zookeeper_properties(layout, self.data_dir))
+        self._properties.write_text(server_properties(layout, settings, self.name, self._broker.data_dir))
+
+    def spawn(self, environment: Mapping[str, str]) -> None:
+        """See :class:`KafkaNode`."""
+        main, arguments = "org.apache.zookeeper.server.ZooKeeperServerMain", (str(self._zookeeper),)
+        self._jvm.run(Program(main, arguments, _ZOOKEEPER_MIB), environment)
+        if self.incarnation > 0:
+            forget_registration(self._layout, CONTROLLER_ID)
+        self._broker.run(Program("kafka.Kafka", (str(self._properties),), _CONTROLLER_MIB), environment)
+
+    @property
+    def processes(self) -> Sequence[Jvm]:
+        """See :class:`KafkaNode`."""
+        return (self._jvm, self._broker)
+
+    @property
+    def logs(self) -> Mapping[str, Path]:
+        """See :class:`KafkaNode`."""
+        return {"zookeeper.log": self._jvm.log, "controller.log": self._broker.log}
+
+    @property
+    def _zookeeper(self) -> Path:
+        return self.directory / "zookeeper.properties"
+
+
+def _format(directory: Path, cluster_id: str, node: str) -> None:
+    """Make ``directory`` one of ``node``, as ``kafka-storage format`` does, unless it is one or is no directory."""
+    if directory.exists() and not directory.is_dir():
+        return
+    directory.mkdir(parents=True, exist_ok=True)
+    if not (directory / _META).exists():
+        (directory / _META).write_text(f"version=1\ncluster.id={cluster_id}\nnode.id={node}\n")
+
+
+def _in_words(jvm: Jvm) -> str:
+    if jvm.exists:
+        return f"process {jvm.pid} exists, in state {jvm.state()}"
+    if jvm.exit_status == _EXIT_TERMINATED:
+        return f"process {jvm.pid} is gone, having shut down as it was asked to"
+    return f"process {jvm.pid} is gone, {jvm.last_words()}"

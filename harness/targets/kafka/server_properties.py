@@ -1,0 +1,250 @@
+"""The configuration of real brokers and controllers, and what of a scenario's settings each release understands.
+
+Scenarios write Kafka's settings in Kafka's spelling. Most are handed on. A few have another name with ZooKeeper, or
+came with a later release; and what is not set has the values of :data:`DEFAULTS`, with which a cluster on a small
+machine notices a dead broker in seconds, as the built-in one does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from harness.broker.log_directories import log_dir_names
+from harness.broker.settings import MAX_LOG_DIRS, Settings
+from harness.errors import UsageError
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
+from harness.refusal import closest
+from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.releases import Metadata, Release, numbers
+
+DEFAULTS: Mapping[str, str] = {
+    "min.insync.replicas": "1",
+    "default.replication.factor": "1",
+    "num.partitions": "1",
+    "auto.create.topics.enable": "false",
+    "unclean.leader.election.enable": "false",
+    "auto.leader.rebalance.enable": "false",
+    "num.replica.fetchers": "1",
+    "replica.lag.time.max.ms": "4000",
+    "replica.fetch.wait.max.ms": "500",
+    "replica.fetch.backoff.ms": "100",
+    "replica.socket.timeout.ms": "3000",
+    "controller.socket.timeout.ms": "3000",
+    "broker.session.timeout.ms": "3000",
+    "broker.heartbeat.interval.ms": "300",
+    "offsets.topic.num.partitions": "1",
+    "offsets.topic.segment.bytes": "1048576",
+    "transaction.state.log.num.partitions": "1",
+    "transaction.state.log.segment.bytes": "1048576",
+    "group.initial.rebalance.delay.ms": "0",
+    "log.index.size.max.bytes": "1048576",
+    "log.cleaner.dedupe.buffer.size": "2097152",
+    "num.network.threads": "2",
+    "num.io.threads": "4",
+    "background.threads": "2",
+}
+"""What is not left to Kafka where a scenario says nothing: what the built-in cluster does, too, and what is small."""
+
+MORE = (
+    "controlled.shutdown.enable",
+    "controlled.shutdown.max.retries",
+    "controlled.shutdown.retry.backoff.ms",
+    "group.max.session.timeout.ms",
+    "group.min.session.timeout.ms",
+    "inter.broker.protocol.version",
+    "leader.imbalance.check.interval.seconds",
+    "log.cleaner.backoff.ms",
+    "log.cleanup.policy",
+    "log.message.format.version",
+    "log.message.timestamp.difference.max.ms",
+    "log.message.timestamp.type",
+    "log.retention.bytes",
+    "log.segment.delete.delay.ms",
+    "max.incremental.fetch.session.cache.slots",
+    "num.recovery.threads.per.data.dir",
+    "offsets.retention.check.interval.ms",
+    "offsets.retention.minutes",
+    "offsets.topic.replication.factor",
+    "producer.id.expiration.ms",
+    "replica.fetch.min.bytes",
+    "replica.fetch.response.max.bytes",
+    "request.timeout.ms",
+    "transaction.max.timeout.ms",
+    "transaction.partition.verification.enable",
+    "transaction.state.log.min.isr",
+    "transaction.state.log.replication.factor",
+    "transactional.id.expiration.ms",
+    "unclean.leader.election.interval.ms",
+    "zookeeper.session.timeout.ms",
+)
+"""Settings that real brokers take beside those of the built-in cluster and of :data:`DEFAULTS`."""
+
+SINCE: Mapping[str, str] = {
+    "group.initial.rebalance.delay.ms": "0.11.0.0",
+    "log.flush.start.offset.checkpoint.interval.ms": "0.11.0.0",
+    "transaction.state.log.num.partitions": "0.11.0.0",
+    "transaction.state.log.segment.bytes": "0.11.0.0",
+    "transaction.state.log.min.isr": "0.11.0.0",
+    "transaction.state.log.replication.factor": "0.11.0.0",
+    "transaction.partition.verification.enable": "3.6.0",
+    "producer.id.expiration.ms": "3.5.0",
+    "log.message.timestamp.after.max.ms": "3.6.0",
+    "unclean.leader.election.interval.ms": "3.9.0",
+}
+"""The release that a setting came with, where that is newer than the oldest that can be run."""
+
+_LOG_DIRS_COUNT = "log.dirs.count"
+_SESSION = "broker.session.timeout.ms"
+_HEARTBEAT = "broker.heartbeat.interval.ms"
+_ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
+_ZOOKEEPER_TICK_MS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaSettings:
+    """What a scenario says about the brokers, as one release understands it.
+
+    Attributes:
+        release: that release.
+        properties: the settings that are the same on every broker.
+        log_dirs: the names of the log directories below a broker's data directory; one alone is that itself: ``""``.
+        session_timeout_ms: after how long without a sign of life a broker is taken for dead.
+    """
+
+    release: Release
+    properties: Mapping[str, str]
+    log_dirs: Sequence[str]
+    session_timeout_ms: int
+
+
+def understood(written: Mapping[str, object], release: Release, brokers: int) -> KafkaSettings:
+    """The settings that a scenario has written, as ``release`` understands them.
+
+    Raises:
+        UsageError: one is not known, or not to this release.
+    """
+    for name in written:
+        _refuse_unknown(name, release)
+    merged = {**DEFAULTS, **_internal_topics(brokers), **{name: _text(value) for name, value in written.items()}}
+    count = merged.pop(_LOG_DIRS_COUNT, "1")
+    if not count.isdecimal() or not 1 <= int(count) <= MAX_LOG_DIRS:
+        raise UsageError(f"broker setting {_LOG_DIRS_COUNT}: {count!r} is not 1 to {MAX_LOG_DIRS}.")
+    session = merged[_SESSION]
+    if release.metadata is Metadata.ZOOKEEPER:
+        session = merged.setdefault(_ZOOKEEPER_SESSION, session)
+        del merged[_SESSION], merged[_HEARTBEAT]  # the client of ZooKeeper says that it lives when a third has passed
+    known = {name: value for name, value in merged.items() if _is_known(name, release)}
+    return KafkaSettings(release, known, log_dir_names(int(count)), int(session))
+
+
+def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_dir: Path) -> str:
+    """``server.properties`` of ``node``, a broker or a controller, whose disk is ``data_dir``."""
+    log_dirs = [data_dir] if node == CONTROLLER else [data_dir / name for name in settings.log_dirs]
+    is_old = layout.metadata is Metadata.ZOOKEEPER
+    own = _with_zookeeper(layout, node) if is_old else _with_kraft(layout, node, data_dir)
+    lines = {**settings.properties, **own, **_listeners(layout, node), "log.dirs": ",".join(map(str, log_dirs))}
+    return "".join(f"{name}={value}\n" for name, value in lines.items())
+
+
+def metadata_dir(node: str, data_dir: Path) -> Path:
+    """Where KRaft keeps the cluster's metadata: on a broker beside its disk, on the controller on it."""
+    return data_dir if node == CONTROLLER else data_dir.with_name("metadata")
+
+
+def to_be_formatted(settings: KafkaSettings, node: str, data_dir: Path) -> list[Path]:
+    """Every directory of a node that KRaft wants a ``meta.properties`` in."""
+    log_dirs = [] if node == CONTROLLER else [data_dir / name for name in settings.log_dirs]
+    return [metadata_dir(node, data_dir), *log_dirs]
+
+
+def zookeeper_properties(layout: Layout, data_dir: Path) -> str:
+    """The configuration of ZooKeeper itself; it takes whatever session timeout a broker asks for."""
+    host, port = layout.real(CONTROLLER, Listener.ZOOKEEPER)
+    return f"""\
+dataDir={data_dir}
+clientPort={port}
+clientPortAddress={host}
+tickTime={_ZOOKEEPER_TICK_MS}
+minSessionTimeout={_ZOOKEEPER_TICK_MS}
+maxSessionTimeout=600000
+maxClientCnxns=0
+admin.enableServer=false
+"""
+
+
+def _with_zookeeper(layout: Layout, node: str) -> dict[str, str]:
+    return {
+        "broker.id": str(node_id(node)),
+        "zookeeper.connect": f"{layout.hostname(CONTROLLER)}:{layout.port_of(CONTROLLER, Listener.ZOOKEEPER)}",
+        "zookeeper.connection.timeout.ms": "30000",
+    }
+
+
+def _with_kraft(layout: Layout, node: str, data_dir: Path) -> dict[str, str]:
+    port = layout.port_of(CONTROLLER, Listener.CONTROLLER)
+    return {
+        "process.roles": "controller" if node == CONTROLLER else "broker",
+        "node.id": str(node_id(node)),
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{layout.hostname(CONTROLLER)}:{port}",
+        "controller.listener.names": Listener.CONTROLLER.name,
+        "metadata.log.dir": str(metadata_dir(node, data_dir)),
+    }
+
+
+def _listeners(layout: Layout, node: str) -> dict[str, str]:
+    own = [one for one in layout.listeners(node) if one is not Listener.ZOOKEEPER]
+    spoken = {*own, *layout.listeners(CONTROLLER)} - {Listener.ZOOKEEPER}
+    lines = {
+        "listeners": ",".join(_endpoint(one, *layout.real(node, one)) for one in own),
+        "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in sorted(one.name for one in spoken)),
+    }
+    if Listener.PEERS in own:
+        lines["advertised.listeners"] = ",".join(_endpoint(one, *_advertised(layout, node, one)) for one in own)
+        lines["inter.broker.listener.name"] = Listener.PEERS.name
+    return lines
+
+
+def _advertised(layout: Layout, node: str, listener: Listener) -> tuple[str, int]:
+    """Peers are led by their hosts files, clients to their proxies, the harness to where the node really is."""
+    match listener:
+        case Listener.PEERS:
+            return layout.hostname(node), layout.port_of(node, listener)
+        case Listener.CLIENTS:
+            return layout.seen_by(CLIENTS, node, listener)
+        case _:
+            return layout.real(node, listener)
+
+
+def _endpoint(listener: Listener, host: str, port: int) -> str:
+    return f"{listener.name}://{host}:{port}"
+
+
+def _internal_topics(brokers: int) -> dict[str, str]:
+    replicas = min(3, brokers)
+    return {
+        "offsets.topic.replication.factor": str(replicas),
+        "transaction.state.log.replication.factor": str(replicas),
+        "transaction.state.log.min.isr": str(min(2, replicas)),
+    }
+
+
+def _refuse_unknown(name: str, release: Release) -> None:
+    known = sorted({*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *MORE})
+    if name not in known:
+        raise UsageError(f"broker setting {name!r} is not known; {closest(name, known)}")
+    if not _is_known(name, release):
+        raise UsageError(
+            f"broker setting {name!r} is not known to Kafka {release.version}.", f"It came with {SINCE[name]}."
+        )
+    if name.startswith("zookeeper.") and release.metadata is Metadata.KRAFT:
+        raise UsageError(f"broker setting {name!r} means nothing to Kafka {release.version}, which has no ZooKeeper.")
+
+
+def _is_known(name: str, release: Release) -> bool:
+    return release.numbers >= numbers(SINCE.get(name, "0"))
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,119 @@
+"""What old Kafka keeps in ZooKeeper, looked at and put right past every proxy: who is registered, and who controls.
+
+Sessions outlive the processes that had them, so a broker that comes back finds its own old registration, and refuses to
+start (Kafka until 2.1, and later unless the session was its own).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
+from harness.targets.kafka.layout import Layout, Listener
+
+_CONNECT_TIMEOUT_S = 15.0
+_SESSION_TIMEOUT_S = 10.0
+_POLL_S = 0.05
+_BROKERS = "/brokers/ids"
+_CONTROLLER = "/controller"
+_SILENT = logging.getLogger("seawall.targets.kafka.zookeeper")
+_SILENT.addHandler(logging.NullHandler())
+_SILENT.propagate = False
+
+
+@contextmanager
+def zookeeper(layout: Layout, timeout_s: float = _CONNECT_TIMEOUT_S) -> Iterator[KazooClient]:
+    """A client of the cluster's ZooKeeper.
+
+    Raises:
+        EnvironmentFault: it does not answer within ``timeout_s``, or breaks off.
+    """
+    host, port = layout.real(CONTROLLER, Listener.ZOOKEEPER)
+    client = KazooClient(f"{host}:{port}", timeout=_SESSION_TIMEOUT_S, logger=_SILENT)
+    try:
+        client.start(timeout_s)
+        yield client
+    except (KazooTimeoutError, KazooException) as problem:
+        raise EnvironmentFault(
+            f"ZooKeeper does not answer: {type(problem).__name__} {problem}".rstrip() + "."
+        ) from None
+    finally:
+        client.stop()
+        client.close()
+
+
+def registered(layout: Layout, timeout_s: float = _CONNECT_TIMEOUT_S) -> set[NodeId]:
+    """The brokers that have a session, the controller among them.
+
+    Raises:
+        EnvironmentFault: ZooKeeper does not answer.
+    """
+    with zookeeper(layout, timeout_s) as client:
+        return _registered(client)
+
+
+def forget_registration(layout: Layout, broker: NodeId) -> None:
+    """Wait until ZooKeeper answers, and remove the registration of a broker that is not running.
+
+    Raises:
+        EnvironmentFault: ZooKeeper does not answer.
+    """
+    with zookeeper(layout) as client:
+        _delete(client, f"{_BROKERS}/{broker}")
+
+
+def give_control(layout: Layout, timeout_s: float) -> None:
+    """Wait until the node ``controller`` is registered, and have it elected Kafka's controller.
+
+    Kafka elects whoever is first to say so when the place is vacant. It is made so until the right one wins, which is
+    nearly always: it reaches ZooKeeper directly, the others through proxies.
+
+    Raises:
+        EnvironmentFault: it did not come to that within ``timeout_s``.
+    """
+    with zookeeper(layout, timeout_s) as client:
+        _await(lambda: CONTROLLER_ID in _registered(client), timeout_s, "the controller's broker has not registered")
+        _await(lambda: _controls(client), timeout_s, "the controller's broker was not elected Kafka's controller")
+
+
+def _controls(client: KazooClient) -> bool:
+    """Whether the right one controls in its present life; if somebody else does, that is ended."""
+    try:
+        _, stat = client.get(_CONTROLLER)
+        registration = client.exists(f"{_BROKERS}/{CONTROLLER_ID}")
+    except NoNodeError:
+        return False
+    if registration is not None and stat.owner_session_id == registration.owner_session_id:
+        return True
+    _delete(client, _CONTROLLER)
+    return False
+
+
+def _registered(client: KazooClient) -> set[NodeId]:
+    try:
+        return {NodeId(int(name)) for name in client.get_children(_BROKERS)}
+    except NoNodeError:
+        return set()
+
+
+def _delete(client: KazooClient, path: str) -> None:
+    try:
+        client.delete(path)
+    except NoNodeError:
+        return
+
+
+def _await(holds: Callable[[], bool], timeout_s: float, complaint: str) -> None:
+    deadline = time.monotonic() + timeout_s
+    while not holds():
+        if time.monotonic() >= deadline:
+            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s.")
+        time.sleep(_POLL_S)
