@@ -4,12 +4,15 @@ Rows are cut into blocks by the number that orders them: offsets, positions in t
 itself, and what a block leaves to those after it is carried over: a row per block, few enough to be sorted in one
 place.
 
-Where only presence matters nothing is sorted at all: 64 numbers at a time become the bits of one word.
+Where only presence matters nothing is sorted at all: 64 numbers at a time become the bits of one word. Where only
+whether everything is in order matters, hardly anything is: eight neighbours at a time are compared as one row.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import add, or_
 from typing import Literal, NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
@@ -20,6 +23,10 @@ BLOCK = 1 << 16
 
 WORD_SHIFT = 6
 """By how many bits a number is shifted to the number of its word: a word has 64 bits, as a long integer has."""
+
+
+OCTET_SHIFT = 3
+"""By how many bits a number is shifted to the number of its octet: eight neighbours, an eighth of a word."""
 
 
 class Earlier(NamedTuple):
@@ -106,6 +113,69 @@ def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> 
         f.max(column).alias("high"),
         *[aggregate.alias(name) for name, aggregate in more.items()],
     )
+
+
+def octets(rows: DataFrame, keys: Sequence[str], number: str, value: str, **more: Column) -> DataFrame:
+    """Eight neighbouring numbers to a row, and whether what is said of them rises with them.
+
+    Returns:
+        ``keys, octet, bits, rows, least, most, rises``: the numbers are those of ``octet`` whose bits are set; how many
+        rows they have together, the least and the highest ``value``, and whether no number has a lower one than a
+        lower number (of numbers with several rows the highest counts). ``more`` are aggregates of those rows.
+    """
+    places = range(1 << OCTET_SHIFT)
+    place = f.col(number).bitwiseAND(len(places) - 1)
+    said = [f.max(f.when(place == one, f.col(value))).alias(f"said_{one}") for one in places]
+    known = rows.groupBy(f.shiftright(f.col(number), OCTET_SHIFT).alias("octet"), *keys).agg(
+        *said, f.count("*").alias("rows"), *[aggregate.alias(name) for name, aggregate in more.items()]
+    )
+    told = [f.col(f"said_{one}") for one in places]
+    bits = [f.when(one.isNotNull(), 1 << position).otherwise(0) for position, one in enumerate(told)]
+    falls = [one < f.greatest(f.lit(None), *told[:position]) for position, one in enumerate(told) if position]
+    return known.select(
+        *keys, "octet", "rows", *more,
+        reduce(add, bits).cast("long").alias("bits"),
+        f.least(f.lit(None), *told).alias("least"),
+        f.greatest(f.lit(None), *told).alias("most"),
+        (~f.coalesce(reduce(or_, [f.coalesce(fall, f.lit(False)) for fall in falls]), f.lit(False))).alias("rises"),
+    )  # fmt: skip
+
+
+def words_of(known: DataFrame, keys: Sequence[str]) -> DataFrame:
+    """:func:`words` from :func:`octets`: ``keys, word, bits, rows, low, high``."""
+    shift = WORD_SHIFT - OCTET_SHIFT
+    base = f.col("octet") * (1 << OCTET_SHIFT)
+    placed = f.expr(f"shiftleft(bits, cast({1 << OCTET_SHIFT} * (octet & {(1 << shift) - 1}) as int))")
+    octaves = known.select(
+        *keys, f.shiftright("octet", shift).alias("word"), placed.alias("bits"), "rows",
+        (base + f.expr("bit_count((bits & -bits) - 1)")).alias("low"),
+        (base + f.floor(f.log2("bits"))).alias("high"),
+    )  # fmt: skip
+    return octaves.groupBy("word", *keys).agg(
+        f.bit_or("bits").alias("bits"),
+        f.sum("rows").alias("rows"),
+        f.min("low").alias("low"),
+        f.max("high").alias("high"),
+    )
+
+
+def out_of_order(rows: DataFrame, keys: Sequence[str], number: str, low: Column, high: Column) -> DataFrame:
+    """The ``keys`` within which a row's ``high`` is more than the ``low`` of one with a higher number.
+
+    Of rows with equal numbers one may count as the higher. Only blocks are sorted, and then a row of each: whether one
+    block is in order with another shows from the extremes of both.
+    """
+    cut = rows.select(
+        f.expr(f"`{number}` div {BLOCK}").alias("block"), *keys, number, low.alias("low"), high.alias("high")
+    )
+    until_here = Window.partitionBy("block", *keys).orderBy(number).rowsBetween(Window.unboundedPreceding, -1)
+    compared = cut.withColumn("wrong", f.max("high").over(until_here) > f.col("low"))
+    blocks = compared.groupBy("block", *keys).agg(
+        f.coalesce(f.max("wrong"), f.lit(False)).alias("wrong"), f.min("low").alias("low"), f.max("high").alias("high")
+    )
+    before = Window.partitionBy(*keys).orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    wrong = f.col("wrong") | f.coalesce(f.max("high").over(before) > f.col("low"), f.lit(False))
+    return blocks.withColumn("wrong", wrong).where("wrong").select(*keys).distinct()
 
 
 def word_of(number: str) -> Column:

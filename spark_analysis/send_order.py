@@ -5,13 +5,15 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import Earlier, with_earlier
+from spark_analysis.blocks import Earlier, out_of_order, with_earlier
 from spark_analysis.leadership import cut_off
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 _EARLIER = ("row", "time_ns", "offset", "value", "acks")
+
+_NEVER = 2**63 - 1
 
 
 def unordered_sends(views: Views) -> DataFrame:
@@ -63,12 +65,11 @@ def _are_in_order(history: DataFrame) -> bool:
         f.min("index").alias("invoked_row"),
         f.min(f.when(acked.isNotNull(), f.col("index"))).alias("row"),
     )
-    first = {"first": Earlier(f.col("row"), "least")}
-    known = with_earlier(
-        values.where(f.col("offset").isNotNull()), PLACE, "offset", first, descending=True, blocks=True
-    )
-    early = (f.col("first") < f.col("invoked_row")) | (f.col("offset") < f.col("highest"))
-    return known.where(early).isEmpty()
+    # What was acknowledged at several offsets is out of order with everything.
+    once = f.col("offset") == f.col("highest")
+    known = values.where(f.col("offset").isNotNull())
+    row, invoked = f.when(once, f.col("row")).otherwise(-1), f.when(once, f.col("invoked_row")).otherwise(_NEVER)
+    return out_of_order(known, PLACE, "offset", row, invoked).isEmpty()
 
 
 def _within_operations(history: DataFrame) -> DataFrame:

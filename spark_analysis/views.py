@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
-from spark_analysis.disorder import disorder, history_gaps, well_formed
+from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
 from spark_analysis.partitions import partitions
@@ -64,10 +64,9 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory) -> 
     def all_records() -> DataFrame:
         return records(whole, leaders, hold)
 
-    missing, disordered = history_gaps(tables.history), disorder(tables.history, blocks=large)
+    missing, disordered = order_of_large(tables.history, hold) if large else order_of(tables.history)
     settled = None
     if large:
-        missing, disordered = hold(missing, few=True), hold(disordered, few=True)
         concerned, settled = unsettled(whole, leaders, hold, irregular(tables.history, missing, disordered))
         some = records(concerned, leaders, hold)
     else:

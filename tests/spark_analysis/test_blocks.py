@@ -18,10 +18,11 @@ from tests.checkers.randomness import MANIFESTS, random_story
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is large, a block is three rows, and a word two numbers."""
+    """Every run is large, a block is three rows, and a word two numbers, as is an octet."""
     monkeypatch.setattr(sizing, "LARGE", 0)
     monkeypatch.setattr(blocks, "BLOCK", 3)
     monkeypatch.setattr(blocks, "WORD_SHIFT", 1)
+    monkeypatch.setattr(blocks, "OCTET_SHIFT", 1)
     monkeypatch.setattr(disorder, "BLOCK", 3)
 
 
