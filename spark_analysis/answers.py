@@ -108,7 +108,7 @@ def ask(
     size = sizing.content(sizes)
     large = sizing.are_large(size, len(names))
     with _asking, sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
-        tables = read_tables(spark, files)
+        tables = read_tables(spark, files, names[0] if large and len(names) == 1 else None)
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:

@@ -47,12 +47,14 @@ def table_of(spark: SparkSession, rows: Iterable[Mapping[str, Any]], columns: Ma
     return spark.range(0, 1, 1, 1).select(f.inline(told))
 
 
-def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -> Tables:
+def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], only_run: str | None = None) -> Tables:
     """Read the tables of many runs as one each.
 
     Args:
         spark: the session.
         files: by table name, the Parquet files of all runs; a table without files is empty.
+        only_run: the run whose rows all of them are; None: there are several. What is the same in every row need be
+            neither read nor compared.
     """
 
     def read(name: str) -> DataFrame:
@@ -60,6 +62,7 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]]) -
         paths = [file.uri for file in files.get(name, ())]
         if not paths:
             return table_of(spark, [], {column.name: column.type for column in table.columns})
-        return gathered(spark.read.schema(spark_schema(table)).parquet(*paths))
+        rows = gathered(spark.read.schema(spark_schema(table)).parquet(*paths))
+        return rows if only_run is None else rows.withColumn("run", f.lit(only_run))
 
     return Tables(read("history"), read("timeline"), read("replica_logs"))
