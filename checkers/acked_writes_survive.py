@@ -17,7 +17,7 @@ it (see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one af
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
 whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
-epochs is.
+epochs is. Where the timeline is only sampled, nobody knows who else led.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def _survives(rows: RunRows, send: Send) -> bool:
 
 def _lost(rows: RunRows, send: Send) -> Finding:
     able = _able(rows, send)
-    author = able[0] if len(able) == 1 else None
+    author = able[0] if len(able) == 1 and not rows.sampled else None
     epoch = _epoch(rows, send, author)
     epochs = [term.leader_epoch for term in able] if epoch is None and able else [epoch]
     committed = _committed(rows, send, epoch)
@@ -94,10 +94,11 @@ def _lost(rows: RunRows, send: Send) -> Finding:
 
 
 def _able(rows: RunRows, send: Send) -> list[Term]:
-    """The leaders that can have appended the record, judging by the time and by their log ends."""
+    """The leaders that can have appended the record, judging by the time and, where those are known, their log ends."""
     if send.offset is None:
         return []
-    return [term for term in rows.leaders_during(send) if term.first_log_end <= send.offset < term.log_end]
+    led = rows.leaders_during(send)
+    return led if rows.sampled else [term for term in led if term.first_log_end <= send.offset < term.log_end]
 
 
 def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:

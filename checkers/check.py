@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
+from checkers.conclusion import is_sampled
 from checkers.judge import Evidence, judge
 from checkers.recovery import healed_ns
 from checkers.rows import Row, RunRows
@@ -115,7 +116,8 @@ def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses
     tables = []
     for run in runs:
         history, timeline, replica_logs = (rows_of(run.files, name) for name in ASKED)
-        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults)))
+        sampled = is_sampled(run.manifest.guarantees)
+        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults), sampled))
     witnesses = {
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
         for rows, run in zip(tables, runs, strict=True)
@@ -131,7 +133,8 @@ def _ask_spark(
     names = [run.manifest.run for run in runs]
     files = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
     healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
-    answers, rows = ask(spark, names, files, healed, beside=sources[0].uri if sources else None)
+    sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
+    answers, rows = ask(spark, names, files, healed, beside=sources[0].uri if sources else None, sampled=sampled)
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 
 

@@ -6,7 +6,8 @@ committed may, and must, be cut. So a cut offset counts only when the record is 
 is when the replica had got it in leader epoch e (while it followed the leader of e, or led), and
 
 * the leader of e is known to have had a high watermark above the offset in that epoch, before the cut; or
-* the replica itself had a high watermark above the offset, when it had the record.
+* the replica itself had a high watermark above the offset, when it had the record. (Where the timeline is sampled, in
+  which epoch it got what is not known for sure, and that is the only proof.)
 
 A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
 So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
@@ -54,7 +55,8 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             for cut, copy in _gone(ours, nodes.values(), run):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
-                yield from _judged(run, place, cut, gone, [*_watermarks(led, cut), *_own(ours, cut)])
+                marks = [*(() if run.sampled else _watermarks(led, cut)), *_own(ours, cut)]
+                yield from _judged(run, place, cut, gone, marks)
 
 
 def _gone(ours: Sequence[Stretch], nodes: Iterable[Sequence[Stretch]], run: RunFacts) -> Iterator[tuple[Stretch, Copy]]:
@@ -100,7 +102,7 @@ def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch,
 def _own(ours: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:
     """What the replica itself took for committed before it cut it."""
     for one in ours:
-        if age(one) < age(cut) and one.kind == "state" and one.role != "leader":
+        if age(one) < age(cut) and one.kind == "state":
             yield one, one.high_watermark or 0, one.end_sequence
 
 
@@ -122,7 +124,7 @@ def _proofs(copy: Copy, marks: Sequence[tuple[Stretch, int, int]]) -> Iterator[_
         if said.role == "leader" and said.leader_epoch == copy.leader_epoch:
             says = f"node {said.node} led in epoch {said.leader_epoch} and had committed up to {mark}"
             yield _Proof(end, cite(said, says, sequence))
-        elif said.role != "leader" and age(said) >= age(copy.got):
+        elif said.node == copy.node and age(said) >= age(copy.got):
             yield _Proof(end, cite(said, f"node {said.node} had a high watermark of {mark} itself", sequence))
 
 

@@ -62,6 +62,11 @@ class RunFacts:
     wanted: Expected | None
     generation: str = ""
 
+    @property
+    def sampled(self) -> bool:
+        """Whether the timeline is only samples of what the brokers did; see :mod:`checkers.sampled_timelines`."""
+        return is_sampled(self.guarantees)
+
     @cached_property
     def told(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:
         """What each broker said of each replica while it ran, in the order in which it said it."""
@@ -145,6 +150,11 @@ class RunFacts:
     def finding(self, kind: str, place: TopicPartition, **known: Any) -> Finding:
         """A finding about this run."""
         return Finding(self.run, kind, place.topic, place.partition, **known)
+
+
+def is_sampled(guarantees: Mapping[str, Any]) -> bool:
+    """Whether a run's timeline is only samples of what the brokers did."""
+    return guarantees.get("timeline") == "sampled"
 
 
 def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:

@@ -110,11 +110,17 @@ def _event(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
 
 
 def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple[str, str | None]:
-    """What took what a replica no longer had when it said ``one``, although no row says that it cut its log."""
+    """What took what a replica no longer had when it said ``one``, although no row says that it cut its log.
+
+    A broker that goes on must have cut it itself, at a time at which nobody looked.
+    """
     robbed = [
         fault for fault in faults if robs(fault) and str(one.node) in fault["nodes"] and _is_due(fault, one, before)
     ]
-    return (robbed[-1]["kind"], f"fault {robbed[-1]['fault']}") if robbed else ("restart", None)
+    if robbed:
+        return robbed[-1]["kind"], f"fault {robbed[-1]['fault']}"
+    went_on = before is not None and before.incarnation == one.incarnation
+    return ("truncation", "nobody saw it") if went_on else ("restart", None)
 
 
 def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:

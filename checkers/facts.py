@@ -46,7 +46,8 @@ def _stretches(rows: RunRows) -> Iterator[Stretch]:
 
 
 def _alike(before: Row, after: Row) -> bool:
-    return after["kind"] == "state" and all(before[name] == after[name] for name in _SAME)
+    fell = (after["log_end_offset"] or 0) < (before["log_end_offset"] or 0)
+    return after["kind"] == "state" and not fell and all(before[name] == after[name] for name in _SAME)
 
 
 def _stretch(run: str, rows: Sequence[Row]) -> Stretch:

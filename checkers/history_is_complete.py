@@ -157,13 +157,22 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
 
 
-def inconclusive(ends: Sequence[PartitionEnd], numbers: Mapping[str, int], *, brokers: bool = True) -> Iterator[str]:
-    """One sentence for everything that leaves a question open; ``brokers``: whether they were there to be asked."""
+def inconclusive(
+    ends: Sequence[PartitionEnd], numbers: Mapping[str, int], *, brokers: bool = True, sampled: bool = False
+) -> Iterator[str]:
+    """One sentence for everything that leaves a question open.
+
+    Args:
+        ends: how the partitions ended.
+        numbers: how much there is of everything.
+        brokers: whether they were there to be asked.
+        sampled: whether nobody but now and then did: then that a watermark was not seen leaves no question open.
+    """
     if not numbers["sends_ok"]:
         yield "Nothing was acknowledged, so nothing could be lost."
     if not numbers["final_records"] and not numbers["polled_records"]:
         yield "Nothing was read."
-    if brokers and (unknown := numbers["acked_unaccounted"]):
+    if brokers and not sampled and (unknown := numbers["acked_unaccounted"]):
         yield f"{unknown} acknowledgements with acks=all are above every high watermark that any leader wrote down."
     if not numbers["final_poll_rows"]:
         yield "There is no final read."

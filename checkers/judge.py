@@ -16,8 +16,10 @@ from checkers.lossy_failures import documented
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
+    broken_samples,
     missing_faults,
     missing_lives,
+    nowhere,
     open_replicas,
     unproven_faults,
     unused_partitions,
@@ -25,13 +27,14 @@ from checkers.nodes_are_accounted import (
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.recovery import recovery
 from checkers.rows import Row
+from checkers.sampled_timelines import is_decided, limits, unseen_excuse
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.checker import Evidence as EvidenceRow
 from harness.history import Manifest
-from spark_analysis.answer import Answers, Finding, NodeLife, position
+from spark_analysis.answer import Answers, Excuse, Finding, NodeLife, position
 
 _KINDS = [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
@@ -121,23 +124,23 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     gaps = {table for table, sentences in run.unreadable.items() if sentences}
     gaps |= {"history"} if history else set()
     wanted = expected(run.manifest)
-    broken_timeline = _broken_timeline(lives, run.faults, wanted)
-    gaps |= {"timeline"} if broken_timeline else set()
-    found = [x for x in answers.findings if x.run == name]
     facts = RunFacts(name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation)
+    broken_timeline = _broken_timeline(lives, run.faults, wanted, sampled=facts.sampled)
+    gaps |= {"timeline"} if broken_timeline else set()
+    found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
-    severity = partial(_severity, run, wanted, gaps)
+    severity = partial(_severity, run, facts, gaps)
     told = _concluded(facts, found, severity)
     findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
-    anomalies = _anomalies(findings, severity, predicted, account, partial(because, run.manifest.generation))
+    anomalies = _anomalies(findings, severity, predicted, account, partial(_because_of, facts))
     unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
     left = [rest for rest in rests(findings) if predicted or severity(rest.last) is not Verdict.VIOLATION]
     own = [_gravest(severity, rest.last) for rest in left]
     anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
-    doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers))
+    doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers, sampled=facts.sampled))
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
@@ -156,10 +159,15 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, findings, run.faults, len(ends)),
         losses=tuple(stories(facts)),
         recovery=tuple(recovery(facts)),
+        limits=tuple(limits(numbers["acked_unaccounted"]) if facts.sampled else ()),
     )
 
 
-def _broken_timeline(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected | None) -> list[str]:
+def _broken_timeline(
+    lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected | None, *, sampled: bool
+) -> list[str]:
+    if sampled:
+        return [*broken_samples(lives), *(nowhere(lives, wanted) if wanted else ())]
     return [*broken_lives(lives), *(missing_lives(lives, faults, wanted) if wanted else ())]
 
 
@@ -233,7 +241,7 @@ def _concluded(
     def is_told(cut: Finding) -> bool:
         return _is_lost(cut, unexcused if severity(cut) is Verdict.VIOLATION else known)
 
-    found = [one for promise in CONCLUSIONS for one in promise.conclude(facts)]
+    found = [one for promise in CONCLUSIONS for one in promise.conclude(facts) if is_decided(facts, one.finding)]
     return {one.finding: one for one in kept([one for one in found if not is_told(one.finding)])}
 
 
@@ -258,7 +266,7 @@ def _account(
     return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 
 
-def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: Finding) -> Verdict:
+def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Verdict:
     guarantees = run.manifest.guarantees
     if RELIES_ON.get(finding.kind, frozenset()) & gaps:
         return Verdict.INDETERMINATE
@@ -267,12 +275,22 @@ def _severity(run: Evidence, wanted: Expected | None, gaps: set[str], finding: F
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
         return Verdict.INDETERMINATE
-    given_away = finding.excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(finding.excuse or "", "")) is True
+    excuse = _excuse(facts, finding)
+    given_away = excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
     given_away |= not is_promised(finding.kind, run.manifest.generation)
-    if given_away or repeated or documented(finding, run.manifest, run.faults, wanted):
+    if given_away or repeated or documented(finding, run.manifest, run.faults, facts.wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION
+
+
+def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:
+    """What may take the blame; where the timeline is only sampled, also what nobody may have seen."""
+    return finding.excuse or unseen_excuse(facts, finding)
+
+
+def _because_of(facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
+    return because(facts.generation, finding._replace(excuse=_excuse(facts, finding)), verdict)
 
 
 def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:

@@ -42,6 +42,18 @@ def broken_lives(lives: Sequence[NodeLife]) -> Iterator[str]:
             yield f"{whose} has {life.rows} rows where its final rows say {life.final_sequence}."
 
 
+def broken_samples(lives: Sequence[NodeLife]) -> Iterator[str]:
+    """As :func:`broken_lives` of a sampled timeline, where only what the controller says is complete."""
+    return broken_lives([life for life in lives if life.node == CONTROLLER_ID and life.rows])
+
+
+def nowhere(lives: Sequence[NodeLife], wanted: Expected) -> Iterator[str]:
+    """One sentence for each node that nobody ever looked at, in a sampled timeline."""
+    for node in wanted.nodes:
+        if not any(life.node == node and life.rows for life in lives):
+            yield f"Node {node} was never looked at: there is no row about it while it ran."
+
+
 def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
     """One sentence for each incarnation without any row."""
     restarts = Counter(node for f in faults if f["kind"] in RESTARTS and f["heal_proven_ns"] for node in f["nodes"])

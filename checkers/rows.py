@@ -87,6 +87,7 @@ class Term(NamedTuple):
     """A node's time in one role and epoch, from its first row that says so to its first row that says otherwise.
 
     Attributes:
+        said_ns: when it said so last.
         end_ns: None while nothing says otherwise.
         first_log_end: its log end offset at the beginning: what it started the epoch with.
         log_end: the highest log end offset that it reported; ``high_watermark`` and ``log_start`` likewise.
@@ -103,6 +104,7 @@ class Term(NamedTuple):
     log_end: int
     high_watermark: int
     log_start: int
+    said_ns: int
 
 
 class Life(NamedTuple):
@@ -114,13 +116,19 @@ class Life(NamedTuple):
 
 @dataclass(frozen=True)
 class RunRows:
-    """The tables of one run."""
+    """The tables of one run.
+
+    Attributes:
+        healed_ns: when the last fault was healed; None: there was none.
+        sampled: whether the timeline is only samples of what the brokers did (see :mod:`checkers.sampled_timelines`).
+    """
 
     run: str
     history: Sequence[Row] = field(default=())
     timeline: Sequence[Row] = field(default=())
     replica_logs: Sequence[Row] = field(default=())
     healed_ns: int | None = None
+    sampled: bool = False
 
     # -------------------------------------------------------------------------------------------------- history
 
@@ -217,10 +225,17 @@ class RunRows:
 
     def leaders_during(self, send: Send) -> list[Term]:
         """The terms in which somebody led the send's partition at some time while it was under way."""
+        return self.leaders_between(send.where, send.invoked_ns, send.completed_ns)
+
+    def leaders_between(self, place: TopicPartition, begin_ns: int, end_ns: int) -> list[Term]:
+        """The terms in which somebody led ``place``; of a sampled timeline those in which somebody may have.
+
+        There a term may have begun before anybody looked.
+        """
         return [
             term
-            for term in self.leader_terms(send.where)
-            if term.begin_ns <= send.completed_ns and (term.end_ns is None or term.end_ns >= send.invoked_ns)
+            for term in self.leader_terms(place)
+            if (self.sampled or term.begin_ns <= end_ns) and (term.end_ns is None or term.end_ns >= begin_ns)
         ]
 
     @cached_property
@@ -458,7 +473,7 @@ def _term(group: list[Row], end_ns: int | None) -> Term:
         first["node"], first["incarnation"], first["role"], first["leader_epoch"],
         first["time_ns"], end_ns, first["sequence"], first["log_end_offset"] or 0,
         max(row["log_end_offset"] or 0 for row in group), max(row["high_watermark"] or 0 for row in group),
-        max(row["log_start_offset"] or 0 for row in group),
+        max(row["log_start_offset"] or 0 for row in group), group[-1]["time_ns"],
     )  # fmt: skip
 
 

@@ -13,7 +13,8 @@
 The brokers write a row at every change, on one clock. A row that may be missing never makes an anomaly: a leader that
 was killed may have acknowledged something just before it could write the row, so an acknowledgement is judged only when
 every leader that might have given it wrote something later, or was started anew before the send began; and a delivery
-when everybody who led at the time wrote something later.
+when everybody who led at the time wrote something later. Where the timeline is only sampled more is asked for, and less
+is found: see :mod:`checkers.sampled_timelines`.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or it is the first since an unclean one in which anybody took office, and the configuration permits such
@@ -43,7 +44,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
         yield from _two_leaders(rows, place, terms)
     for send in filter(claims_replication, rows.sends):
         terms = rows.leaders_during(send)
-        if is_accounted(rows, send) and not is_justified(send, terms):
+        known = rows.leader_terms(send.where) if rows.sampled else terms
+        if is_accounted(rows, send) and not is_justified(send, known):
             yield _unjustified(rows, send, max(term.leader_epoch for term in terms))
     yield from _uncommitted(rows)
 
@@ -153,12 +155,20 @@ def is_justified(send: Send, terms: list[Term]) -> bool:
 def is_accounted(rows: RunRows, send: Send) -> bool:
     """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
     terms = rows.leaders_during(send)
-    return bool(terms) and all(_accounted(rows, send, term) for term in terms)
+    return bool(terms) and all(
+        _wrote_after(rows, term, send.completed_ns) or _is_over(rows, term, send.invoked_ns) for term in terms
+    )
 
 
-def _accounted(rows: RunRows, send: Send, term: Term) -> bool:
-    life = rows.lives[term.node, term.incarnation]
-    return life.last_ns > send.completed_ns or (life.next_ns is not None and life.next_ns <= send.invoked_ns)
+def _wrote_after(rows: RunRows, term: Term, time_ns: int) -> bool:
+    """Whether a leader wrote something after that time; of a sampled timeline: was seen to lead on."""
+    return (term.said_ns if rows.sampled else rows.lives[term.node, term.incarnation].last_ns) > time_ns
+
+
+def _is_over(rows: RunRows, term: Term, time_ns: int) -> bool:
+    """Whether the leader's node had been started anew by then."""
+    next_ns = rows.lives[term.node, term.incarnation].next_ns
+    return next_ns is not None and next_ns <= time_ns
 
 
 def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
@@ -178,8 +188,8 @@ def _uncommitted(rows: RunRows) -> Iterator[Finding]:
     """Of every record at an offset the first delivery."""
     for (place, offset, value), reads in rows.delivered.items():
         first, terms = reads[0], rows.leader_terms(place)
-        led = [t for t in terms if t.begin_ns <= first.time_ns and (t.end_ns is None or t.end_ns >= first.time_ns)]
-        accounted = all(rows.lives[t.node, t.incarnation].last_ns > first.time_ns for t in led)
+        led = rows.leaders_between(place, first.time_ns, first.time_ns)
+        accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
         if led and accounted and all(term.high_watermark <= offset for term in terms):
             yield Finding(
                 rows.run, "uncommitted-read", *place,

@@ -214,6 +214,7 @@ class RunVerdict:
         counts: acknowledged, failed and indeterminate sends, polled records, faults proven ... by name.
         losses: the story of each lost range.
         recovery: how soon each partition was in service again.
+        limits: one sentence each for what the evidence cannot show, whatever the outcome.
     """
 
     run: str
@@ -226,6 +227,7 @@ class RunVerdict:
     counts: Mapping[str, int] = field(default_factory=dict)
     losses: Sequence[LossStory] = ()
     recovery: Sequence[Recovery] = ()
+    limits: Sequence[str] = ()
 
     @property
     def exit_code(self) -> ExitCode:
@@ -264,6 +266,7 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
             Recovery(**{**one, "outages": tuple(Outage(**outage) for outage in one["outages"])})
             for one in document.get("recovery", ())
         ),
+        limits=tuple(document.get("limits", ())),
     )
 
 

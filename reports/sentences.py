@@ -58,7 +58,7 @@ def banner(run: Run) -> Banner:
         tone,
         word,
         _finding(run),
-        [_writes(run), faults_proven(run.faults), *_gaps(run)],
+        [_writes(run), faults_proven(run.faults), *_gaps(run), *run.verdict.limits],
         [*run.verdict.reasons, *unmet],
         f"{int(run.verdict.exit_code)} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),

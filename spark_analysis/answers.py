@@ -88,6 +88,8 @@ def ask(
     files: Mapping[str, Sequence[TableFile]],
     healed: Mapping[str, int] = MappingProxyType({}),
     beside: str | None = None,
+    *,
+    sampled: Sequence[str] = (),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -97,6 +99,7 @@ def ask(
         files: by table name, the Parquet files of all of them.
         healed: by run, when its last fault was healed; a run without faults is not in it.
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
+        sampled: the runs whose timelines are only samples of what the brokers did.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -112,7 +115,7 @@ def ask(
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
-            views = views_of(tables, large=large, hold=hold)
+            views = views_of(tables, large=large, hold=hold, sampled=sampled)
             return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

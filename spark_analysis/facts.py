@@ -15,8 +15,8 @@ from typing import NamedTuple
 class Stretch(NamedTuple):
     """Consecutive ``state`` rows of one node about one replica in which nothing but offsets changes.
 
-    Every row of another kind is a stretch of its own, also one about no partition in particular (``topic`` and
-    ``partition`` None).
+    A log end that falls begins a new one. Every row of another kind is a stretch of its own, also one about no
+    partition in particular (``topic`` and ``partition`` None).
 
     Attributes:
         sequence: of the first row, as are ``begin_ns``, ``detail`` and the offsets called ``first``.

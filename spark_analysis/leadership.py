@@ -22,10 +22,11 @@ def leadership(timeline: DataFrame) -> DataFrame:
           sequence, last, lowest}``, ``last`` being what that incarnation said with that ``sequence``, its last in that
           epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
-          log_end, high_watermark, log_start, last_ns, next_ns}``, ordered by its fields in this order. A term lasts
-          from a node's first row in that role and epoch to its first row in another (``end_ns``, null: never);
-          ``log_end``, ``high_watermark`` and ``log_start`` are its maxima; ``last_ns`` is when that incarnation of the
-          node last wrote anything, ``next_ns`` when its next incarnation first did (null: never).
+          log_end, high_watermark, log_start, said_ns, last_ns, next_ns}``, ordered by its fields in this order. A term
+          lasts from a node's first row in that role and epoch to its first row in another (``end_ns``, null: never);
+          ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``said_ns`` is when its last row was
+          written; ``last_ns`` is when that incarnation of the node last wrote anything, ``next_ns`` when its next
+          incarnation first did (null: never).
     """
     terms = _terms(timeline)
     known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
@@ -77,7 +78,7 @@ def _leader_terms(terms: DataFrame, timeline: DataFrame) -> DataFrame:
     )
     fields = (
         "leader_epoch", "begin_ns", "node", "incarnation", "end_ns", "first_sequence", "first_log_end", "log_end",
-        "high_watermark", "log_start", "last_ns", "next_ns",
+        "high_watermark", "log_start", "said_ns", "last_ns", "next_ns",
     )  # fmt: skip
     return joined.groupBy(*PLACE).agg(f.sort_array(f.collect_list(f.struct(*fields))).alias("terms"))
 
@@ -88,6 +89,7 @@ def _terms(timeline: DataFrame) -> DataFrame:
     grouped = states.groupBy(*PLACE, "node", "incarnation", "role", "leader_epoch").agg(
         f.min("sequence").alias("first_sequence"),
         f.min("time_ns").alias("begin_ns"),
+        f.max_by("time_ns", "sequence").alias("said_ns"),
         f.min_by(log_end, "sequence").alias("first_log_end"),
         f.max(log_end).alias("log_end"),
         f.max(watermark).alias("high_watermark"),
@@ -112,8 +114,16 @@ def _lives(timeline: DataFrame) -> DataFrame:
 
 def led_during(term: Column) -> Column:
     """Whether the leader's term has an instant in common with the send from ``invoked_ns`` to ``acked_ns``."""
-    ended = term["end_ns"].isNotNull() & (term["end_ns"] < f.col("invoked_ns"))
-    return (term["begin_ns"] <= f.col("acked_ns")) & ~ended
+    return led_between(term, f.col("invoked_ns"), f.col("acked_ns"))
+
+
+def led_between(term: Column, begin_ns: Column, end_ns: Column) -> Column:
+    """Whether the leader's term has an instant in common with that time; where the timeline is ``sampled``, may have.
+
+    There a term may have begun before anybody looked.
+    """
+    ended = term["end_ns"].isNotNull() & (term["end_ns"] < begin_ns)
+    return (f.col("sampled") | (term["begin_ns"] <= end_ns)) & ~ended
 
 
 def given_up(leader_epoch: Column, offset: Column, time_ns: Column) -> Column:

@@ -18,7 +18,7 @@ def lost_writes(views: Views) -> DataFrame:
     gone = views.records.where(f.col("ack_row").isNotNull() & ~survives)
     lost = with_partitions(gone, views).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))
     known = lost.withColumn("able", f.filter("terms", _could_append))
-    authored = known.withColumn("author", f.when(f.size("able") == 1, f.col("able")[0]))
+    authored = known.withColumn("author", f.when((f.size("able") == 1) & ~f.col("sampled"), f.col("able")[0]))
     epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))
     whole = authored.withColumn("known_epoch", epoch).withColumn("committed", f.exists("terms", _commits))
     return findings(
@@ -59,8 +59,9 @@ def lost_ranges(found: DataFrame) -> DataFrame:
 
 
 def _could_append(term: Column) -> Column:
-    """Whether this leader led during the send and its log end passed the offset."""
-    return led_during(term) & (term["first_log_end"] <= f.col("offset")) & (f.col("offset") < term["log_end"])
+    """Whether this leader led during the send and its log end, where that is known, passed the offset."""
+    passed = (term["first_log_end"] <= f.col("offset")) & (f.col("offset") < term["log_end"])
+    return led_during(term) & (f.col("sampled") & f.col("offset").isNotNull() | passed)
 
 
 def _commits(term: Column) -> Column:

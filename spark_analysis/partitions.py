@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.tables import PLACE, Tables
 
 
-def partitions(tables: Tables, leaders: DataFrame) -> DataFrame:
+def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = ()) -> DataFrame:
     """How every partition ended, and how much of it the final read saw.
 
     Args:
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
+        sampled: the runs whose timelines are only samples of what the brokers did.
 
     Returns:
-        ``run, topic, partition, used, reached, polled_end, exhausted, complete, leader, unclean, terms``. ``used``:
-        clients did something there. ``reached`` is one more than the highest offset that the final read delivered,
-        ``polled_end`` than the highest that any poll did (0: none). ``exhausted``: the process of the final read that
-        came furthest went on until a poll gave nothing at all. ``complete``: the run has a final read, and it saw
-        everything that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are
-        never null.
+        ``run, topic, partition, used, sampled, reached, polled_end, exhausted, complete, leader, unclean, terms``.
+        ``used``: clients did something there; ``sampled``: the run is one of those. ``reached`` is one more than the
+        highest offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
+        ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at all.
+        ``complete``: the run has a final read, and it saw everything that the final leader had committed. The rest is
+        from ``leaders``; ``unclean`` and ``terms`` are never null.
     """
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
     done = tables.history.where(f.col("topic").isNotNull() & (sending | reading))
@@ -42,6 +45,7 @@ def partitions(tables: Tables, leaders: DataFrame) -> DataFrame:
     return joined.select(
         *PLACE,
         f.coalesce("used", f.lit(False)).alias("used"),
+        f.col("run").isin(*sampled).alias("sampled"),
         reached.alias("reached"),
         f.coalesce("polled_end", f.lit(0)).alias("polled_end"),
         f.coalesce(f.col("went_on_at") == reached, f.lit(False)).alias("exhausted"),

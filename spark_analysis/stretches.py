@@ -14,8 +14,9 @@ def stretches(timeline: DataFrame) -> DataFrame:
     """The timeline in stretches, with the fields of :class:`spark_analysis.facts.Stretch`."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence", "time_ns")
     before = f.lag(f.struct(*_SAME)).over(rows)
-    alike = (f.col("kind") == "state") & f.coalesce(before.eqNullSafe(f.struct(*_SAME)), f.lit(False))
     watermark, log_end = _or_zero("high_watermark"), _or_zero("log_end_offset")
+    same = f.coalesce(before.eqNullSafe(f.struct(*_SAME)) & (log_end >= f.lag(log_end).over(rows)), f.lit(False))
+    alike = (f.col("kind") == "state") & same
     rises = alike & (watermark > f.lag(watermark).over(rows))
     known = f.col("log_end_offset").isNotNull()
     crosses = known & ((watermark > log_end) | (_or_zero("log_start_offset") > log_end))

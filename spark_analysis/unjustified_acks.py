@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import led_during
+from spark_analysis.leadership import led_between, led_during
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -29,8 +29,9 @@ def unjustified_acks(views: Views) -> DataFrame:
 
 
 def _of_acks(views: Views) -> DataFrame:
+    ever = f.col("sampled") & f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
     return findings(
-        acks_and_leaders(views).where(~f.col("justified") & accounted()),
+        acks_and_leaders(views).where(~f.col("justified") & accounted() & ~ever),
         "unjustified-ack",
         offset="offset",
         value="value",
@@ -46,8 +47,9 @@ def _of_reads(views: Views) -> DataFrame:
     """Of every record at an offset that no leader ever had committed the first delivery."""
     read = with_partitions(views.records.where(f.col("read_row").isNotNull()), views)
     never = read.where(f.forall("terms", lambda term: term["high_watermark"] <= f.col("offset")))
-    led = never.withColumn("leaders", f.filter("terms", _led_then))
-    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: term["last_ns"] > f.col("read_ns"))
+    then = f.col("read_ns")
+    led = never.withColumn("leaders", f.filter("terms", lambda term: led_between(term, then, then)))
+    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: _wrote_after(term, f.col("read_ns")))
     return findings(
         led.where(known),
         "uncommitted-read",
@@ -59,11 +61,6 @@ def _of_reads(views: Views) -> DataFrame:
     )
 
 
-def _led_then(term: Column) -> Column:
-    ended = term["end_ns"].isNotNull() & (term["end_ns"] < f.col("read_ns"))
-    return (term["begin_ns"] <= f.col("read_ns")) & ~ended
-
-
 def accounted() -> Column:
     """Whether everybody who led while the send was under way is known, and wrote down what it knew of it."""
     return (f.size("leaders") > 0) & f.forall("leaders", _accounted)
@@ -72,4 +69,9 @@ def accounted() -> Column:
 def _accounted(term: Column) -> Column:
     """Whether this leader, had it given the acknowledgement, would have written its watermark down."""
     anew = term["next_ns"].isNotNull() & (term["next_ns"] <= f.col("invoked_ns"))
-    return (term["last_ns"] > f.col("acked_ns")) | anew
+    return _wrote_after(term, f.col("acked_ns")) | anew
+
+
+def _wrote_after(term: Column, time_ns: Column) -> Column:
+    """Whether a leader wrote something after that time; where the timeline is ``sampled``: was seen to lead on."""
+    return f.when(f.col("sampled"), term["said_ns"]).otherwise(term["last_ns"]) > time_ns

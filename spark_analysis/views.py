@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -51,14 +51,14 @@ class Views:
     hold: Hold
 
 
-def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory) -> Views:
+def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sampled: Sequence[str] = ()) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
     Holding them costs a job each and saves every question from planning and computing them again.
     """
     whole = tables._replace(history=well_formed(tables.history))
     leaders = hold(leadership(tables.timeline), few=True)
-    ends = hold(partitions(whole, leaders), few=True)
+    ends = hold(partitions(whole, leaders, sampled), few=True)
 
     @cache
     def all_records() -> DataFrame:

@@ -110,6 +110,7 @@ def show(judged: Sequence[Judged]) -> None:
 def _details(verdict: RunVerdict) -> Iterator[str]:
     """Why there is no verdict, and the first anomaly of each kind."""
     yield from verdict.reasons
+    yield from verdict.limits
     first = {anomaly.kind: anomaly for anomaly in reversed(verdict.anomalies)}
     for anomaly in sorted(first.values(), key=verdict.anomalies.index):
         place = f"{anomaly.topic}-{anomaly.partition} offset {anomaly.offset}, leader epoch {anomaly.leader_epoch}"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from harness.checker import Outcome
-from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
+from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.sampled_cases import CASES
 from tests.checkers.story import Story
 
 __all__ = ["CASES"]

@@ -177,13 +177,13 @@ def commit_nothing(story: Story, rng: random.Random) -> None:
 
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
-    cross_bounds,
+    *[cross_bounds] * 3,
     lead_together,
     *[call_an_election_names] * 2,
     fence_nobody,
     *[swap_a_record_s_past] * 2,
-    *[close_as_it_did_not_end] * 3,
-    send_again,
-    *[commit_nothing] * 3,
+    *[close_as_it_did_not_end] * 4,
+    *[send_again] * 2,
+    *[commit_nothing] * 4,
 )
 """What may be falsified after a story has ended."""

@@ -6,8 +6,10 @@ import random
 from collections.abc import Callable
 from typing import Any
 
+from checkers.conclusion import is_sampled
 from tests.checkers.client_randomness import CLIENT_FALSIFICATIONS, IMPORTED, ask_only_clients, client_step
 from tests.checkers.planting import FALSE_PLANTS, PLANTS
+from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
@@ -17,6 +19,8 @@ MANIFESTS: tuple[dict[str, Any], ...] = (
     {"predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
     IMPORTED,
+    {"guarantees": SAMPLED | {"unclean_election": True, "retention": True}},
+    {"guarantees": SAMPLED},
 )
 """What ``run.json`` says of the random runs, in turn."""
 
@@ -39,11 +43,18 @@ def random_story(seed: int) -> Story:
     story.finish(read=rng.random() < 0.95)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
-    if not calm and rng.random() < 0.4:
+    if not calm and rng.random() < 0.6:
         rng.choice(FALSE_PLANTS)(story, rng)
-    if MANIFESTS[seed % len(MANIFESTS)] is IMPORTED:
-        ask_only_clients(story, rng)
+    _know_less(story, rng, MANIFESTS[seed % len(MANIFESTS)])
     return story
+
+
+def _know_less(story: Story, rng: random.Random, manifest: dict[str, Any]) -> None:
+    """No brokers were there to be asked, or they were only asked now and then."""
+    if manifest is IMPORTED:
+        ask_only_clients(story, rng)
+    elif is_sampled(manifest.get("guarantees", {})):
+        story.timeline = some_of(story.timeline, rng, rng.choice((0.3, 0.7, 1)))
 
 
 def _calm_step(story: Story, rng: random.Random) -> None:

@@ -1,0 +1,145 @@
+"""What can still be said when nobody but now and then looked at the brokers.
+
+A broker of the built-in cluster writes a row at every change. Of a real Kafka nobody hears that: somebody looks at each
+replica many times a second, and what he finds is a row (``guarantees.timeline`` is ``sampled`` in ``run.json``). Each
+value in such a row was true when he looked, and anything may have happened in between. What the controller decided,
+elections and changes of the ISR, is complete all the same, and so are the ``final`` rows.
+
+So a row that is there is still evidence. What is not there says nothing, but for what the protocol itself says of the
+time between two looks: within a term a leader's high watermark and its log only grow.
+
+* A watermark that fell within a term, a leader that began with too short a log, two leaders of one epoch, epochs that
+  fell: judged as ever. They may be missed.
+* ``unjustified-ack`` and ``uncommitted-read``: when the watermark of no leader was ever seen above the record, every
+  leader of that partition was seen to lead, and every one that may have led at the time was seen to lead on afterwards.
+* ``committed-cut``: by what the replica itself had said that it had committed, and did not have later.
+* Which records an unclean election gave up is not known exactly, because nobody saw where its winner's log ended then:
+  it may have given up everything of older epochs. Nor is it known how far a log's start had moved by when
+  (:func:`unseen_excuse`).
+* The kinds in :data:`NOT_LOOKED_FOR` put values of several brokers at one instant side by side, or follow a log step by
+  step: they are not looked for, and the verdict says so.
+* A life of a broker without a row, and a gap in what is said of one, is what sampling is, and no reason to call the run
+  ``INVALID``.
+
+Losses, divergence and everything that clients or logs show by themselves need no timeline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.conclusion import RunFacts
+from harness.model import NO_LEADER, TopicPartition
+from spark_analysis.answer import Excuse, Finding
+
+NOT_LOOKED_FOR = frozenset(
+    {
+        "advance-below-min-isr",
+        "bounds-crossed",
+        "incomplete-candidate",
+        "incomplete-leader",
+        "unjustified-advance",
+        "unjustified-join",
+    }
+)
+"""The kinds that need to know what happened between two looks."""
+
+_OF_A_LEADER = frozenset({"unjustified-ack", "uncommitted-read"})
+"""The kinds that say that no leader had committed something."""
+
+_GIVEN_UP = frozenset(
+    {
+        "G0-realtime",
+        "commit-beyond-end",
+        "inconsistent-offsets",
+        "int-nonmonotonic-poll",
+        "lost-write",
+        "nonmonotonic-poll",
+        "nonmonotonic-send",
+        "vanished-read",
+    }
+)
+"""The kinds that are excused when an unclean election gave up a record of an older epoch."""
+
+_DELETED = frozenset({"int-poll-skip", "poll-skip"})
+"""The kinds that are excused when the log's start had moved past a record that is there again in the end."""
+
+
+def is_decided(run: RunFacts, finding: Finding) -> bool:
+    """Whether a finding says more than that nobody looked; of a complete timeline every one does."""
+    if not run.sampled:
+        return True
+    if finding.kind in NOT_LOOKED_FOR:
+        return False
+    return finding.kind not in _OF_A_LEADER or _saw_every_leader(run, _place(finding))
+
+
+def unseen_excuse(run: RunFacts, finding: Finding) -> Excuse | None:
+    """What may explain a finding at a time at which nobody looked; None of a complete timeline."""
+    if not run.sampled:
+        return None
+    if finding.kind in _DELETED:
+        return "retention"
+    return "unclean" if _may_be_given_up(run, finding) else None
+
+
+def limits(unaccounted: int) -> Iterator[str]:
+    """What nobody looked at, in sentences; ``unaccounted``: acknowledgements above every watermark that was seen."""
+    kinds = ", ".join(sorted(NOT_LOOKED_FOR))
+    yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {kinds}."
+    if unaccounted:
+        yield (
+            f"{unaccounted} acknowledgements with acks=all are above every high watermark that anybody saw, and nobody "
+            "looked at each leader of that time afterwards."
+        )
+
+
+def _may_be_given_up(run: RunFacts, finding: Finding) -> bool:
+    """Whether an unclean election may have given up what a finding misses."""
+    place, known = _place(finding), finding.leader_epoch
+    epochs = run.unclean.get(place, [])
+    match finding.kind:
+        case "hw-regression":
+            return any(_fell_unseen(run, finding, epoch) for epoch in epochs)
+        case "committed-cut":
+            return any(fork.time_ns <= (finding.time_ns or 0) for fork in run.forks.get(place, ()))
+        case "replica-divergence":
+            heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
+            return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
+        case kind if kind in _GIVEN_UP:
+            return any(known is None or epoch > known for epoch in epochs)
+    return False
+
+
+def _place(finding: Finding) -> TopicPartition:
+    return TopicPartition(finding.topic, finding.partition)
+
+
+def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
+    """Whether whoever was elected was seen to lead in that epoch."""
+    seen = {
+        (one.node, one.leader_epoch)
+        for ours in run.told.get(place, {}).values()
+        for one in ours
+        if one.role == "leader"
+    }
+    elected = {
+        (one.leader, one.leader_epoch)
+        for one in run.decided.get(place, [])
+        if one.kind == "election" and one.leader not in (None, NO_LEADER)
+    }
+    return elected <= seen
+
+
+def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:
+    """Whether what an unclean election of ``epoch`` gave up is not known to have been committed again since."""
+    if finding.leader_epoch is None or finding.leader_epoch < epoch:
+        return False
+    since = range(epoch, finding.leader_epoch)
+    marks = [
+        one.high_watermark or 0
+        for ours in run.told.get(_place(finding), {}).values()
+        for one in ours
+        if one.role == "leader" and one.leader_epoch in since
+    ]
+    return max(marks, default=0) < (finding.until or 0)

@@ -1,0 +1,162 @@
+"""Stories of which somebody saw only what he saw when he looked. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.checker import Outcome
+from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
+from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.story import Row, Story
+
+__all__ = ["CASES"]
+
+UNCLEAN: Row = SAMPLED | {"unclean_election": True}
+
+
+def see(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
+    """End the story; of what its brokers said only that is known."""
+    story.finish()
+    story.timeline = samples(story.timeline, is_seen)
+
+
+# ---------------------------------------------------------------------------------------- nobody is accused in vain
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_run_that_somebody_looked_at_twice_passes(story: Story) -> None:
+    write(story, 4)
+    story.elect(1)
+    write(story, 2)
+    see(story, lambda row: (row["leader_epoch"], row["log_end_offset"]) in ((0, 2), (1, 5)))
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_follower_that_was_seen_long_ago_may_have_what_was_committed_since(story: Story) -> None:
+    write(story, 3)
+    see(story, lambda row: row["node"] == 0 or row["log_end_offset"] == 0)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_life_that_nobody_saw_is_what_sampling_is(story: Story) -> None:
+    write(story, 1)
+    story.restart(1)
+    story.restart(1)
+    write(story, 1)
+    see(story, lambda row: row["incarnation"] != 1)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def an_acknowledgement_whose_watermark_nobody_saw_is_no_unjustified_one(story: Story) -> None:
+    write(story, 3)
+    story.elect(1)
+    see(story, lambda row: (row["high_watermark"] or 0) < 2)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def an_acknowledgement_of_a_leader_that_nobody_saw_is_no_unjustified_one(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    write(story, 1)
+    story.elect(2)
+    see(story, lambda row: row["leader_epoch"] != 1 and (row["high_watermark"] or 0) < 3)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_delivery_of_what_was_committed_after_the_last_look_is_no_uncommitted_one(story: Story) -> None:
+    write(story, 2)
+    story.send()
+    story.poll(5, [2])
+    story.elect(1)
+    see(story, lambda row: (row["high_watermark"] or 0) < 2)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_tail_that_was_got_again_from_another_leader_between_two_looks_is_no_other_record(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", copies=(1,), commit=False)
+    story.elect(2)
+    write(story, 1)
+    story.elect(1)
+    see(story, lambda row: row["role"] == "leader" or row["log_end_offset"] == 3)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), ("inconsistent-offsets", "DOCUMENTED", 2), guarantees=UNCLEAN)
+def nobody_knows_what_an_unclean_election_gave_up_when_its_winner_was_seen_late(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    write(story, 2, result="info")
+    see(story, lambda row: row["leader_epoch"] == 0 or row["high_watermark"] == 4)
+
+
+@case(Outcome.PASS, regression(1, "DOCUMENTED"), *[("committed-cut", "DOCUMENTED", 1)] * 3, guarantees=UNCLEAN)
+def a_fall_at_an_unclean_election_is_excused_also_when_it_shows_one_election_later(story: Story) -> None:
+    story.send()
+    write(story, 2, result="info")
+    lose_tail(story, 1, clean=False)
+    write(story, 3, result="info", copies=(), commit=False)
+    story.elect(2)
+    see(story, lambda row: row["leader_epoch"] != 1 or row["log_end_offset"] == 4)
+
+
+# ----------------------------------------------------------------------------------------------- what is still seen
+
+
+@case(Outcome.VIOLATION, regression(1), guarantees=SAMPLED)
+def a_watermark_that_was_seen_to_fall_within_a_term_is_a_regression(story: Story) -> None:
+    write(story, 3)
+    story.state(0)["high_watermark"] = 1
+    see(story)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), guarantees=SAMPLED)
+def a_leader_that_was_seen_with_too_short_a_log_is_a_regression(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
+    see(story)
+
+
+@case(Outcome.VIOLATION, ("unjustified-ack", "VIOLATION", 2), guarantees=SAMPLED)
+def an_acknowledgement_that_a_leader_seen_afterwards_had_not_committed_is_unjustified(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.state(0)
+    story.partitions[0].marks = dict.fromkeys((0, 1, 2), 3)
+    see(story)
+
+
+@case(Outcome.VIOLATION, ("uncommitted-read", "VIOLATION", 2), guarantees=SAMPLED)
+def a_delivery_that_a_leader_seen_afterwards_had_not_committed_is_an_uncommitted_one(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.poll(5, [2])
+    story.state(0)
+    story.partitions[0].marks = dict.fromkeys((0, 1, 2), 3)
+    see(story)
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1), guarantees=SAMPLED)
+def a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story: Story) -> None:
+    write(story, 3)
+    story.cut(1, 1)
+    log = list(story.partitions[0].logs[0])
+    story.partitions[0].logs[1] = log
+    story.state(1)
+    story.commit()
+    see(story)
+
+
+@case(Outcome.INVALID, reason="Node 2 was never looked at", guarantees=SAMPLED)
+def a_node_that_nobody_looked_at_makes_the_run_invalid(story: Story) -> None:
+    write(story, 2)
+    see(story, lambda row: row["node"] != 2)
+
+
+@case(Outcome.INVALID, reason=r"timeline of node 100 \(incarnation 0\) has 2 rows where its last one says 3",
+      guarantees=SAMPLED)  # fmt: skip
+def a_gap_in_what_the_controller_decided_makes_the_run_invalid(story: Story) -> None:
+    write(story, 1)
+    story.elect(1)
+    story.elect(0)
+    see(story)
+    story.timeline = [row for row in story.timeline if (row["node"], row["sequence"]) != (100, 1)]

@@ -1,0 +1,56 @@
+"""Who only looks now and then accuses nobody whom the whole timeline acquits."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from checkers import reference
+from checkers.judge import Evidence, judge
+from checkers.recovery import healed_ns
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import RunVerdict, Verdict
+from harness.simulation.core.configuration import setup
+from harness.simulation.core.recording import Recording
+from harness.simulation.depth import run_of
+from tests.checkers.sampling import some_of
+
+SETUPS = {
+    "0.10": {"faults": "kill,stop:2,pause,isolate:2,elect,controller_kill"},
+    "0.11": {"unclean.leader.election.enable": "true", "faults": "kill:2,isolate,power_loss,elect"},
+    "2.8": {"faults": "power_loss:2,isolate,kill"},
+    "4.1": {"unclean.leader.election.enable": "true", "min.insync.replicas": "1", "faults": "kill:3,isolate:2,elect"},
+}
+SEEDS = 60
+SHARES = (0.05, 0.2, 0.5, 0.9)
+
+
+@pytest.mark.parametrize("generation", sorted(SETUPS))
+def test_samples_of_a_timeline_show_no_violation_that_the_whole_of_it_does_not(generation: str) -> None:
+    chosen, found = setup(generation, SETUPS[generation]), {}
+    for seed in range(SEEDS):
+        run = run_of(seed, chosen, recorded=True)
+        run.run()
+        assert run.recording is not None
+        whole, rng = _violations(_verdict(run.recording, generation)), random.Random(seed)
+        run.recording.timeline = some_of(run.recording.timeline, rng, rng.choice(SHARES))
+        surplus = _violations(_verdict(run.recording, generation, timeline="sampled")) - whole
+        if surplus:
+            found[seed] = surplus
+    assert not found
+
+
+def _verdict(recording: Recording, generation: str, **guarantees: object) -> RunVerdict:
+    tables = (recording.history, recording.timeline, recording.replica_logs)
+    manifest = recording.manifest(generation)
+    manifest = replace(manifest, guarantees={**manifest.guarantees, **guarantees})
+    rows = RunRows(recording.run, *tables, healed_ns(recording.faults), sampled=bool(guarantees))
+    witnesses = Witnesses(*tables, recording.faults)
+    return judge(Evidence(manifest, recording.faults), reference.answer([rows]), witnesses, "reference")
+
+
+def _violations(verdict: RunVerdict) -> set[str]:
+    return {anomaly.kind for anomaly in verdict.anomalies if anomaly.verdict is Verdict.VIOLATION}
