@@ -131,7 +131,11 @@ REPLICA_LOGS = Table(
             nullable=True,
         ),
         _c("batch_base_offset", "int64", "the first offset of the record's batch"),
-        _c("batch_crc", "int64", "the batch's CRC32C: equal iff every byte from the attributes on is equal"),
+        _c(
+            "batch_crc",
+            "int64",
+            "the batch's CRC32C (of an older format the message's CRC-32): equal iff every byte it covers is equal",
+        ),
         _c("intact", "bool", "whether the batch's bytes match its CRC32C and the record's payload its hash"),
         _c("producer_id", "int64", "the idempotent producer's id; null without", nullable=True),
         _c("producer_epoch", "int32", "as producer_id", nullable=True),

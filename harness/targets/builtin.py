@@ -26,9 +26,10 @@ from harness.targets.addresses import Address, Addresses
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.control_client import NoAnswer
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link
-from harness.targets.node_evidence import replica_log_rows, timeline_rows
+from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
+from harness.targets.replica_logs import replica_log_rows
 
 READY_TIMEOUT_S = 15.0
 """How long the nodes may take from spawn to an answer, and the brokers to register."""

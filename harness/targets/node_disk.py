@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -13,11 +12,10 @@ from harness.broker.ledger import Cut, ledger_path, lose_power
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import LogDamage, Receipt
+from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
-from harness.wire import batches
-from harness.wire.batches import BatchHeader
+from harness.wire.batches import BatchHeader, CorruptBatch, stored
 
-_PREFIX_BYTES = 12
 _SHOWN = 4
 
 
@@ -102,7 +100,7 @@ def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
             return Receipt(True, f"{where}: the log ends with {len(torn[0].data)} bytes that are no batch")
         return Receipt(harm.how == "cut", f"{where}: the log does not reach that far")
     assert batch.header is not None
-    if batches.verify(batch.data, batch.header):
+    if stored.verify(batch.data, batch.header):
         return Receipt(False, f"{where}: the batch is sound")
     return Receipt(True, f"{where}: the checksum of the batch is wrong")
 
@@ -123,24 +121,11 @@ def batches_of(data_dir: Path, partition: TopicPartition) -> Iterator[Batch]:
 
 
 def _in_segment(path: Path) -> Iterator[Batch]:
-    data = memoryview(path.read_bytes())
-    for position, end in pairwise([*_starts(data), len(data)]):
-        piece = data[position:end]
+    position = 0
+    for piece in stored.pieces(memoryview(path.read_bytes())):
         try:
-            header = batches.headers(piece)[0]
-        except (batches.CorruptBatch, IndexError):
+            header = stored.header(piece, inflate)
+        except CorruptBatch:
             header = None
         yield Batch(path, position, piece, header)
-
-
-def _starts(data: memoryview) -> Iterator[int]:
-    """Where batches start, as far as their lengths lead."""
-    position = 0
-    while position < len(data):
-        yield position
-        if len(data) - position < _PREFIX_BYTES:
-            return
-        length = int.from_bytes(data[position + 8 : position + 12], "big", signed=True)
-        if length <= 0:
-            return
-        position += _PREFIX_BYTES + length
+        position += len(piece)

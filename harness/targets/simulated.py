@@ -24,8 +24,9 @@ from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import Weather, World
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link
-from harness.targets.node_evidence import replica_log_rows, timeline_rows
+from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
+from harness.targets.replica_logs import replica_log_rows
 from harness.targets.simulated_disks import SimulatedDisks
 from harness.targets.simulated_nodes import state_of
 from harness.wire.keys import ApiKey

@@ -16,7 +16,7 @@ from harness.wire.batches.header import (
     seal,
     verify,
 )
-from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE, Record, build, records
+from harness.wire.batches.record import GZIP, MAX_INFLATED_BYTES, NONE, Inflate, Record, build, records
 from harness.wire.errors import CorruptBatch
 
 __all__ = [
@@ -31,6 +31,7 @@ __all__ = [
     "TRANSACTIONAL",
     "BatchHeader",
     "CorruptBatch",
+    "Inflate",
     "Record",
     "build",
     "complete_size",

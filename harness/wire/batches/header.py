@@ -55,7 +55,7 @@ class BatchHeader(NamedTuple):
         base_offset: the offset of its first record.
         end_offset: the offset behind its last record: **exclusive**.
         leader_epoch: the epoch of the leader that appended it; a producer sends -1.
-        magic: always 2.
+        magic: 2; 0 or 1 in a log that an older release has written, see :mod:`harness.wire.batches.legacy`.
         crc: as it claims, see :func:`verify`.
         attributes: see the masks above.
         record_count: as it claims. Only compaction makes it differ from ``end_offset - base_offset``, so a leader

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.wire.batches.header import COMPRESSION, HEADER, HEADER_BYTES, LOG_APPEND_TIME, MAGIC, BatchHeader, seal
@@ -17,6 +17,9 @@ _CODECS = {2: "snappy", 3: "lz4", 4: "zstd"}
 
 MAX_INFLATED_BYTES = 1 << 27
 """A gzip batch that inflates to more is refused: a small batch must not fill the memory."""
+
+Inflate = Callable[[memoryview, int, int], memoryview]
+"""What was compressed: ``(data, codec, magic of the message format)``; raises :class:`CorruptBatch`."""
 
 _GZIP_CONTAINER = 31
 _TIMES = struct.Struct(">q")
@@ -33,15 +36,36 @@ class Record(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def records(buffer: Buffer, header: BatchHeader) -> Iterator[Record]:
+def inflate(data: memoryview, codec: int, magic: int = MAGIC) -> memoryview:
+    """What was compressed with nothing or with gzip, the same in every format.
+
+    Raises:
+        CorruptBatch: it was not, or there are more than ``MAX_INFLATED_BYTES`` of it.
+    """
+    if codec == NONE:
+        return data
+    if codec != GZIP:
+        what = _CODECS.get(codec, f"codec {codec}")
+        raise CorruptBatch(f"records compressed with {what} in format {magic} cannot be read here")
+    inflater = zlib.decompressobj(_GZIP_CONTAINER)
+    try:
+        plain = inflater.decompress(data, MAX_INFLATED_BYTES)
+    except zlib.error as error:
+        raise CorruptBatch(f"the records are not gzip: {error}") from error
+    if not inflater.eof:
+        raise CorruptBatch(f"the records are torn gzip, or more than {MAX_INFLATED_BYTES} bytes")
+    return memoryview(plain)
+
+
+def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> Iterator[Record]:
     """The records of one batch, copied out of it, in order.
 
     Raises:
-        CorruptBatch: while iterating: the records do not parse, or are not as many as the header claims; the
-            codec is not gzip and not none; or they inflate to more than ``MAX_INFLATED_BYTES``.
+        CorruptBatch: while iterating: the records do not parse, or are not as many as the header claims; or they
+            cannot be inflated.
     """
     start, stop = header.position + HEADER_BYTES, header.position + header.size
-    data = _inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION)
+    data = inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION, header.magic)
     (base_timestamp,) = _TIMES.unpack_from(buffer, header.position + _BASE_TIMESTAMP_AT)
     fixed = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
@@ -86,21 +110,6 @@ def _blob(body: memoryview, position: int) -> tuple[bytes | None, int]:
     if size > len(body) - position:
         raise CorruptBatch(f"{size} bytes where {len(body) - position} are left")
     return bytes(body[position : position + size]), position + size
-
-
-def _inflate(data: memoryview, codec: int) -> memoryview:
-    if codec == NONE:
-        return data
-    if codec != GZIP:
-        raise CorruptBatch(f"records compressed with {_CODECS.get(codec, f'codec {codec}')} cannot be read here")
-    inflater = zlib.decompressobj(_GZIP_CONTAINER)
-    try:
-        plain = inflater.decompress(data, MAX_INFLATED_BYTES)
-    except zlib.error as error:
-        raise CorruptBatch(f"the records are not gzip: {error}") from error
-    if not inflater.eof:
-        raise CorruptBatch(f"the records are torn gzip, or more than {MAX_INFLATED_BYTES} bytes")
-    return memoryview(plain)
 
 
 def build(

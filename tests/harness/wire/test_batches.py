@@ -196,7 +196,7 @@ def test_trailing_or_torn_gzip_is_taken() -> None:
             list(records(odd, headers(odd)[0]))
 
 
-@pytest.mark.filterwarnings("ignore:read_text is deprecated:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")
 @quick
 @given(told, st.sampled_from([NONE, GZIP]))
 def test_kafka_python_builds_or_reads_another_batch(made: list[Record], codec: int) -> None:

@@ -1,0 +1,199 @@
+"""What lies in a broker's log directories: its replicas' logs, in every message format, and their checkpoints.
+
+Nothing found on a disk is trusted: a torn tail or a batch whose checksum is wrong becomes a row that says so.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from harness import payload
+from harness.broker.checkpoints import (
+    HIGH_WATERMARKS,
+    LEADER_EPOCHS,
+    LOG_STARTS,
+    RECOVERY_POINTS,
+    GarbledCheckpoint,
+    parse_epochs,
+    parse_offsets,
+)
+from harness.broker.log_directory import CLEAN_SHUTDOWN
+from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
+from harness.replication.messages import EpochEntry
+from harness.targets.codecs import inflate
+from harness.targets.log_dirs import found_in
+from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
+
+Row = dict[str, Any]
+
+STATE_COLUMNS = (
+    "role", "leader", "leader_epoch", "partition_epoch",
+    "high_watermark", "log_end_offset", "log_start_offset", "isr",
+)  # fmt: skip
+"""Of ``schema.TIMELINE``: what a replica believes."""
+
+_METADATA = "__cluster_metadata"
+"""What KRaft's controllers and brokers keep beside their replicas: no topic, and replicated by other rules."""
+
+_MARKER_TYPE = slice(2, 4)
+_SEQUENCES = 2**31
+_NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "control"))
+
+
+def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
+    """Every replica and where it lies, whichever of the broker's log directories that is in."""
+    found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
+    for directory in sorted(found, key=lambda path: (path.name, path)):
+        topic, _, number = directory.name.rpartition("-")
+        if number.isdecimal() and topic != _METADATA:
+            yield TopicPartition(topic, int(number)), directory
+
+
+# ---------------------------------------------------------------------------------------------------------- the records
+
+
+def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
+    """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order.
+
+    Those below a log start that was raised (by retention, by request) are still there, but not part of the log.
+    """
+    for partition, directory in replicas(data_dir):
+        start = _offsets(directory.parent, LOG_STARTS).get(partition, 0)
+        place = {"node": node, "topic": partition.topic, "partition": partition.partition}
+        end_offset = 0
+        for piece, header in _batches_below(directory):
+            rows = [_garbage_row(end_offset)] if header is None else _batch_rows(partition, piece, header)
+            end_offset = end_offset if header is None else header.end_offset
+            yield from ({**place, **row} for row in rows if row["offset"] >= start)
+
+
+def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    return chain.from_iterable(_batches(memoryview(path.read_bytes())) for path in sorted(directory.glob("*.log")))
+
+
+def _batches(log: memoryview) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    """Each batch of a segment file; None, last, for bytes that are no whole batch."""
+    for piece in stored.pieces(log):
+        try:
+            header = stored.header(piece, inflate)
+        except CorruptBatch:
+            yield piece, None
+            return
+        yield piece, header
+
+
+def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Sequence[Row]:
+    about: Row = {
+        **_NO_PRODUCER,
+        "leader_epoch": header.leader_epoch,
+        "batch_base_offset": header.base_offset,
+        "batch_crc": header.crc,
+        "transactional": bool(header.attributes & TRANSACTIONAL),
+    }
+    if header.producer_id >= 0:
+        about |= {"producer_id": header.producer_id, "producer_epoch": header.producer_epoch}
+    if stored.verify(batch, header):
+        try:
+            return [about | row for row in _record_rows(partition, batch, header)]
+        except CorruptBatch:
+            pass
+    return [about | {"offset": header.base_offset, "value": None, "intact": False}]
+
+
+def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Iterator[Row]:
+    numbered = header.producer_id >= 0 and header.base_sequence >= 0
+    for number, record in enumerate(stored.records(batch, header, inflate), header.base_sequence):
+        own = {"sequence": number % _SEQUENCES} if numbered else {}
+        if header.attributes & CONTROL:
+            yield {"offset": record.offset, "value": None, "intact": True, "control": _marker(record.key)}
+        else:
+            yield own | _written(partition, record)
+
+
+def _written(partition: TopicPartition, record: Record) -> Row:
+    written = payload.decode(record.value)
+    intact = written is not None and written.intact and (written.topic, written.partition) == partition
+    return {"offset": record.offset, "value": written.value if written else None, "intact": intact}
+
+
+def _marker(key: bytes | None) -> str | None:
+    """What a control record says, by its key: the version, and the type (``EndTransactionMarker``)."""
+    kind = (key or b"")[_MARKER_TYPE]
+    return {b"\0\0": "abort", b"\0\1": "commit"}.get(kind)
+
+
+def _garbage_row(end_offset: Offset) -> Row:
+    return {
+        "offset": end_offset,
+        "leader_epoch": NO_EPOCH,
+        "value": None,
+        "batch_base_offset": end_offset,
+        "batch_crc": 0,
+        "intact": False,
+    }
+
+
+# ------------------------------------------------------------------------------------------------------ the checkpoints
+
+
+def final_rows(data_dir: Path) -> Iterator[Row]:
+    """The ``final`` rows of a dead node, without place and times: what its disk says of each replica."""
+    for partition, directory in replicas(data_dir):
+        log_dir = directory.parent
+        headers = [header for _, header in _batches_below(directory) if header is not None]
+        first = headers[0].base_offset if headers else 0
+        start = max(first, _offsets(log_dir, LOG_STARTS).get(partition, 0))
+        yield {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            **dict.fromkeys(STATE_COLUMNS),
+            "role": "offline",
+            "leader_epoch": _latest_epoch(directory),
+            "high_watermark": _offsets(log_dir, HIGH_WATERMARKS).get(partition),
+            "log_end_offset": headers[-1].end_offset if headers else start,
+            "log_start_offset": start,
+            "detail": json.dumps({"source": "disk"} | _closing(log_dir, partition) | _epochs_said(directory)),
+        }
+
+
+def _closing(log_dir: Path, partition: TopicPartition) -> dict[str, Any]:
+    """Up to where the broker took the log for flushed, and whether it had closed its log directory when it ended."""
+    recovery_point = _offsets(log_dir, RECOVERY_POINTS).get(partition)
+    return {"recovery_point": recovery_point, "clean_shutdown": (log_dir / CLEAN_SHUTDOWN).exists()}
+
+
+def epochs_of(directory: Path | None) -> dict[str, Any]:
+    """The epochs of a replica that its broker holds, none where it wrote none down; or why they are not known."""
+    if directory is None:
+        return {"epochs_unread": "the replica lies in no log directory"}
+    if not (directory / LEADER_EPOCHS).exists():
+        return {"epochs": []}
+    return _epochs_said(directory) or {"epochs_unread": f"{LEADER_EPOCHS} is garbled"}
+
+
+def _epochs_said(directory: Path) -> dict[str, list[list[int]]]:
+    entries = _epochs(directory)
+    return {} if entries is None else {"epochs": [[entry.leader_epoch, entry.start_offset] for entry in entries]}
+
+
+def _latest_epoch(directory: Path) -> int | None:
+    entries = _epochs(directory)
+    return entries[-1].leader_epoch if entries else None
+
+
+def _epochs(directory: Path) -> tuple[EpochEntry, ...] | None:
+    try:
+        return parse_epochs((directory / LEADER_EPOCHS).read_text(errors="replace"))
+    except (OSError, GarbledCheckpoint):
+        return None
+
+
+def _offsets(log_dir: Path, checkpoint: str) -> dict[TopicPartition, Offset]:
+    try:
+        return parse_offsets((log_dir / checkpoint).read_text(errors="replace"))
+    except (OSError, GarbledCheckpoint):
+        return {}
