@@ -134,7 +134,7 @@ REPLICA_LOGS = Table(
         _c(
             "batch_crc",
             "int64",
-            "the batch's CRC32C (of an older format the message's CRC-32): equal iff every byte it covers is equal",
+            "the batch's CRC32C, or CRC-32 before format 2: equal iff every byte it covers is equal",
         ),
         _c("intact", "bool", "whether the batch's bytes match its CRC32C and the record's payload its hash"),
         _c("producer_id", "int64", "the idempotent producer's id; null without", nullable=True),
