@@ -240,7 +240,7 @@ class Recording:
             configuration=_configuration(world.configuration),
             guarantees={
                 "min_insync_replicas": world.configuration.min_insync_replicas,
-                "unclean_election": world.configuration.unclean_leader_election_enable or world.witness.given_up >= 0,
+                "unclean_election": world.configuration.unclean_leader_election_enable,
                 "retention": world.witness.deleted > 0,
                 "settles": True,
             },
