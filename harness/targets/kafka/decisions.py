@@ -1,0 +1,109 @@
+"""What the controller of a real cluster has decided, in order: who leads, who is in sync, who has a session.
+
+It is all in the controller's own log, which is read from its disk while it is written: KRaft's metadata log, or the
+transaction log of ZooKeeper. So nothing is missed, nobody is asked, and what a dead controller decided is there, too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol
+
+from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.replication.controller_messages import PartitionState
+from harness.target import PartitionView
+
+SessionChange = Literal["registered", "returned", "expired"]
+"""A broker's session began after a new registration, began again without one, or ended."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionDecision:
+    """A partition changed.
+
+    Attributes:
+        before: None for one that has been created.
+        controller_epoch: of the controller who decided.
+        wall_ms: what that one's clock said.
+        source: where it is written.
+    """
+
+    before: PartitionState | None
+    after: PartitionState
+    controller_epoch: int
+    wall_ms: int
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionDecision:
+    """A broker's session began or ended; ``wall_ms`` and ``source`` as of a :class:`PartitionDecision`."""
+
+    broker: NodeId
+    change: SessionChange
+    wall_ms: int
+    source: str
+
+
+Decision = PartitionDecision | SessionDecision
+
+
+class ControllerLog(Protocol):
+    """The log of a controller, read from its beginning."""
+
+    def read_on(self) -> Sequence[Decision]:
+        """What has been decided since the last time."""
+        ...
+
+    @property
+    def partitions(self) -> Mapping[TopicPartition, PartitionState]:
+        """Every partition, as of what has been read."""
+        ...
+
+    @property
+    def live(self) -> Sequence[NodeId]:
+        """The brokers with a session, as of what has been read, in order."""
+        ...
+
+
+def partition_view(state: PartitionState) -> PartitionView:
+    """A partition as the runner and the faults see it."""
+    return PartitionView(state.leader, state.leader_epoch, state.isr, state.replicas, state.elr)
+
+
+def decision_row(decision: Decision) -> dict[str, Any]:
+    """The columns of ``schema.TIMELINE`` that a decision fills, for a row of node ``controller``."""
+    if isinstance(decision, SessionDecision):
+        said: dict[str, Any] = {"broker": decision.broker, "change": decision.change, "source": decision.source}
+        return {"kind": "session", "wall_ms": decision.wall_ms, "detail": json.dumps(said)}
+    before, after = decision.before, decision.after
+    detail: dict[str, Any] = {"controller_epoch": decision.controller_epoch, "cause": decision.source}
+    if after.elr or after.last_known_elr:
+        detail |= {"elr": list(after.elr), "last_known_elr": list(after.last_known_elr)}
+    if before is not None and before.leader == after.leader:
+        kind, detail = "isr", detail | {"previous_isr": list(before.isr)}
+    else:
+        kind, detail = "election", detail | _election(before, after)
+    topic, partition = after.topic_partition
+    return {
+        "kind": kind,
+        "wall_ms": decision.wall_ms,
+        "topic": topic,
+        "partition": partition,
+        "leader": after.leader,
+        "leader_epoch": after.leader_epoch,
+        "partition_epoch": after.partition_epoch,
+        "isr": list(after.isr),
+        "detail": json.dumps(detail),
+    }
+
+
+def _election(before: PartitionState | None, after: PartitionState) -> dict[str, Any]:
+    """An election is clean when who won it was in sync or eligible as it was, or when nobody won."""
+    if before is None:
+        return {"clean": True, "elected_from_isr": True, "previous_leader": NO_LEADER}
+    from_isr = after.leader in before.isr
+    clean = from_isr or after.leader in before.elr or after.leader == NO_LEADER
+    return {"clean": clean, "elected_from_isr": from_isr, "previous_leader": before.leader}

@@ -1,0 +1,188 @@
+"""What a real broker says of its own replicas, leaders and followers alike.
+
+Every replica answers a *debugging consumer* (replica id -2). ListOffsets tells where its log ends. Fetch, from that end
+on so that no records come, tells its high watermark and where its log starts. From 2.1 on both name the replica's
+leader epoch or are refused when it is another one (KIP-320), and who does not lead refuses an ordinary consumer: so
+epoch, role, watermark and log start of a :class:`Sight` were true together at one instant, and the log ended there in
+the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true of the instant,
+too, or less than the truth.
+
+Before 2.1 brokers do not tell their epochs. There the broker's own log says which role it took in which epoch
+(:mod:`harness.targets.kafka.beliefs`), and a sight counts when that was the same before and after.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import NamedTuple, TypeVar
+
+from harness.model import NodeId, Offset, TopicPartition
+from harness.targets.addresses import Address
+from harness.targets.kafka.beliefs import Beliefs
+from harness.targets.kafka.conversation import Conversation
+from harness.wire.frames import ApiKey
+from harness.wire.messages import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    PartitionData,
+)
+from harness.wire.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+
+_CONSUMER, _DEBUGGING_CONSUMER = -1, -2
+_LIST_OFFSETS, _FETCH = 7, 12
+"""The newest versions that are asked in; Fetch names topics up to 12."""
+
+_FETCH_WITH_LOG_START, _FETCH_WITH_EPOCH, _FETCH_FROM_FOLLOWERS = 5, 9, 11
+_NONE, _NOT_LEADER = 0, 6
+_FEW_BYTES = 1
+
+Part = TypeVar("Part")
+Fetched = tuple[TopicPartition, Offset, PartitionData]
+"""A replica, where its log ended before, and what it has answered."""
+
+
+class Sight(NamedTuple):
+    """One look at one replica.
+
+    Attributes:
+        role: leader or follower.
+        time_ns: when the broker was asked, so no later than what it said was true.
+    """
+
+    role: str
+    leader_epoch: int
+    high_watermark: Offset
+    log_end_offset: Offset
+    log_start_offset: Offset
+    time_ns: int
+
+
+class Eyes:
+    """Looks at the replicas of one broker.
+
+    Args:
+        node: the broker.
+        address: where it listens for the harness.
+        timeout_s: how long each answer may take.
+        beliefs: what its own log says, for a release before 2.1; None where the broker tells its epochs itself.
+    """
+
+    def __init__(self, node: NodeId, address: Address, timeout_s: float, beliefs: Beliefs | None) -> None:
+        self._conversation = Conversation(node, address, timeout_s)
+        self._beliefs = beliefs
+        self._roles: dict[tuple[TopicPartition, int], str] = {}
+
+    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+        """Those replicas that the broker holds, and of which everything could be seen.
+
+        Raises:
+            NoAnswer: it does not answer.
+        """
+        return self._fenced(names) if self._beliefs is None else self._believed(names, self._beliefs)
+
+    def close(self) -> None:
+        """Hang up; what was known of the broker's process does not hold for the next."""
+        self._conversation.close()
+        self._roles.clear()
+
+    # ------------------------------------------------------------------------------------------------ from 2.1 on
+
+    def _fenced(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+        ends = self._ends(names)
+        epochs = {name: end.leader_epoch for name, end in ends.items()}
+        roles = self._roles_in(epochs)
+        asked_ns = time.monotonic_ns()
+        return {
+            name: Sight(roles[name], epochs[name], seen.high_watermark, end, seen.log_start_offset, asked_ns)
+            for name, end, seen in self._fetch(ends, epochs)
+            if name in roles
+        }
+
+    def _roles_in(self, epochs: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
+        """The roles in these epochs: a broker plays one and the same throughout an epoch."""
+        new = {name: epoch for name, epoch in epochs.items() if (name, epoch) not in self._roles}
+        if new:
+            for name, seen in self._offsets(new, _CONSUMER, EARLIEST_TIMESTAMP, new).items():
+                if seen.error_code in (_NONE, _NOT_LEADER):
+                    self._roles[name, new[name]] = "leader" if seen.error_code == _NONE else "follower"
+        return {name: self._roles[name, epoch] for name, epoch in epochs.items() if (name, epoch) in self._roles}
+
+    # ------------------------------------------------------------------------------------------------ before 2.1
+
+    def _believed(self, names: Iterable[TopicPartition], beliefs: Beliefs) -> Mapping[TopicPartition, Sight]:
+        before = beliefs.read_on()
+        ends = self._ends(name for name in names if name in before)
+        asked_ns = time.monotonic_ns()
+        fetched = list(self._fetch(ends, {}))
+        starts = self._log_starts(fetched)
+        after = beliefs.read_on()
+        return {
+            name: Sight(*before[name], seen.high_watermark, end, starts[name], asked_ns)
+            for name, end, seen in fetched
+            if name in starts and before[name] == after.get(name)
+        }
+
+    def _log_starts(self, fetched: Iterable[Fetched]) -> Mapping[TopicPartition, Offset]:
+        if self._conversation.version(ApiKey.FETCH, _FETCH) >= _FETCH_WITH_LOG_START:
+            return {name: seen.log_start_offset for name, _, seen in fetched}
+        starts = self._offsets([name for name, _, _ in fetched], _DEBUGGING_CONSUMER, EARLIEST_TIMESTAMP, {})
+        return {name: start.offset for name, start in starts.items() if start.error_code == _NONE}
+
+    # ------------------------------------------------------------------------------------------------ questions
+
+    def _ends(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ListOffsetsPartitionResponse]:
+        """Where the logs end, of those replicas that the broker holds."""
+        ends = self._offsets(names, _DEBUGGING_CONSUMER, LATEST_TIMESTAMP, {})
+        return {name: end for name, end in ends.items() if end.error_code == _NONE}
+
+    def _offsets(
+        self, names: Iterable[TopicPartition], replica: int, timestamp: int, epochs: Mapping[TopicPartition, int]
+    ) -> Mapping[TopicPartition, ListOffsetsPartitionResponse]:
+        topics = _by_topic(names, lambda name: ListOffsetsPartition(name.partition, epochs.get(name, -1), timestamp))
+        request = ListOffsetsRequest(
+            replica_id=replica, topics=[ListOffsetsTopic(topic, partitions) for topic, partitions in topics.items()]
+        )
+        answer = self._conversation.ask(request, ListOffsetsResponse, _LIST_OFFSETS)
+        return {
+            TopicPartition(topic.name, one.partition_index): one for topic in answer.topics for one in topic.partitions
+        }
+
+    def _fetch(
+        self, ends: Mapping[TopicPartition, ListOffsetsPartitionResponse], epochs: Mapping[TopicPartition, int]
+    ) -> Iterator[Fetched]:
+        """Fetch from the logs' ends, so that no records come."""
+        topics = _by_topic(
+            ends,
+            lambda name: FetchPartition(
+                name.partition, epochs.get(name, -1), ends[name].offset, partition_max_bytes=_FEW_BYTES
+            ),
+        )
+        if not topics:
+            return
+        # From 2.4 on followers serve ordinary consumers (KIP-392), and debugging ones no more.
+        serves = self._conversation.version(ApiKey.FETCH, _FETCH) >= _FETCH_FROM_FOLLOWERS
+        request = FetchRequest(
+            replica_id=_CONSUMER if serves else _DEBUGGING_CONSUMER,
+            max_bytes=_FEW_BYTES,
+            topics=[FetchTopic(topic, partitions=partitions) for topic, partitions in topics.items()],
+        )
+        for topic in self._conversation.ask(request, FetchResponse, _FETCH).responses:
+            for seen in topic.partitions:
+                name = TopicPartition(topic.topic, seen.partition_index)
+                if seen.error_code == _NONE:
+                    yield name, ends[name].offset, seen
+
+
+def _by_topic(names: Iterable[TopicPartition], part: Callable[[TopicPartition], Part]) -> dict[str, list[Part]]:
+    topics: dict[str, list[Part]] = {}
+    for name in names:
+        topics.setdefault(name.topic, []).append(part(name))
+    return topics
