@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from confluent_kafka import OFFSET_END, KafkaException
+from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
@@ -19,10 +19,15 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
+class NoController(EnvironmentFault):
+    """Who was asked is not the controller, or not yet: it may be asked again."""
+
+
 def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
     """Ask the cluster to create ``topic``; returns when the request was answered.
 
     Raises:
+        NoController: a controller has just been elected.
         EnvironmentFault: the cluster refused, or did not answer within ``timeout_s``.
     """
     admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
@@ -30,7 +35,9 @@ def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
         created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
         created[topic.name].result(timeout=timeout_s + 1)
     except KafkaException as refusal:
-        raise EnvironmentFault(f"topic {topic.name!r} was not created: {refusal.args[0].str().rstrip('.')}.") from None
+        error = refusal.args[0]
+        kind = NoController if error.code() == KafkaError.NOT_CONTROLLER else EnvironmentFault
+        raise kind(f"topic {topic.name!r} was not created: {error.str().rstrip('.')}.") from None
     except (ValueError, TypeError) as refusal:
         raise EnvironmentFault(f"topic {topic.name!r} was not created: the client refuses it: {refusal}.") from None
     except TimeoutError:

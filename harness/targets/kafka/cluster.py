@@ -10,9 +10,16 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_delay,
+    wait_fixed,
+)
 
-from harness.clients.topics import create_topic
+from harness.clients.topics import NoController, create_topic
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, NodeId, node_id
 from harness.target import Receipt, TopicSpec
@@ -114,7 +121,14 @@ class KafkaCluster:
         )
         asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
         addresses = (self.layout.real(name, Listener.HARNESS) for name in self.brokers())
-        create_topic(",".join(f"{host}:{port}" for host, port in addresses), asked, _TOPIC_TIMEOUT_S)
+        bootstrap = ",".join(f"{host}:{port}" for host, port in addresses)
+        asking = Retrying(
+            retry=retry_if_exception_type(NoController),
+            wait=wait_fixed(_POLL_S),
+            stop=stop_after_delay(_TOPIC_TIMEOUT_S),
+            reraise=True,
+        )
+        asking(create_topic, bootstrap, asked, _TOPIC_TIMEOUT_S)
 
     def _groups_topic(self) -> TopicSpec:
         """Where groups commit; Kafka itself would put it on the controller's broker, too."""
