@@ -190,6 +190,15 @@ def library(environment: Mapping[str, str] = os.environ) -> Path:
     return place
 
 
+def is_available() -> bool:
+    """Whether the shim is built, or can be."""
+    try:
+        library()
+    except EnvironmentFault:
+        return False
+    return True
+
+
 def _cache(environment: Mapping[str, str]) -> Path:
     return Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall").resolve()
 

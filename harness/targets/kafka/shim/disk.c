@@ -276,7 +276,8 @@ static void refused(int fd, int place, size_t size) {
     static _Atomic int told;
     char path[PATH_MAX];
     if (atomic_fetch_add(&told, 1) < MAX_REFUSALS && name_of(fd, path))
-        say(refusals, "%d %d %zu %s\n", getpid(), place - ON_DISK - 1, size, path + strlen(disk));
+        say(refusals, "%d %d %zu %s\n", getpid(), place - ON_DISK - 1, size,
+            path + (place_of_name(path) == FOREIGN ? 0 : strlen(disk)));
 }
 
 /* How much of a write of `size` bytes at `at` (-1: where the file stands) fits; -1, with errno, when nothing does. */

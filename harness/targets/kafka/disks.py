@@ -1,0 +1,205 @@
+"""The disks of a cluster of real Kafka: filled, failed, swapped, damaged, and what reached them.
+
+The shim fills them and remembers what was flushed; directories fail, and files are harmed, as on the built-in cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from errno import ENOSPC
+from pathlib import Path, PurePosixPath
+
+from harness.broker.ledger import Cut
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, node_id
+from harness.target import Capability, LogDamage, Receipt
+from harness.targets import log_dirs
+from harness.targets.kafka import flushed, shim
+from harness.targets.kafka.cluster import KafkaCluster
+from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.flushed import Flushed
+from harness.targets.kafka.layout import Listener
+from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.shim import Refusal, Shim
+from harness.targets.node_disk import damage as harm_log
+from harness.targets.node_disk import in_words, inspect, is_empty, wipe
+from harness.targets.node_process import Spawned
+from harness.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+NEEDS_SHIM = frozenset({Capability.DISK_FULL, Capability.POWER_LOSS, Capability.CLOCK})
+"""What cannot be done where the shim cannot be built."""
+
+_FIRST_WITH_OFFLINE_DIRS = (1, 0)
+_DESCRIBE_LOG_DIRS = 4
+_PROBE_BYTES = 65_536
+_ANSWER_TIMEOUT_S = 5.0
+
+
+class KafkaDisks(KafkaCluster):
+    """What :class:`harness.target.Target` says about disks. Its arguments are those of :class:`KafkaCluster`."""
+
+    def __init__(
+        self, directory: Path, brokers: int, distribution: Distribution, settings: KafkaSettings, spawned: Spawned
+    ) -> None:
+        super().__init__(directory, brokers, distribution, settings, spawned)
+        self._has_offline_dirs = distribution.release.numbers >= _FIRST_WITH_OFFLINE_DIRS
+        self._shims = {node: Shim(one.directory, self._log_dirs(node)) for node, one in self._nodes.items()}
+        self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}
+        self._dropped: dict[str, tuple[int, list[Cut]]] = {}
+
+    def _environment(self, node: str) -> Mapping[str, str]:
+        """With the shim, where it can be built; where not, what needs it is refused."""
+        environment = super()._environment(node)
+        return {**environment, **self._shims[node].environment()} if shim.is_available() else environment
+
+    def _shim(self, node: str) -> Shim:
+        """The shim of a node whose processes have it.
+
+        Raises:
+            EnvironmentFault: they have not.
+        """
+        process = self._node(node)
+        shim.library()
+        one = self._shims[node]
+        strangers = [pid for pid in process.pids if not one.is_loaded_by(pid)]
+        if strangers:
+            raise EnvironmentFault(
+                f"process {strangers[0]} of node {node} was started without the disk and clock shim."
+            )
+        return one
+
+    # ------------------------------------------------------------------------------------------------ power, wear
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        process, one = self._node(node), self._shim(node)
+        process.kill()
+        self._dropped[node] = (process.incarnation, Flushed(one.disk, one.ledger).lose())
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        process, one, dead = self._node(node), self._shims[node], self.is_dead(node)
+        incarnation, cuts = self._dropped.get(node, (None, []))
+        if not dead.holds or incarnation != process.incarnation:
+            return Receipt(False, dead.seen)
+        left = next(Flushed(one.disk, one.ledger).losses(), None)
+        return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        one = self._running(node)
+        flushed.sync(one.disk, one.ledger)
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        wipe(self._resting(node).data_dir)
+        flushed.forget_older(self._shims[node].ledger)
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        empty = is_empty(self._node(node).data_dir)
+        return Receipt(empty, f"node {node}: its disk is {'empty' if empty else 'not empty'}")
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        harm_log(self._resting(node).data_dir, damage)
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return inspect(self._node(node).data_dir, damage)
+
+    # ------------------------------------------------------------------------------------------------ space
+
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
+        """See :class:`harness.target.Target`. What stores to mapped pages of an index would take is not counted."""
+        self._shim(node).limit(log_dirs.named(self._log_dirs(node), log_dir), free_bytes)
+
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`. Tried by a process with the node's shim that writes a file of 64 KiB."""
+        names = self._log_dirs(node)
+        probes = self._probed(node, [""] if log_dir is None else names)
+        return log_dirs.fullness(node, log_dirs.named(names, log_dir), probes)
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`. Tried as for :meth:`is_disk_full`."""
+        return log_dirs.writable(node, self._probed(node, self._log_dirs(node)))
+
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`. The shim in the node's own process has refused it."""
+        for refusal in self._refusals(node):
+            if log_dir is None or self._log_dirs(node)[log_dir] == "" or refusal.log_dir == log_dir:
+                return Receipt(
+                    True,
+                    f"node {node}: a write of its own ({_what(refusal)}) was refused with errno {ENOSPC}: "
+                    f"{refusal.size} bytes to {refusal.path} by process {refusal.pid}",
+                )
+        return Receipt(False, f"node {node}: no write of its own was refused")
+
+    def _refusals(self, node: str) -> Iterator[Refusal]:
+        """Since the node was last started."""
+        pids = {jvm.pid for jvm in self._node(node).processes}
+        return (refusal for refusal in self._shims[node].refusals() if refusal.pid in pids)
+
+    def _probed(self, node: str, directories: Sequence[str]) -> dict[str, int | None]:
+        one = self._running(node)
+        return {name: one.probe(name, _PROBE_BYTES) for name in directories}
+
+    def _running(self, node: str) -> Shim:
+        process = self._node(node)
+        if not process.is_whole:
+            raise EnvironmentFault(f"node {node} is not running: {process.in_words()}.")
+        return self._shim(node)
+
+    # ------------------------------------------------------------------------------------------------ log directories
+
+    def fail_log_dir(self, node: str, log_dir: int) -> None:
+        """See :class:`harness.target.Target`. The directory is put aside, and there is a file in its place."""
+        self._new_disks.pop((node, log_dir), None)
+        log_dirs.fail(self._log_dir(node, log_dir))
+
+    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        directory = self._log_dir(node, log_dir)
+        if not empty:
+            log_dirs.mend(directory)
+        elif not directory.is_dir():
+            incarnation = self._resting(node).incarnation
+            log_dirs.mend(directory, empty=True)
+            found = [path.name for path in directory.iterdir()]
+            self._new_disks[node, log_dir] = log_dirs.NewDisk(incarnation, found)
+
+    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`. Tried by creating a file in it."""
+        return log_dirs.failure(node, log_dir, log_dirs.refusal_of(self._log_dir(node, log_dir)))
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        incarnation = self._node(node).incarnation
+        return log_dirs.newness(node, log_dir, self._new_disks.get((node, log_dir)), incarnation)
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.target.Target`. A broker before 1.0, and a controller, halts rather than give one up."""
+        if not self._answers(node):
+            raise EnvironmentFault(f"node {node} does not answer: {self._node(node).in_words()}.")
+        if node == CONTROLLER or not self._has_offline_dirs:
+            return []
+        conversation = Conversation(node_id(node), self.layout.real(node, Listener.HARNESS), _ANSWER_TIMEOUT_S)
+        try:
+            told = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)
+        finally:
+            conversation.close()
+        offline = {Path(one.log_dir) for one in told.results if one.error_code}
+        numbers = range(len(self._log_dirs(node)))
+        return [number for number in numbers if self._log_dir(node, number) in offline]
+
+    def _log_dirs(self, node: str) -> Sequence[str]:
+        return [""] if node == CONTROLLER else self._settings.log_dirs
+
+    def _log_dir(self, node: str, log_dir: int) -> Path:
+        return self._node(node).data_dir / log_dirs.named(self._log_dirs(node), log_dir)
+
+
+def _what(refusal: Refusal) -> str:
+    path = PurePosixPath(refusal.path)
+    return f"append {path.parent.name}" if path.suffix == ".log" else f"write {path.name}"
