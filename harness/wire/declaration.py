@@ -226,8 +226,8 @@ def int32s(*, since: int = 0, until: int = LATEST) -> list[int]:
     return _list(since, until, None, list, "int32")
 
 
-def nullable_int32s(*, tag: int, since: int = 0) -> list[int] | None:
-    """A tagged list of int32, None while it has its default."""
+def nullable_int32s(*, since: int = 0, tag: int | None = None) -> list[int] | None:
+    """A list of int32 that may be null, and is by default."""
     return _field("array", since, LATEST, None, tag, nullable=since, element="int32")
 
 

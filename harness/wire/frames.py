@@ -47,7 +47,8 @@ SUPPORTED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
 )
 """The versions there are codecs for, first and last inclusive."""
 
-_BETWEEN_NODES = {
+_NOT_FOR_CLIENTS = {
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS,  # the built-in cluster reassigns nothing; real brokers are asked to
     ApiKey.LEADER_AND_ISR,
     ApiKey.UPDATE_METADATA,
     ApiKey.ALTER_PARTITION,
@@ -57,7 +58,7 @@ _BETWEEN_NODES = {
 }
 
 ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
-    {key: versions for key, versions in SUPPORTED.items() if key not in _BETWEEN_NODES}
+    {key: versions for key, versions in SUPPORTED.items() if key not in _NOT_FOR_CLIENTS}
     | {
         ApiKey.FETCH: (4, 12),  # 3 is for asking brokers of 0.10.2; the later ones, with topic ids, are for replicas
         ApiKey.PRODUCE: (0, SUPPORTED[ApiKey.PRODUCE][1]),  # KAFKA-18659: see harness.wire.messages.produce

@@ -1,4 +1,4 @@
-"""What operators ask for: DeleteRecords and ElectLeaders (the ``*.json`` of those names)."""
+"""What operators ask for: DeleteRecords, ElectLeaders, AlterPartitionReassignments (the ``*.json`` of those names)."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from harness.wire.declaration import (
     int32s,
     int64,
     nullable_array,
+    nullable_int32s,
     nullable_string,
     request,
     response,
@@ -117,3 +118,54 @@ class ElectLeadersResponse(Message):
     throttle_time_ms: int = int32()
     error_code: int = int16(since=1)
     replica_election_results: list[ReplicaElectionResult] = array(ReplicaElectionResult)
+
+
+@struct
+class ReassignablePartition(Struct):
+    """The replicas that a partition is to have, preferred leader first; None: as it had before."""
+
+    partition_index: int = int32()
+    replicas: list[int] | None = nullable_int32s()
+
+
+@struct
+class ReassignableTopic(Struct):
+    """The partitions of one topic."""
+
+    name: str = string()
+    partitions: list[ReassignablePartition] = array(ReassignablePartition)
+
+
+@request(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 0), flexible=0)
+class AlterPartitionReassignmentsRequest(Message):
+    """Give these partitions other replicas, or the same in another order (KIP-455)."""
+
+    timeout_ms: int = int32(default=60_000)
+    topics: list[ReassignableTopic] = array(ReassignableTopic)
+
+
+@struct
+class ReassignablePartitionResponse(Struct):
+    """What became of one partition's wish."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+    error_message: str | None = nullable_string()
+
+
+@struct
+class ReassignableTopicResponse(Struct):
+    """What became of one topic's wishes."""
+
+    name: str = string()
+    partitions: list[ReassignablePartitionResponse] = array(ReassignablePartitionResponse)
+
+
+@response(ApiKey.ALTER_PARTITION_REASSIGNMENTS, versions=(0, 0), flexible=0)
+class AlterPartitionReassignmentsResponse(Message):
+    """What became of the wishes."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    error_message: str | None = nullable_string()
+    responses: list[ReassignableTopicResponse] = array(ReassignableTopicResponse)
