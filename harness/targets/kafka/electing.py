@@ -1,0 +1,181 @@
+"""Elections that an operator asks a real cluster for.
+
+Kafka elects the preferred leader on request, the first of a partition's replicas. So whoever is to lead is made the
+preferred leader for the moment: the same replicas are reassigned in another order, and back afterwards. From 2.4 on
+there are requests for both (KIP-460, KIP-455), which ZooKeeper's controllers want for themselves and KRaft's take
+directly; before, an operator writes his wish into ZooKeeper, and the controller removes it when it is done.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from kazoo.exceptions import NodeExistsError
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, NO_LEADER, NodeId, TopicPartition, node_name
+from harness.target import PartitionView
+from harness.targets.control_client import NoAnswer
+from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.releases import Metadata, numbers
+from harness.targets.kafka.zookeeper import zookeeper
+from harness.wire.messages import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    MetadataRequest,
+    MetadataResponse,
+    ReassignablePartition,
+    ReassignableTopic,
+    TopicPartitions,
+)
+from harness.wire.messages.operators import PREFERRED_ELECTION, UNCLEAN_ELECTION
+
+ON_REQUEST_SINCE = "2.4"
+"""The release from which on elections and reassignments are requests."""
+
+_ELECTED = frozenset({0, 84})
+"""The error codes of an election after which the leader is whom one asked for: NONE and ELECTION_NOT_NEEDED."""
+
+_TIMEOUT_S = 10.0
+_POLL_S = 0.02
+_NEWEST = 2
+_METADATA = 1
+_ELECTION = "/admin/preferred_replica_election"
+_REASSIGNMENT = "/admin/reassign_partitions"
+
+
+class Electing:
+    """The part of :class:`harness.target.Target` that asks for elections."""
+
+    def __init__(self, looking: Looking) -> None:
+        self._looking = looking
+        self._by_request = looking.release.numbers >= numbers(ON_REQUEST_SINCE)
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        seen = self._looking.view().partitions.get(partition)
+        if seen is None:
+            raise _refusal(partition, "it knows no such partition")
+        if leader is not None and leader not in seen.replicas:
+            raise _refusal(partition, f"broker {leader} has no replica of it")
+        if unclean and not self._by_request:
+            raise EnvironmentFault(
+                f"Kafka {self._looking.release.version} elects nobody uncleanly because it is asked to.",
+                "Set unclean.leader.election.enable, which the first election that finds nobody in sync obeys.",
+            )
+        preferred = None if unclean else seen.replicas[0]
+        with self._preferring(partition, seen, leader):
+            if self._by_request:
+                self._request_election(partition, unclean=unclean)
+            else:
+                self._write_wish(_ELECTION, {"topic": partition.topic, "partition": partition.partition})
+            self._await_leader(partition, preferred if leader is None else leader)
+
+    # ------------------------------------------------------------------------------------------------ who is preferred
+
+    @contextmanager
+    def _preferring(self, partition: TopicPartition, seen: PartitionView, leader: NodeId | None) -> Iterator[None]:
+        """While ``leader`` is the first of the replicas."""
+        if leader is None or leader == seen.replicas[0]:
+            yield
+            return
+        self._reassign(partition, [leader, *(node for node in seen.replicas if node != leader)])
+        try:
+            yield
+        finally:
+            self._reassign(partition, seen.replicas)
+
+    def _reassign(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
+        if self._by_request:
+            self._request_reassignment(partition, replicas)
+        else:
+            wish = {"topic": partition.topic, "partition": partition.partition, "replicas": list(replicas)}
+            self._write_wish(_REASSIGNMENT, wish)
+        self._await(
+            lambda: tuple(replicas) == self._seen(partition).replicas,
+            _refusal(partition, f"its replicas did not become {list(replicas)} within {_TIMEOUT_S:g} s"),
+        )
+
+    # ------------------------------------------------------------------------------------------------ how one asks
+
+    def _request_reassignment(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
+        wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, list(replicas))])
+        request = AlterPartitionReassignmentsRequest(topics=[wish])
+        answer = self._controller().ask(request, AlterPartitionReassignmentsResponse, _NEWEST)
+        codes = [answer.error_code, *(one.error_code for topic in answer.responses for one in topic.partitions)]
+        if any(codes):
+            raise _refusal(partition, f"error {max(codes)} for the order {list(replicas)} of its replicas")
+
+    def _request_election(self, partition: TopicPartition, *, unclean: bool) -> None:
+        request = ElectLeadersRequest(
+            UNCLEAN_ELECTION if unclean else PREFERRED_ELECTION,
+            [TopicPartitions(partition.topic, [partition.partition])],
+        )
+        answer = self._controller().ask(request, ElectLeadersResponse, _NEWEST)
+        results = [one for topic in answer.replica_election_results for one in topic.partition_result]
+        for result in results:
+            if result.error_code not in _ELECTED:
+                raise _refusal(partition, f"error {result.error_code}, {result.error_message or 'no reason given'}")
+        if answer.error_code:
+            raise _refusal(partition, f"error {answer.error_code}")
+
+    def _controller(self) -> Conversation:
+        """A conversation with who controls now.
+
+        Raises:
+            NoAnswer: nobody says who that is.
+        """
+        if self._looking.release.metadata is Metadata.KRAFT:
+            return self._looking.talk(CONTROLLER)
+        told = self._looking.first_answer(
+            lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
+            lambda answer: answer.controller_id >= 0,
+        )
+        if told is None:
+            raise NoAnswer("no broker knows who Kafka's controller is.")
+        return self._looking.talk(node_name(NodeId(told.controller_id)))
+
+    def _write_wish(self, path: str, wish: dict[str, object]) -> None:
+        """Write it into ZooKeeper and wait until the controller has removed it."""
+        with zookeeper(self._looking.layout) as client:
+            text = json.dumps({"version": 1, "partitions": [wish]}).encode()
+            try:
+                client.create(path, text)
+            except NodeExistsError:
+                raise EnvironmentFault(f"ZooKeeper has a wish at {path} already, which no controller obeys.") from None
+            gone = f"the controller did not obey what was written at {path} within {_TIMEOUT_S:g} s."
+            self._await(lambda: client.exists(path) is None, EnvironmentFault(gone))
+
+    # ------------------------------------------------------------------------------------------------ what became of it
+
+    def _await_leader(self, partition: TopicPartition, leader: NodeId | None) -> None:
+        """Wait until ``leader`` leads; None: anybody."""
+
+        def leads() -> bool:
+            now = self._seen(partition).leader
+            return now != NO_LEADER if leader is None else now == leader
+
+        self._await(leads, _refusal(partition, f"{leader} did not become its leader within {_TIMEOUT_S:g} s"))
+
+    def _seen(self, partition: TopicPartition) -> PartitionView:
+        seen = self._looking.view().partitions.get(partition)
+        if seen is None:
+            raise NoAnswer(f"the controller says nothing of {partition} any more.")
+        return seen
+
+    def _await(self, holds: Callable[[], bool], complaint: EnvironmentFault) -> None:
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not holds():
+            if time.monotonic() >= deadline:
+                raise complaint
+            time.sleep(_POLL_S)
+
+
+def _refusal(partition: TopicPartition, why: str) -> EnvironmentFault:
+    return EnvironmentFault(f"the controller refuses to elect a leader of {partition}: {why}.")

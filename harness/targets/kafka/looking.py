@@ -1,0 +1,190 @@
+"""Looking at a real cluster, past every proxy: what its controller has decided, what brokers say of their replicas."""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.target import ClusterView, ReplicaView
+from harness.targets.control_client import NoAnswer
+from harness.targets.kafka import metadata_log, zookeeper_log
+from harness.targets.kafka.beliefs import Beliefs
+from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, partition_view
+from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.releases import Metadata, Release, numbers
+from harness.targets.kafka.sight import Eyes
+from harness.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+)
+
+TELLS_EPOCHS_SINCE = "2.1"
+"""The release from which on brokers name leader epochs when they are asked (KIP-320)."""
+
+_TIMEOUT_S = 1.0
+_FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
+"""The newest versions that are asked in: those about one group."""
+
+_SERVER_STATS = b"srvr"
+_NO_COMMIT = -1
+
+Answer = TypeVar("Answer")
+
+
+class Looking:
+    """The parts of :class:`harness.target.Target` that look.
+
+    Args:
+        layout: who listens where.
+        release: decides how one asks.
+        controller_disk: the data directory of the node ``controller``, where its log is.
+        logs: what each broker prints, by its name; releases before 2.1 write there what they do not tell.
+    """
+
+    def __init__(self, layout: Layout, release: Release, controller_disk: Path, logs: Mapping[str, Path]) -> None:
+        self.layout = layout
+        self.release = release
+        self._controller_disk = controller_disk
+        self._logs = logs
+        self._log = self.controller_log()
+        self._leaders = Leaders()
+        self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in layout.broker_names}
+        self._talks = {name: self._conversation(name) for name in layout.nodes}
+
+    # ------------------------------------------------------------------------------------------------ views
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        now_ns = time.monotonic_ns()
+        if not self._controller_answers():
+            return ClusterView(now_ns, (), {})
+        self._read_on()
+        live = tuple(node for node in self._log.live if node != CONTROLLER_ID)
+        return ClusterView(now_ns, live, {name: partition_view(state) for name, state in self._log.partitions.items()})
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`. Real brokers do not tell their ISR, nor what they know of followers."""
+        try:
+            sight = self._eyes[node].look([partition]).get(partition)
+        except NoAnswer:
+            return None
+        if sight is None:
+            return None
+        self._read_on()
+        return ReplicaView(
+            role=sight.role,
+            leader=self._leaders.of(partition, sight.leader_epoch),
+            leader_epoch=sight.leader_epoch,
+            high_watermark=sight.high_watermark,
+            log_end_offset=sight.log_end_offset,
+            log_start_offset=sight.log_start_offset,
+            isr=(),
+            remote_log_end_offsets={},
+        )
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        request = FindCoordinatorRequest(key=group)
+        found = self.first_answer(
+            lambda talk: talk.ask(request, FindCoordinatorResponse, _FIND_COORDINATOR), lambda one: one.error_code == 0
+        )
+        if found is None or node_name(NodeId(found.node_id)) not in self._talks:
+            return {}
+        return self._committed(self._talks[node_name(NodeId(found.node_id))], group)
+
+    def _committed(self, coordinator: Conversation, group: str) -> Mapping[TopicPartition, Offset]:
+        try:
+            request = OffsetFetchRequest(group_id=group, topics=None)
+            answer = coordinator.ask(request, OffsetFetchResponse, _OFFSET_FETCH)
+        except NoAnswer:
+            return {}
+        return {
+            TopicPartition(topic.name, one.partition_index): one.committed_offset
+            for topic in answer.topics
+            for one in topic.partitions
+            if one.error_code == 0 and one.committed_offset != _NO_COMMIT
+        }
+
+    # ------------------------------------------------------------------------------------------------ for others
+
+    def controller_log(self) -> ControllerLog:
+        """The controller's log, from its beginning."""
+        if self.release.metadata is Metadata.KRAFT:
+            return metadata_log.MetadataLog(self._controller_disk / metadata_log.DIRECTORY)
+        return zookeeper_log.ZooKeeperLog(self._controller_disk / zookeeper_log.DIRECTORY)
+
+    def eyes(self, broker: str, timeout_s: float) -> Eyes:
+        """Eyes of one's own for the replicas of a broker."""
+        tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
+        address = self.layout.real(broker, Listener.HARNESS)
+        return Eyes(node_id(broker), address, timeout_s, None if tells else Beliefs(self._logs[broker]))
+
+    def talk(self, node: str) -> Conversation:
+        """A conversation with a node."""
+        return self._talks[node]
+
+    def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
+        """What the first broker that answers, and whose answer serves, says; None: none does."""
+        for name in self.layout.broker_names:
+            try:
+                answer = ask(self._talks[name])
+            except NoAnswer:
+                continue
+            if serves(answer):
+                return answer
+        return None
+
+    def _conversation(self, node: str) -> Conversation:
+        listeners = self.layout.listeners(node)
+        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
+        return Conversation(node_id(node), self.layout.real(node, listener), _TIMEOUT_S)
+
+    # ------------------------------------------------------------------------------------------------ the controller
+
+    def _read_on(self) -> None:
+        self._leaders.note(self._log.read_on())
+
+    def _controller_answers(self) -> bool:
+        if self.release.metadata is Metadata.ZOOKEEPER:
+            return self._zookeeper_answers()
+        try:
+            self._talks[CONTROLLER].ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+        except NoAnswer:
+            return False
+        return True
+
+    def _zookeeper_answers(self) -> bool:
+        """Whether it answers ``srvr``, which every release does without being configured to."""
+        try:
+            with socket.create_connection(self.layout.real(CONTROLLER, Listener.ZOOKEEPER), _TIMEOUT_S) as connection:
+                connection.sendall(_SERVER_STATS)
+                return bool(connection.recv(1))
+        except OSError:
+            return False
+
+
+class Leaders:
+    """Who was elected in which epoch of which partition: nobody can lead in an epoch who was not."""
+
+    def __init__(self) -> None:
+        self._elected: dict[tuple[TopicPartition, int], NodeId] = {}
+
+    def note(self, decisions: Iterable[Decision]) -> None:
+        """Take in what has been decided."""
+        for decision in decisions:
+            if isinstance(decision, PartitionDecision):
+                state = decision.after
+                self._elected[state.topic_partition, state.leader_epoch] = state.leader
+
+    def of(self, partition: TopicPartition, leader_epoch: int) -> NodeId:
+        """The leader in that epoch; ``NO_LEADER`` where nobody was elected, or it is not known."""
+        return self._elected.get((partition, leader_epoch), NO_LEADER)

@@ -1,0 +1,292 @@
+"""The timeline of a real cluster: looks at every replica, many times a second, and all that the controller has decided.
+
+Nobody hears what happens inside a real broker. So a thread for each broker looks at its replicas at a bounded rate, and
+what it sees is a row (``guarantees.timeline`` is ``sampled``): true at one instant, see
+:mod:`harness.targets.kafka.sight`, and silent about what happened between two looks. What cannot be known is null: the
+ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its epoch. The
+elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
+
+The looks go past every proxy, and no broker's silence delays those at another.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+from typing import TextIO
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_id, node_name
+from harness.targets.control_client import NoAnswer
+from harness.targets.kafka.decisions import Decision, PartitionDecision, decision_row
+from harness.targets.kafka.looking import Leaders, Looking
+from harness.targets.kafka.sight import Eyes, Sight
+from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
+
+LOOK_INTERVAL_S = 0.04
+"""Between the beginnings of two looks at the replicas of one broker, at least."""
+
+_TIMEOUT_S = 0.5
+_FINAL_TIMEOUT_S = 2.0
+_SILENT_S = 0.1
+_READ_INTERVAL_S = 0.02
+_STOP_TIMEOUT_S = 5.0
+_UNCHANGED_NS = 500_000_000
+"""After how long a replica that looks the same gets a row again, so that it is known not to have changed until then."""
+
+_BELIEVED_LAG_NS = 250_000_000
+"""How late a decision is read at most; a controller's clock that says more of it is not believed."""
+
+_INTERNAL = "__"
+_MS = 1_000_000
+
+
+class Watching:
+    """Watches from :meth:`start` to :meth:`stop`.
+
+    Args:
+        looking: how one looks.
+        directory: for what is seen; created when missing.
+        disks: the data directory of each broker, by its name.
+        clock_offset_ms: how far the wall clock of a node is ahead of this process's because of a fault.
+    """
+
+    def __init__(
+        self,
+        looking: Looking,
+        directory: Path,
+        disks: Mapping[str, Path],
+        clock_offset_ms: Callable[[str], int],
+    ) -> None:
+        self._looking = looking
+        self._directory = directory
+        self._disks = disks
+        self._clock_offset_ms = clock_offset_ms
+        self._lives: dict[str, list[Row]] = {name: [] for name in looking.layout.nodes}
+        self._log = looking.controller_log()
+        self._decided: list[Row] = []
+        self._held: Mapping[str, list[TopicPartition]] = {}
+        self._leaders = Leaders()
+        self._finals: dict[str, list[Row]] = {}
+        self._problem: EnvironmentFault | None = None
+        self._over = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def started(self, node: str, incarnation: int) -> None:
+        """A process of the node has just been started: its row, and from now on all that is seen is its doing."""
+        row = {"kind": "started", "time_ns": time.monotonic_ns(), "wall_ms": self._wall_ms(node)}
+        self._lives[node].append({**row, "incarnation": incarnation})
+
+    def start(self) -> None:
+        """Begin to watch."""
+        self._directory.mkdir(parents=True, exist_ok=True)
+        watches = {name: partial(self._watch, name) for name in self._disks} | {"decisions": self._read_decisions}
+        self._threads = [
+            threading.Thread(target=watch, name=f"watching {name}", daemon=True) for name, watch in watches.items()
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        """Look at everything a last time, while the nodes still live, and watch no more; idempotent."""
+        if self._over.is_set():
+            return
+        self._over.set()
+        for thread in self._threads:
+            thread.join(_STOP_TIMEOUT_S)
+        if self._threads:
+            self._finals = dict(self._last_looks())
+
+    # ------------------------------------------------------------------------------------------------ replicas
+
+    def _watch(self, name: str) -> None:
+        eyes = self._looking.eyes(name, _TIMEOUT_S)
+        last: dict[TopicPartition, Row] = {}
+        with self._seen(name).open("a") as seen:
+            while not self._over.is_set():
+                begun = time.monotonic()
+                pause = LOOK_INTERVAL_S if self._look(name, eyes, seen, last) else _SILENT_S
+                self._over.wait(max(pause / 2, pause - (time.monotonic() - begun)))
+        eyes.close()
+
+    def _look(self, name: str, eyes: Eyes, seen: TextIO, last: dict[TopicPartition, Row]) -> bool:
+        """One look at a broker's replicas; False: it does not answer."""
+        incarnation = self._incarnation(name)
+        try:
+            sights = eyes.look(self._held.get(name, ()))
+        except NoAnswer:
+            eyes.close()
+            return False
+        if incarnation is not None and incarnation == self._incarnation(name):
+            for partition, sight in sights.items():
+                row = {"incarnation": incarnation, **self._state(name, partition, sight)}
+                if _is_news(last.get(partition), row):
+                    last[partition] = row
+                    seen.write(json.dumps(row) + "\n")
+        return True
+
+    def _state(self, name: str, partition: TopicPartition, sight: Sight) -> Row:
+        return {
+            "kind": "state",
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "wall_ms": self._wall_ms(name, sight.time_ns),
+            **sight._asdict(),
+        }
+
+    def _incarnation(self, name: str) -> int | None:
+        lives = self._lives[name]
+        return lives[-1]["incarnation"] if lives else None
+
+    def _wall_ms(self, node: str, at_ns: int | None = None) -> int:
+        ago_ns = 0 if at_ns is None else time.monotonic_ns() - at_ns
+        return (time.time_ns() - ago_ns) // _MS + self._clock_offset_ms(node)
+
+    def _seen(self, name: str) -> Path:
+        return self._directory / f"broker-{name}.jsonl"
+
+    # ------------------------------------------------------------------------------------------------ decisions
+
+    def _read_decisions(self) -> None:
+        while not self._over.is_set():
+            if not self._read_on():
+                return
+            self._over.wait(_READ_INTERVAL_S)
+
+    def _read_on(self) -> bool:
+        """Take in what has been decided; False: it cannot be read."""
+        try:
+            decisions = self._log.read_on()
+        except EnvironmentFault as problem:
+            self._problem = problem
+            return False
+        now_ns = time.monotonic_ns()
+        for decision in decisions:
+            if not _is_internal(decision):
+                self._decided.append({**decision_row(decision), "time_ns": self._when(decision, now_ns)})
+        if decisions:
+            self._leaders.note(decisions)
+            self._held = {name: list(self._replicas_of(node_id(name))) for name in self._disks}
+        return True
+
+    def _when(self, decision: Decision, read_ns: int) -> int:
+        """By the controller's clock, unless that differs from this one by more than reading it can have taken."""
+        true_ms = decision.wall_ms - self._clock_offset_ms(node_name(CONTROLLER_ID))
+        lag_ns = time.time_ns() - (time.monotonic_ns() - read_ns) - true_ms * _MS
+        return read_ns - lag_ns if 0 <= lag_ns <= _BELIEVED_LAG_NS else read_ns
+
+    def _replicas_of(self, broker: NodeId) -> Iterator[TopicPartition]:
+        for name, state in self._log.partitions.items():
+            if broker in state.replicas and not name.topic.startswith(_INTERNAL):
+                yield name
+
+    # ------------------------------------------------------------------------------------------------ the end
+
+    def _last_looks(self) -> Iterator[tuple[str, list[Row]]]:
+        for name in self._disks:
+            eyes = self._looking.eyes(name, _FINAL_TIMEOUT_S)
+            try:
+                sights = eyes.look(self._held.get(name, ()))
+            except NoAnswer:
+                continue
+            finally:
+                eyes.close()
+            yield name, [self._state(name, partition, sight) for partition, sight in sights.items()]
+        if self._looking.view().partitions:
+            yield node_name(CONTROLLER_ID), []
+
+    def rows(self, run: str) -> list[Row]:
+        """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.
+
+        Raises:
+            EnvironmentFault: what the controller has decided could not be read.
+        """
+        self._read_on()
+        if self._problem is not None:
+            raise self._problem
+        parts = [*(self._rows_of_broker(name) for name in self._disks), self._rows_of_controller()]
+        return [{**_NOTHING, "run": run, **row} for rows in parts for row in rows]
+
+    def _rows_of_broker(self, name: str) -> Iterator[Row]:
+        seen = [json.loads(line) for line in self._seen(name).read_text().splitlines()] if self._threads else []
+        told = sorted([*self._lives[name], *map(self._with_leader, seen)], key=itemgetter("incarnation"))
+        finals = self._finals.get(name)
+        last = list(self._final_live(name, finals) if finals is not None else final_rows(self._disks[name]))
+        yield from _numbered(node_id(name), told, (row for row in last if not row["topic"].startswith(_INTERNAL)))
+
+    def _with_leader(self, row: Row) -> Row:
+        leader = self._leaders.of(TopicPartition(row["topic"], row["partition"]), row["leader_epoch"])
+        return {**row, "leader": None if leader == NO_LEADER else leader}
+
+    def _final_live(self, name: str, states: Iterable[Row]) -> Iterator[Row]:
+        directories = dict(replicas(self._disks[name]))
+        for row in states:
+            epochs = epochs_of(directories.get(TopicPartition(row["topic"], row["partition"])))
+            yield {**self._with_leader(row), "detail": json.dumps({"source": "live"} | epochs)}
+
+    def _rows_of_controller(self) -> Iterator[Row]:
+        """Decisions belong to the life of the node ``controller`` in which they came, whoever has made them."""
+        name = node_name(CONTROLLER_ID)
+        lives, incarnation, told, now_ns = list(self._lives[name]), 0, [], 0
+        for row in self._decided:
+            now_ns = max(now_ns, row["time_ns"])
+            while lives and lives[0]["time_ns"] <= now_ns:
+                told.append(lives.pop(0))
+                incarnation = told[-1]["incarnation"]
+            told.append({**row, "incarnation": incarnation, "time_ns": now_ns})
+        source = {"detail": json.dumps({"source": "live" if name in self._finals else "disk"})}
+        finals = [
+            {
+                **{column: getattr(state, column) for column in _DECIDED},
+                "isr": list(state.isr),
+                "topic": state.topic_partition.topic,
+                "partition": state.topic_partition.partition,
+                **source,
+            }
+            for state in self._log.partitions.values()
+            if not state.topic_partition.topic.startswith(_INTERNAL)
+        ]
+        yield from _numbered(CONTROLLER_ID, [*told, *lives], finals)
+
+
+_DECIDED = ("leader", "leader_epoch", "partition_epoch")
+_NOTHING: Mapping[str, None] = dict.fromkeys(("topic", "partition", *STATE_COLUMNS, "detail"))
+_TIMES = ("time_ns", "wall_ms")
+
+
+def _is_news(last: Row | None, row: Row) -> bool:
+    """Whether something is different, or it is time to say that nothing is."""
+    if last is None or row["time_ns"] - last["time_ns"] >= _UNCHANGED_NS:
+        return True
+    return any(row[key] != last[key] for key in row if key not in _TIMES)
+
+
+def _is_internal(decision: Decision) -> bool:
+    return isinstance(decision, PartitionDecision) and decision.after.topic_partition.topic.startswith(_INTERNAL)
+
+
+def _numbered(node: NodeId, told: Iterable[Row], finals: Iterable[Row]) -> Iterator[Row]:
+    """The rows of one node, numbered in each of its lives; the ``final`` ones follow the last."""
+    last: Row = {"incarnation": 0, "sequence": -1, "time_ns": 0, "wall_ms": 0}
+    for _, life in groupby(told, itemgetter("incarnation")):
+        for sequence, row in enumerate(life):
+            last = {**row, "node": node, "sequence": sequence}
+            yield last
+    for sequence, final in enumerate(finals, last["sequence"] + 1):
+        times = {key: final.get(key, last[key]) for key in _TIMES}
+        yield {
+            **final,
+            **times,
+            "node": node,
+            "incarnation": last["incarnation"],
+            "sequence": sequence,
+            "kind": "final",
+        }
