@@ -83,6 +83,7 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "nonmonotonic-send": ("lost-write",),
         "G0-realtime": ("lost-write",),
         "commit-beyond-end": ("lost-write", "vanished-read"),
+        "uncommitted-deletion": ("lost-write", "vanished-read"),
     }
 )
 """Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
@@ -340,6 +341,7 @@ _RANGES = frozenset(
         "unjustified-advance",
         "unjustified-join",
         "lineage-break",
+        "uncommitted-deletion",
     }
 )
 """The kinds that are about the offsets from ``offset`` to ``until``."""

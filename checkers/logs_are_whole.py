@@ -5,6 +5,9 @@
   the collector lost it, nobody knows; what was promised about it is found for itself, as a loss or as divergence.
 * ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end (R8). A
   checkpoint on a dead node's disk may be ahead of the log that survived; what a running broker says may not.
+* ``uncommitted-deletion``: a leader deleted records above the high watermark that it had: its log's start passed what
+  was committed (R8, KIP-107). Told from the row of the deletion and the one before it. A follower that starts anew
+  where its leader's log does is not meant.
 * ``repeated-sequence``: the final leader's log holds a sequence number of one epoch of an idempotent producer twice:
   a retry was appended again (R11).
 * ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer,
@@ -21,12 +24,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.checker import Evidence
 from harness.model import TopicPartition
-from spark_analysis.facts import LogEpoch, ProducerLog
+from spark_analysis.facts import LogEpoch, ProducerLog, Stretch
 
-KINDS = ("log-overlap", "bounds-crossed", "repeated-sequence", "sequence-gap", "zombie-append")
+KINDS = ("log-overlap", "bounds-crossed", "uncommitted-deletion", "repeated-sequence", "sequence-gap", "zombie-append")
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -35,17 +38,43 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         for node, epochs in logs.items():
             yield from _overlapping(run, place, node, epochs)
     for place, nodes in run.told.items():
-        for one in (x for ours in nodes.values() for x in ours):
-            if one.crossed is not None:
-                yield Conclusion(
-                    run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
-                    f"Node {one.node} said that its high watermark or its log start lies beyond its log end.",
-                    (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
-                )
+        for ours in nodes.values():
+            yield from _crossed(run, place, ours)
+            yield from _deleted(run, place, ours)
     for log in run.facts.producer_logs:
         place = TopicPartition(log.topic, log.partition)
         if log.node == _final_leader(run, place):
             yield from _sequences(run, place, log)
+
+
+def _crossed(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for one in ours:
+        if one.crossed is not None:
+            yield Conclusion(
+                run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
+                f"Node {one.node} said that its high watermark or its log start lies beyond its log end.",
+                (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
+            )
+
+
+def _deleted(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for before, one in pairwise(ours):
+        if one.kind != "log_start" or one.role != "leader" or before.incarnation != one.incarnation:
+            continue
+        committed, start = before.high_watermark or 0, one.log_start_offset or 0
+        if start > committed:
+            yield Conclusion(
+                run.finding(
+                    "uncommitted-deletion", place,
+                    offset=committed, until=start, leader_epoch=one.leader_epoch, **seen_at(one),
+                ),
+                f"Node {one.node}, leader in epoch {one.leader_epoch}, deleted offsets {committed} to {start - 1} "
+                f"({detail(one).get('reason', 'no reason given')}), which were not committed.",
+                (
+                    cite(before, f"node {one.node} had a high watermark of {committed}", before.end_sequence),
+                    cite(one, f"its log starts at {start} from here on"),
+                ),
+            )  # fmt: skip
 
 
 def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:

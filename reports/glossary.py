@@ -66,6 +66,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "lineage-break": Kind("Two replicas share records, and differ before them."),
         "log-overlap": Kind("A log holds two records at one offset."),
         "bounds-crossed": Kind("A running broker's watermark or log start lay beyond its log end."),
+        "uncommitted-deletion": Kind("A leader deleted records that were not committed."),
         "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),
         "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),
         "zombie-append": Kind("A log holds a record of a producer's older epoch behind one of a newer."),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, regression, write
+from tests.checkers.cases import case, lost, regression, write
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import CASES, decide
 
@@ -190,3 +191,35 @@ def what_was_cut_after_a_power_loss_is_only_what_was_left(story: Story) -> None:
     story.state(2)
     story.commit()
     story.finish()
+
+
+def delete(story: Story, before: int) -> None:
+    """The leader deletes what lies before an offset, then the others; what is left they all commit."""
+    part = story.partitions[0]
+    for node in (part.leader, *(node for node in NODES if node != part.leader)):
+        part.starts[node] = before
+        detail = {"from_offset": 0, "to_offset": before, "reason": "delete_records"}
+        story.state(node, 0, "log_start")["detail"] = json.dumps(detail)
+        part.marks[node] = max(part.marks[node], before)
+        story.state(node)
+    story.commit()
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(0, "DOCUMENTED"),
+    lost(1, "DOCUMENTED"),
+    ("uncommitted-deletion", "VIOLATION", 2),
+    guarantees={"retention": True, "min_insync_replicas": 2},
+)
+def a_leader_that_deletes_what_is_not_committed_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    delete(story, 3)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), guarantees={"retention": True, "min_insync_replicas": 2})
+def a_leader_may_delete_what_is_committed(story: Story) -> None:
+    write(story, 3)
+    delete(story, 1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Callable
 
@@ -85,6 +86,18 @@ def leave_room_for_a_marker(story: Story, rng: random.Random) -> None:
     story.send(p)
 
 
+def delete_too_much(story: Story, rng: random.Random) -> None:
+    """A leader deletes what it has, committed or not."""
+    part = story.partitions[0]
+    story.send(result="info", copies=(), commit=rng.random() < 0.3)
+    start = part.starts[part.leader]
+    part.starts[part.leader] = len(part.logs[part.leader])
+    said = {"from_offset": start, "to_offset": part.starts[part.leader], "reason": "delete_records"}
+    story.state(part.leader, 0, "log_start")["detail"] = json.dumps(said)
+    part.marks[part.leader] = part.starts[part.leader]
+    story.state(part.leader)
+
+
 PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     tear_a_transaction,
     skip_records,
@@ -93,6 +106,7 @@ PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     cut_a_candidate,
     send_backwards,
     leave_room_for_a_marker,
+    delete_too_much,
 )
 """What may be planted before a story ends."""
 
