@@ -80,9 +80,12 @@ class Watching:
 
     # ------------------------------------------------------------------------------------------------ life
 
-    def started(self, node: str, incarnation: int) -> None:
-        """A process of the node has just been started: its row, and from now on all that is seen is its doing."""
-        row = {"kind": "started", "time_ns": time.monotonic_ns(), "wall_ms": self._wall_ms(node)}
+    def started(self, node: str, incarnation: int, time_ns: int) -> None:
+        """A node was started at ``time_ns``: its row, and what is seen from now on is the doing of this incarnation.
+
+        To be told right after every start, and of those that came before it was made, in their order.
+        """
+        row = {"kind": "started", "time_ns": time_ns, "wall_ms": self._wall_ms(node, time_ns)}
         self._lives[node].append({**row, "incarnation": incarnation})
 
     def start(self) -> None:
@@ -146,8 +149,8 @@ class Watching:
         lives = self._lives[name]
         return lives[-1]["incarnation"] if lives else None
 
-    def _wall_ms(self, node: str, at_ns: int | None = None) -> int:
-        ago_ns = 0 if at_ns is None else time.monotonic_ns() - at_ns
+    def _wall_ms(self, node: str, at_ns: int) -> int:
+        ago_ns = time.monotonic_ns() - at_ns
         return (time.time_ns() - ago_ns) // _MS + self._clock_offset_ms(node)
 
     def _seen(self, name: str) -> Path:
