@@ -148,6 +148,11 @@ class Looking:
         listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
         return Conversation(node_id(node), self.layout.real(node, listener), _TIMEOUT_S)
 
+    def close(self) -> None:
+        """Hang up everywhere; idempotent, and what is asked afterwards calls again."""
+        for one in (*self._eyes.values(), *self._talks.values()):
+            one.close()
+
     # ------------------------------------------------------------------------------------------------ the controller
 
     def _read_on(self) -> None:
