@@ -150,8 +150,10 @@ class Looking:
 
     def close(self) -> None:
         """Hang up everywhere; idempotent, and what is asked afterwards calls again."""
-        for one in (*self._eyes.values(), *self._talks.values()):
-            one.close()
+        for eyes in self._eyes.values():
+            eyes.close()
+        for talk in self._talks.values():
+            talk.close()
 
     # ------------------------------------------------------------------------------------------------ the controller
 
