@@ -23,7 +23,9 @@ RUNS = Path("runs")
 def run(
     context: typer.Context,
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A shipped scenario's name or a YAML file.")],
-    target: Annotated[str, typer.Option(metavar="TARGET", help="The system under test.")] = "builtin",
+    target: Annotated[
+        str, typer.Option(metavar="TARGET", help="builtin, simulated, or real Kafka: process:3.9.1, process:DIR.")
+    ] = "builtin",
     generation: Annotated[
         str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
     ] = None,
@@ -49,8 +51,9 @@ def run(
         context.obj.fix("--seed", seed)
     made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
     say = progress()
-    say(f"scenario {made.scenario.id}, generation {made.generation}, seed {made.seed}")
-    warm_up()
+    say(f"scenario {made.scenario.id}, {made.system}, seed {made.seed}")
+    if made.kafka is None:  # whose own JVMs need the processors now
+        warm_up()
     directory = record(made, out, say)
     say("checking")
     judged = judge_recorded([directory], context.obj)

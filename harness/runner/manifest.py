@@ -24,7 +24,7 @@ def manifest(plan: Plan, run: str, started: datetime) -> Manifest:
         scenario=plan.scenario.id,
         seed=plan.seed,
         started_wall=started.isoformat(timespec="milliseconds"),
-        versions=_versions(),
+        versions=_versions(plan),
         generation=plan.generation,
         configuration={**plan.resolved(), "reproduce": _command(plan)},
         predictions=[prediction.model_dump(mode="json") for prediction in plan.predictions],
@@ -37,9 +37,11 @@ def now() -> datetime:
     return datetime.now(UTC)
 
 
-def _versions() -> dict[str, str]:
+def _versions(plan: Plan) -> dict[str, str]:
+    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version}
     found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
     return {
+        **kafka,
         **found,
         "librdkafka": confluent_kafka.libversion()[0],
         "python": platform.python_version(),
@@ -56,7 +58,8 @@ def _version(package: str) -> str | None:
 
 
 def _command(plan: Plan) -> str:
-    words = ["seawall", "run", plan.scenario.origin, "--generation", plan.generation, "--seed", str(plan.seed)]
+    words = ["seawall", "run", plan.scenario.origin, "--seed", str(plan.seed)]
+    words += ["--generation", plan.generation] if plan.kafka is None else ["--target", plan.target]
     if plan.duration_s is not None:
         words += ["--duration-s", f"{plan.duration_s:g}"]
     for key, value in plan.overrides.items():
@@ -65,7 +68,9 @@ def _command(plan: Plan) -> str:
 
 
 def _guarantees(plan: Plan) -> dict[str, Any]:
+    timeline = {} if plan.kafka is None else {"timeline": "sampled"}
     return {
+        **timeline,
         "min_insync_replicas": plan.settings.min_insync_replicas,
         "replication_factor": min(topic.replication_factor for topic in plan.topics),
         "unclean_election": _unclean_election(plan),

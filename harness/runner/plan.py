@@ -19,19 +19,21 @@ from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
+from harness.runner.real import PREFIX, RealKafka, configured, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
 from harness.steps import LONGEST_S, meant
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.kafka.process import capabilities
 from harness.targets.simulated import SimulatedTarget
 from workloads.unique_sends import UniqueSendsParameters
 
 TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType(
     {target.name: target.capabilities for target in (BuiltinTarget, SimulatedTarget)}
 )
-"""What each target can do to itself."""
+"""What each target can do to itself, but for real Kafka, see :func:`harness.targets.kafka.process.capabilities`."""
 
 _KNOB_GROUP = "replication."
 _NODE_FIELDS = ("node", "isolate", "between", "links")
@@ -59,6 +61,7 @@ class Plan:
             it is not that generation any more.
         expectation: what is known to come of it; None when nothing is, or a knob was overridden.
         duration_s: how long chaos lasts at least; None for a schedule.
+        kafka: what is run where the target is real Kafka, else None.
     """
 
     scenario: Scenario
@@ -75,6 +78,12 @@ class Plan:
     predictions: tuple[Prediction, ...]
     expectation: Expectation | None
     overrides: Mapping[str, str]
+    kafka: RealKafka | None = None
+
+    @property
+    def system(self) -> str:
+        """What is under test, in words."""
+        return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
 
     @property
     def topics(self) -> list[TopicSpec]:
@@ -95,10 +104,15 @@ class Plan:
             "target": self.target,
             "scenario": scenario,
             "knobs": asdict(self.knobs),
-            "settings": {name.replace("_", "."): value for name, value in asdict(self.settings).items()},
+            "settings": self._settings_in_force(),
             "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
             "duration_s": self.duration_s,
         }
+
+    def _settings_in_force(self) -> dict[str, Any]:
+        if self.kafka is not None:
+            return {**self.kafka.settings.properties}
+        return {name.replace("_", "."): value for name, value in asdict(self.settings).items()}
 
 
 def plan(
@@ -114,18 +128,24 @@ def plan(
 
     Args:
         scenario: see :func:`harness.scenario.load`.
-        target: a name in :data:`TARGETS`.
-        generation: of the replication protocol; None: the scenario's own, else the current one.
+        target: a name in :data:`TARGETS`, or ``process:`` and a release of Kafka or the path of an unpacked one.
+        generation: of the replication protocol; None: the scenario's own, else the current one. Real Kafka has its own.
         seed: 0 <= seed < 2**63.
         duration_s: how long random faults go on; None: as the scenario says.
         overrides: ``--set`` keys and values.
 
     Raises:
         UsageError: names what is wrong, and where.
+        EnvironmentFault: the release of Kafka is not on this machine.
     """
     scenario = with_overrides(scenario, overrides)
-    name = generation or scenario.generation or CURRENT_GENERATION
+    distribution = real_kafka(_known_target(target))
+    spoken = None if distribution is None else distribution.release.generation
+    if spoken is not None and generation not in (None, spoken):
+        raise UsageError(f"target {target!r} speaks generation {spoken}, not {generation}.", "Leave --generation out.")
+    name = spoken or generation or scenario.generation or CURRENT_GENERATION
     with _named(scenario):
+        kafka = None if distribution is None else configured(distribution, scenario, overrides)
         steps = dict(performed(scenario.schedule or (), name))
         steps_faults = dict(_steps_faults(steps))
         chaos_faults = tuple(_chaos_faults(scenario))
@@ -133,10 +153,10 @@ def plan(
     knobs = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
     made = Plan(
         scenario=scenario,
-        target=_known_target(target),
+        target=target,
         generation=name,
-        knobs=knobs_of(name, {**_knobs(scenario), **knobs}),
-        settings=_settings(scenario),
+        knobs=knobs_of(name, {**(kafka.release.family.knobs if kafka else {}), **_knobs(scenario), **knobs}),
+        settings=_settings(scenario) if kafka is None else kafka.as_built_in,
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
         workload=workloads.parse(scenario.workload.name, scenario.workload.parameters()),
@@ -146,6 +166,7 @@ def plan(
         predictions=() if knobs else predicted,
         expectation=None if knobs else expected,
         overrides=dict(overrides),
+        kafka=kafka,
     )
     with _named(scenario):
         _refuse_the_impossible(made)
@@ -162,8 +183,8 @@ def _named(scenario: Scenario) -> Iterator[None]:
 
 
 def _known_target(target: str) -> str:
-    if target not in TARGETS:
-        raise UsageError(f"target {target!r} is not known; {closest(target, TARGETS)}")
+    if target not in TARGETS and not target.startswith(PREFIX):
+        raise UsageError(f"target {target!r} is not known; {closest(target, [*TARGETS, f'{PREFIX}RELEASE'])}")
     return target
 
 
@@ -242,7 +263,7 @@ def _refuse_the_impossible(made: Plan) -> None:
     paths = [(_path(made, index), fault) for index, fault in made.steps_faults.items()]
     paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
     for path, fault in paths:
-        if fault.needs not in TARGETS[made.target]:
+        if fault.needs not in (capabilities() if made.kafka else TARGETS[made.target]):
             raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.")
         _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
         _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)

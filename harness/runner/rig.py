@@ -12,9 +12,11 @@ import workloads
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
 from harness.runner.plan import Plan
+from harness.runner.real import RealKafka
 from harness.simulation.stack.sends import SimulatedSends
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.kafka.process import ProcessTarget
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
 from workloads.surroundings import Surroundings
@@ -45,12 +47,7 @@ def builtin(plan: Plan, directory: Path, log: logging.Logger, started: NodeStart
     """Real processes, which keep their files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     target = BuiltinTarget(directory / "cluster", brokers, plan.knobs, plan.settings, started)
-
-    def workload(recorder: Recorder) -> Workload:
-        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
-        return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
-
-    return Rig(target, SystemClock(), workload)
+    return Rig(target, SystemClock(), _measuring(plan, target, log))
 
 
 def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
@@ -65,8 +62,27 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
     return Rig(target, target.clock, workload)
 
 
+def process(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
+    """Real Kafka, which keeps its files below ``directory``, in real time."""
+    brokers = plan.scenario.cluster.brokers
+    target = ProcessTarget(directory / "cluster", brokers, kafka.distribution, kafka.settings, started)
+    return Rig(target, SystemClock(), _measuring(plan, target, log))
+
+
+def _measuring(plan: Plan, target: Target, log: logging.Logger) -> Callable[[Recorder], Workload]:
+    """The clients of a cluster in real time."""
+
+    def workload(recorder: Recorder) -> Workload:
+        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
+        return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
+
+    return workload
+
+
 def rig_of(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
     """The rig of the plan's target."""
+    if plan.kafka is not None:
+        return process(plan, plan.kafka, directory, log, started)
     match plan.target:
         case BuiltinTarget.name:
             return builtin(plan, directory, log, started)

@@ -21,8 +21,10 @@ from tenacity import (
 
 from harness.clients.topics import NoController, create_topic
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, NodeId, node_id
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, node_id
 from harness.target import Receipt, TopicSpec
+from harness.targets.control_client import NoAnswer
+from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.nodes import KafkaNode, KraftNode, ZooKeeperController, new_cluster_id
@@ -32,6 +34,7 @@ from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.zookeeper import give_control, registered
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_process import Spawned
+from harness.wire.messages import MetadataRequest, MetadataResponse
 
 READY_TIMEOUT_S = 60.0
 """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
@@ -41,6 +44,9 @@ _TOPIC_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
 _POLL_S = 0.05
+_METADATA = 4
+"""The newest version that is asked in."""
+
 _LOADING = "Loading logs"
 _GROUPS_TOPIC = "__consumer_offsets"
 
@@ -93,6 +99,8 @@ class KafkaCluster:
         self._await("the nodes have not all come up", self._all_answer)
         if self._metadata is Metadata.ZOOKEEPER:
             give_control(self._layout, READY_TIMEOUT_S)
+        self._await("the brokers have not all heard of each other", self._all_know_each_other)
+        if self._metadata is Metadata.ZOOKEEPER:
             self._create_topic(self._groups_topic())
 
     def stop(self) -> None:
@@ -272,6 +280,27 @@ class KafkaCluster:
             if not node.is_whole:
                 raise EnvironmentFault(f"node {node.name} ended at once: {node.in_words()}")
         return all(map(self._answers, self._nodes))
+
+    def _all_know_each_other(self) -> bool:
+        """Whether every broker knows every broker; with ZooKeeper also who is the controller."""
+        speaking = [name for name in self._nodes if Listener.HARNESS in self.layout.listeners(name)]
+        brokers = {node_id(name) for name in speaking}
+        told = [self._told(name) for name in speaking]
+        return all(
+            one is not None
+            and {broker.node_id for broker in one.brokers} == brokers
+            and (self._metadata is Metadata.KRAFT or one.controller_id == CONTROLLER_ID)
+            for one in told
+        )
+
+    def _told(self, node: str) -> MetadataResponse | None:
+        conversation = Conversation(node_id(node), self.layout.real(node, Listener.HARNESS), _ANSWER_TIMEOUT_S)
+        try:
+            return conversation.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA)
+        except NoAnswer:
+            return None
+        finally:
+            conversation.close()
 
     def _came_up(self, node: str) -> bool:
         """Whether the node answers, or has already ended itself again, which is its own affair."""

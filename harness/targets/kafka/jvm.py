@@ -28,10 +28,13 @@ Java has closed since (the two ``add``)."""
 
 _LOG4J = """\
 log4j.rootLogger=INFO, out
+log4j.logger.state.change.logger=TRACE
 log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
+
+"""What the controller orders, and when a broker obeys, is in the log only (:mod:`harness.targets.kafka.beliefs`)."""
 
 _LOG4J_2 = """\
 status=error

@@ -45,11 +45,15 @@ class KafkaNode:
         directory: of its files.
         distribution: what it runs.
         spawned: told the process ids.
+
+    Attributes:
+        incarnation: how often it had been started before it was last; -1 before the first.
     """
 
     def __init__(self, name: str, directory: Path, distribution: Distribution, spawned: Spawned) -> None:
         self.name = name
         self.directory = directory.resolve()
+        self.incarnation = -1
         self._jvm = Jvm(name, self.directory, spawned, distribution)
         self._heap_mib = _CONTROLLER_MIB if name == CONTROLLER else _BROKER_MIB
 
@@ -62,6 +66,10 @@ class KafkaNode:
 
     def spawn(self, environment: Mapping[str, str]) -> None:
         """Start its processes, with ``environment`` on top of this process's own."""
+        self.incarnation += 1
+        self._start(environment)
+
+    def _start(self, environment: Mapping[str, str]) -> None:
         self._jvm.run(Program("kafka.Kafka", (str(self._properties),), self._heap_mib), environment)
 
     def signal(self, number: signal.Signals) -> None:
@@ -114,6 +122,11 @@ class KafkaNode:
         return self._jvm.data_dir
 
     @property
+    def log(self) -> Path:
+        """What its first process has printed."""
+        return self._jvm.log
+
+    @property
     def logs(self) -> Mapping[str, Path]:
         """What its processes have printed, by what a copy of it is to be called."""
         return {f"{self.directory.name}.log": self._jvm.log}
@@ -127,11 +140,6 @@ class KafkaNode:
     def pids(self) -> Sequence[int]:
         """The ids of its processes that exist."""
         return [jvm.pid for jvm in self._existing() if jvm.pid is not None]
-
-    @property
-    def incarnation(self) -> int:
-        """How often it had been started before it was last; -1 before the first."""
-        return self._jvm.incarnation
 
     @property
     def exists(self) -> bool:
@@ -189,15 +197,14 @@ class KraftNode(KafkaNode):
         self._cluster_id = cluster_id
         self._formatted = to_be_formatted(settings, self.name, self.data_dir)
 
-    def spawn(self, environment: Mapping[str, str]) -> None:
-        """See :class:`KafkaNode`."""
+    def _start(self, environment: Mapping[str, str]) -> None:
         if self.name == CONTROLLER:
             if not (self.data_dir / _META).exists():
                 self._format_controller()
         else:
             for directory in self._formatted:
                 _format(directory, self._cluster_id, self.name)
-        super().spawn(environment)
+        super()._start(environment)
 
     def _format_controller(self) -> None:
         """By Kafka's own tool, which also writes the features that a new cluster of this release has."""
@@ -224,8 +231,7 @@ class ZooKeeperController(KafkaNode):
         self._zookeeper.write_text(zookeeper_properties(layout, self.data_dir))
         self._properties.write_text(server_properties(layout, settings, self.name, self._broker.data_dir))
 
-    def spawn(self, environment: Mapping[str, str]) -> None:
-        """See :class:`KafkaNode`."""
+    def _start(self, environment: Mapping[str, str]) -> None:
         main, arguments = "org.apache.zookeeper.server.ZooKeeperServerMain", (str(self._zookeeper),)
         self._jvm.run(Program(main, arguments, _ZOOKEEPER_MIB), environment)
         if self.incarnation > 0:

@@ -100,6 +100,12 @@ _SESSION = "broker.session.timeout.ms"
 _HEARTBEAT = "broker.heartbeat.interval.ms"
 _ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
 _ZOOKEEPER_TICK_MS = 100
+_FETCH_WAIT = "replica.fetch.wait.max.ms"
+_REQUEST_TIMEOUT = "request.timeout.ms"
+_ANSWER_MS = 1500
+"""How long an answer may take, beyond the time that an idle fetch is parked. A controller with ZooKeeper that has asked
+a broker something which was stopped in the midst of it hangs that long, and elects nobody; old followers fetch with the
+same timeout."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +141,7 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     if release.metadata is Metadata.ZOOKEEPER:
         session = merged.setdefault(_ZOOKEEPER_SESSION, session)
         del merged[_SESSION], merged[_HEARTBEAT]  # the client of ZooKeeper says that it lives when a third has passed
+    merged.setdefault(_REQUEST_TIMEOUT, str(int(merged[_FETCH_WAIT]) + _ANSWER_MS))
     known = {name: value for name, value in merged.items() if _is_known(name, release)}
     return KafkaSettings(release, known, log_dir_names(int(count)), int(session))
 
