@@ -320,8 +320,21 @@ class RunRows:
         reached = max(self.final_read.get(place, {}), default=-1) + 1
         bounds = ("node", "leader_epoch", "high_watermark", "log_end_offset", "log_start_offset")
         known = {name: leader[name] for name in bounds} if leader else {}
-        polled = self._polled.get(place, 0)
-        return PartitionEnd(self.run, *place, reached, **known, polled=polled, exhausted=place in self._exhausted)
+        polled, data_end = self._polled.get(place, 0), self._data_end(place, leader)
+        return PartitionEnd(
+            self.run, *place, reached, **known, polled=polled, exhausted=place in self._exhausted, data_end=data_end
+        )
+
+    def _data_end(self, place: TopicPartition, leader: Row | None) -> int | None:
+        """One more than the last offset below the watermark that is no marker; None where the log is not known."""
+        if leader is None or leader["high_watermark"] is None or not any(row["txn"] for row in self.operations):
+            return None
+        rows = [row for at in self.logged.get(place, {}).values() for row in at if row["node"] == leader["node"]]
+        below = [row for row in rows if row["offset"] < leader["high_watermark"]]
+        offsets = [row["offset"] for row in below]
+        if not below or max(offsets) + 1 != leader["high_watermark"] or len(below) != max(offsets) - min(offsets) + 1:
+            return None
+        return max((row["offset"] + 1 for row in below if row.get("control") is None), default=0)
 
     @cached_property
     def _polled(self) -> dict[TopicPartition, int]:

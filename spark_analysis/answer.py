@@ -118,6 +118,8 @@ class PartitionEnd(NamedTuple):
             epoch; None when there is none, and then the bounds are None too.
         polled: one more than the highest offset that any poll delivered; 0 for none.
         exhausted: the process of the final read that came furthest went on until a poll gave nothing at all.
+        data_end: of a run with transactions one more than the highest offset below the high watermark at which the
+            final leader's log holds something else than a marker; None where its log is not known up to there.
     """
 
     run: str
@@ -131,13 +133,19 @@ class PartitionEnd(NamedTuple):
     log_start_offset: int | None = None
     polled: int = 0
     exhausted: bool = False
+    data_end: int | None = None
 
     @property
     def complete(self) -> bool:
-        """Whether the final read, if there was one, saw everything that the final leader had committed."""
+        """Whether the final read, if there was one, saw everything that the final leader had committed.
+
+        Nobody is ever given a transaction's marker, so behind the last other record there is nothing to read.
+        """
         if self.high_watermark is None:
             return False
-        return self.reached >= self.high_watermark or self.high_watermark <= (self.log_start_offset or 0)
+        ends = (self.high_watermark, self.data_end)
+        read = any(end is not None and self.reached >= end for end in ends)
+        return read or self.high_watermark <= (self.log_start_offset or 0)
 
 
 GAPS_KEPT = 20

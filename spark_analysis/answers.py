@@ -174,7 +174,7 @@ def _ends(views: Views) -> DataFrame:
         *PLACE, "reached", "exhausted",
         f.col("polled_end").alias("polled"),
         "leader.node", "leader.leader_epoch", "leader.high_watermark", "leader.log_end_offset",
-        "leader.log_start_offset",
+        "leader.log_start_offset", "data_end",
     )  # fmt: skip
 
 

@@ -10,21 +10,22 @@ from pyspark.sql import functions as f
 from spark_analysis.tables import PLACE, Tables
 
 
-def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = ()) -> DataFrame:
+def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = (), *, marked: bool = False) -> DataFrame:
     """How every partition ended, and how much of it the final read saw.
 
     Args:
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         sampled: the runs whose timelines are only samples of what the brokers did.
+        marked: whether there are transactions, so that logs may hold markers.
 
     Returns:
-        ``run, topic, partition, used, sampled, reached, polled_end, exhausted, complete, leader, unclean, terms``.
-        ``used``: clients did something there; ``sampled``: the run is one of those. ``reached`` is one more than the
-        highest offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
-        ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at all.
-        ``complete``: the run has a final read, and it saw everything that the final leader had committed. The rest is
-        from ``leaders``; ``unclean`` and ``terms`` are never null.
+        ``run, topic, partition, used, sampled, reached, polled_end, exhausted, data_end, complete, leader, unclean,
+        terms``. ``used``: clients did something there; ``sampled``: the run is one of those. ``reached`` is one more
+        than the highest offset that the final read delivered, ``polled_end`` than the highest that any poll did
+        (0: none). ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at
+        all. ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw everything
+        that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are never null.
     """
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
     done = tables.history.where(f.col("topic").isNotNull() & (sending | reading))
@@ -41,7 +42,13 @@ def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = ()) 
     joined = joined.join(_went_on(tables.history), on=list(PLACE), how="left")
     reached = f.coalesce("reached", f.lit(0))
     watermark, start = f.col("leader.high_watermark"), f.coalesce("leader.log_start_offset", f.lit(0))
-    complete = f.col("was_read").isNotNull() & ((reached >= watermark) | (watermark <= start))
+    joined = (
+        joined.join(_data_ends(tables, leaders), on=list(PLACE), how="left")
+        if marked
+        else joined.withColumn("data_end", f.lit(None).cast("long"))
+    )
+    read = (reached >= watermark) | f.coalesce(reached >= f.col("data_end"), f.lit(False))
+    complete = f.col("was_read").isNotNull() & (read | (watermark <= start))
     return joined.select(
         *PLACE,
         f.coalesce("used", f.lit(False)).alias("used"),
@@ -49,6 +56,7 @@ def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = ()) 
         reached.alias("reached"),
         f.coalesce("polled_end", f.lit(0)).alias("polled_end"),
         f.coalesce(f.col("went_on_at") == reached, f.lit(False)).alias("exhausted"),
+        "data_end",
         f.coalesce(complete, f.lit(False)).alias("complete"),
         "leader",
         _or_empty("unclean", leaders),
@@ -88,6 +96,22 @@ def _went_on(history: DataFrame) -> DataFrame:
         empty.agg(f.max("index").alias("empty")), on=["run", "process"], how="inner"
     )
     return ended.where(f.col("empty") > f.col("last")).groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
+
+
+def _data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
+    """``data_end``, by partition of runs with transactions; see ``answer.PartitionEnd``."""
+    runs = tables.history.where("txn").select("run").distinct()
+    ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))
+    ours = f.broadcast(ends.join(runs, on="run", how="left_semi"))
+    below = tables.replica_logs.join(ours, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
+    known = below.groupBy(*PLACE, "bound").agg(
+        f.count("*").alias("rows"),
+        f.min("offset").alias("first"),
+        f.max("offset").alias("last"),
+        f.max(f.when(f.col("control").isNull(), f.col("offset") + 1)).alias("data"),
+    )
+    whole = (f.col("last") + 1 == f.col("bound")) & (f.col("rows") == f.col("last") - f.col("first") + 1)
+    return known.where(whole).select(*PLACE, f.coalesce("data", f.lit(0)).alias("data_end"))
 
 
 def _or_empty(name: str, source: DataFrame) -> Column:

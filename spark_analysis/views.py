@@ -58,7 +58,8 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
     """
     whole = tables._replace(history=well_formed(tables.history))
     leaders = hold(leadership(tables.timeline), few=True)
-    ends = hold(partitions(whole, leaders, sampled), few=True)
+    uses = _uses(whole.history)
+    ends = hold(partitions(whole, leaders, sampled, marked="txn" in uses), few=True)
 
     @cache
     def all_records() -> DataFrame:
@@ -71,7 +72,7 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
         some = records(concerned, leaders, hold)
     else:
         some = all_records()
-    return Views(whole, some, all_records, settled, missing, disordered, ends, _uses(whole.history), large, hold)
+    return Views(whole, some, all_records, settled, missing, disordered, ends, uses, large, hold)
 
 
 def _uses(history: DataFrame) -> frozenset[str]:

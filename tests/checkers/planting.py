@@ -173,6 +173,8 @@ def close_as_it_did_not_end(story: Story, rng: random.Random) -> None:
     said = {end: rng.choice(("commit", "abort")) for end in sorted(ends)}
     for row in story.logs:
         row |= {"producer_id": 5, "producer_epoch": 0, "control": said.get((row["partition"], row["offset"]))}
+    if rng.random() < 0.5:
+        story.forget(*[row for row in story.history if row["final"] and (row["partition"], row["offset"]) in said])
 
 
 def send_again(story: Story, rng: random.Random) -> None:

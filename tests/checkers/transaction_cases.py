@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, write
+from tests.checkers.cases import case, unseen, write
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.leader_cases import CASES
 from tests.checkers.story import NODES, Partition, Story
@@ -20,12 +20,14 @@ def mark(story: Story, p: int = 0) -> None:
     story.append(p, None, [node for node in NODES if node != story.partitions[p].leader])
 
 
-def closed(story: Story, *controls: str | None, p: int = 0, producers: Sequence[int] = (), hidden: int = -1) -> None:
-    """The log ends; its records are of producer 7, or of ``producers``, and some are markers.
+def closed(
+    story: Story, *controls: str | None, p: int = 0, producers: Sequence[int] = (), hidden: int = -1, more: int = 1
+) -> None:
+    """The log ends after some ``more``; its records are of producer 7, or of ``producers``, and some are markers.
 
     Readers are not given markers, nor what is at the offset ``hidden``.
     """
-    story.send(p)
+    write(story, more, p=p)
     story.finish()
     for row in story.logs:
         if row["partition"] == p:
@@ -43,6 +45,32 @@ def transactions_that_are_closed_as_they_ended_pass(story: Story) -> None:
     transact(story, Sent(0), result="fail")
     mark(story)
     closed(story, None, "commit", None, "abort", hidden=2)
+
+
+@case(Outcome.PASS)
+def a_final_read_up_to_the_markers_at_the_end_of_the_log_has_read_everything(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    mark(story)
+    mark(story)
+    closed(story, None, None, "commit", "abort", more=0)
+
+
+@case(Outcome.INCONCLUSIVE, unseen(1), reason="final read of ledger-0 ended at 1, below the final high watermark 3")
+def a_final_read_that_lacks_a_record_before_the_last_marker_stopped_early(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    mark(story)
+    closed(story, None, None, "commit", hidden=1, more=0)
+
+
+@case(Outcome.INVALID, unseen(1), reason="should have every offset")
+def a_marker_at_the_end_of_a_log_with_a_hole_proves_nothing(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    mark(story)
+    closed(story, None, None, "commit", hidden=1, more=0)
+    story.logs = [row for row in story.logs if row["offset"] != 1]
 
 
 def closed_wrongly(story: Story, control: str, result: str = "ok") -> None:
