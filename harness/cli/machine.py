@@ -50,6 +50,7 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield loopback()
     yield resources(directory)
     yield leftovers()
+    yield compiler()
     yield kcat()
     yield browser()
     yield from _not_used_yet()
@@ -129,6 +130,14 @@ def _owner(journal: Path) -> int:
     """The process that wrote a journal: its file name begins with the id."""
     number = journal.name.partition("-")[0]
     return int(number) if number.isdecimal() else 0
+
+
+def compiler() -> Finding:
+    """The C compiler that would compile the shim for real Kafka."""
+    from harness.targets.kafka.shim import compiler_name
+
+    needed_for = "disks that fill or lose power, and clocks that are wrong, of real Kafka"
+    return _program(compiler_name(os.environ), ("--version",), needed_for, "Debian: apt install gcc libc6-dev.")
 
 
 def kcat() -> Finding:

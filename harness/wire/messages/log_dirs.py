@@ -1,4 +1,7 @@
-"""What lies where on a broker's disks: DescribeLogDirs (KIP-113, the ``*.json`` of that name)."""
+"""What lies where on a broker's disks: DescribeLogDirs (KIP-113, the ``*.json`` of that name).
+
+Version 0, which is like 1, is for asking real brokers of 1.0 and 1.1, which know no later one.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,7 @@ class DescribableLogDirTopic(Struct):
     partitions: list[int] = int32s()
 
 
-@request(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 4), flexible=2)
+@request(ApiKey.DESCRIBE_LOG_DIRS, versions=(0, 4), flexible=2)
 class DescribeLogDirsRequest(Message):
     """Where do these replicas lie; ``topics`` None: all that there are."""
 
@@ -64,7 +67,7 @@ class DescribeLogDirsResult(Struct):
     usable_bytes: int = int64(since=4, default=-1)
 
 
-@response(ApiKey.DESCRIBE_LOG_DIRS, versions=(1, 4), flexible=2)
+@response(ApiKey.DESCRIBE_LOG_DIRS, versions=(0, 4), flexible=2)
 class DescribeLogDirsResponse(Message):
     """Every log directory of the broker that was asked."""
 

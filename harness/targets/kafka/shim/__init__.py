@@ -190,6 +190,11 @@ def library(environment: Mapping[str, str] = os.environ) -> Path:
     return place
 
 
+def compiler_name(environment: Mapping[str, str]) -> str:
+    """The C compiler that the environment asks for: ``CC``, or else ``cc``."""
+    return environment.get("CC") or "cc"
+
+
 def is_available() -> bool:
     """Whether the shim is built, or can be."""
     try:
@@ -204,7 +209,7 @@ def _cache(environment: Mapping[str, str]) -> Path:
 
 
 def _compile(sources: Sequence[Path], place: Path, environment: Mapping[str, str]) -> None:
-    wanted = environment.get("CC") or "cc"
+    wanted = compiler_name(environment)
     compiler = shutil.which(wanted, path=environment.get("PATH"))
     if compiler is None:
         raise EnvironmentFault(
