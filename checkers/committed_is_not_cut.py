@@ -18,8 +18,9 @@ That the record is fetched again afterwards makes it no loss, but while it is go
 relies on, and the next election may make it one.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave it up (see :mod:`checkers.forks`) and the
-configuration permits such elections; and in generations before 2.0.1, whose followers cut by their own watermark or
-look an epoch up only once: there the danger is known, and the loss, where it comes to one, is found for itself. No
+configuration permits such elections; and when a follower cut it in a generation before 2.0.1, where followers cut by
+their own watermark or look an epoch up only once: there the danger is known, and the loss, where it comes to one, is
+found for itself. (That a restart takes what was written no generation permits.) No
 election excuses what was cut before it: the replica must have been in its leader epoch, or in a later one. Where a row
 does not say in which epoch it was, and at a restart, the election must have been earlier.
 """
@@ -34,6 +35,7 @@ from checkers.copies import Copy, copies
 from checkers.forks import Fork
 from harness.checker import Evidence
 from harness.model import TopicPartition
+from spark_analysis.answer import Excuse
 from spark_analysis.facts import Stretch
 
 KINDS = ("committed-cut",)
@@ -137,11 +139,18 @@ def _conclusion(run: RunFacts, place: TopicPartition, cut: Stretch, copy: Copy, 
         run.finding(
             "committed-cut", place,
             offset=copy.start, until=proof.end, leader_epoch=copy.leader_epoch,
-            excuse="unclean" if given_up else None, **seen_at(cut),
+            excuse=_excuse(run, copy, given_up=given_up), **seen_at(cut),
         ),
         why,
         (proof.evidence, *evidence),
     )  # fmt: skip
+
+
+def _excuse(run: RunFacts, copy: Copy, *, given_up: bool) -> Excuse | None:
+    """What took it; of a sampled timeline nobody knows whether a broker that started again has also cut something."""
+    if given_up:
+        return "unclean"
+    return "restart" if copy.event == "restart" and not run.sampled else None
 
 
 def _is_before(fork: Fork, cut: Stretch, copy: Copy) -> bool:

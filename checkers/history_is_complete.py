@@ -10,10 +10,10 @@ A breach is no anomaly of the system under test: it makes the run ``INVALID``, w
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
-did not reach the high watermark of its final leader (markers apart), or that leader never committed the end of its own log, and when an
-acknowledgement with acks=all is above every leader's high watermark without being known to be unjustified. Of an
-imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
-was given, or have gone on until a poll gave nothing.
+did not reach the high watermark of its final leader (the markers of transactions at the end apart), or that leader
+never committed the end of its own log, and when an acknowledgement with acks=all is above every leader's high watermark
+without being known to be unjustified. Of an imported history no broker can be asked; there the final read of a
+partition must have reached everything that any poll was given, or have gone on until a poll gave nothing.
 """
 
 from __future__ import annotations

@@ -279,7 +279,7 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     excuse = _excuse(facts, finding)
     given_away = excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
-    given_away |= not is_promised(finding.kind, run.manifest.generation)
+    given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
     if given_away or repeated or documented(finding, run.manifest, run.faults, facts.wanted):
         return Verdict.DOCUMENTED
     return Verdict.VIOLATION

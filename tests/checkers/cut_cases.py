@@ -223,3 +223,9 @@ def a_leader_that_deletes_what_is_not_committed_is_found(story: Story) -> None:
 def a_leader_may_delete_what_is_committed(story: Story) -> None:
     write(story, 3)
     delete(story, 1)
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1), generation="0.11")
+def before_2_0_1_a_restart_takes_nothing_either(story: Story) -> None:
+    write(story, 3)
+    restart_without(story, 1)
