@@ -127,19 +127,21 @@ class KafkaDisks(KafkaCluster):
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
         """See :class:`harness.target.Target`. The shim in the node's own process has refused it."""
-        for refusal in self._refusals(node):
-            if log_dir is None or self._log_dirs(node)[log_dir] == "" or refusal.log_dir == log_dir:
-                return Receipt(
-                    True,
-                    f"node {node}: a write of its own ({_what(refusal)}) was refused with errno {ENOSPC}: "
-                    f"{refusal.size} bytes to {refusal.path} by process {refusal.pid}",
-                )
-        return Receipt(False, f"node {node}: no write of its own was refused")
+        refusals = sorted(self._refusals(node, log_dir), key=lambda refusal: not _is_append(refusal))
+        if not refusals:
+            return Receipt(False, f"node {node}: no write of its own was refused")
+        first, path = refusals[0], PurePosixPath(refusals[0].path)
+        what = f"append {path.parent.name}" if _is_append(first) else f"write {path.name}"
+        told = f"{first.size} bytes to {first.path} by process {first.pid}"
+        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {ENOSPC}: {told}")
 
-    def _refusals(self, node: str) -> Iterator[Refusal]:
+    def _refusals(self, node: str, log_dir: int | None) -> Iterator[Refusal]:
         """Since the node was last started."""
         pids = {jvm.pid for jvm in self._node(node).processes}
-        return (refusal for refusal in self._shims[node].refusals() if refusal.pid in pids)
+        is_whole_disk = log_dir is None or log_dirs.named(self._log_dirs(node), log_dir) == ""
+        for refusal in self._shims[node].refusals():
+            if refusal.pid in pids and (is_whole_disk or refusal.log_dir == log_dir):
+                yield refusal
 
     def _probed(self, node: str, directories: Sequence[str]) -> dict[str, int | None]:
         one = self._running(node)
@@ -200,6 +202,5 @@ class KafkaDisks(KafkaCluster):
         return self._node(node).data_dir / log_dirs.named(self._log_dirs(node), log_dir)
 
 
-def _what(refusal: Refusal) -> str:
-    path = PurePosixPath(refusal.path)
-    return f"append {path.parent.name}" if path.suffix == ".log" else f"write {path.name}"
+def _is_append(refusal: Refusal) -> bool:
+    return refusal.path.endswith(".log")
