@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 from kazoo.exceptions import NodeExistsError
 
@@ -107,7 +107,8 @@ class Electing:
     def _request_reassignment(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
         wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, list(replicas))])
         request = AlterPartitionReassignmentsRequest(topics=[wish])
-        answer = self._controller().ask(request, AlterPartitionReassignmentsResponse, _NEWEST)
+        with closing(self._controller()) as controller:
+            answer = controller.ask(request, AlterPartitionReassignmentsResponse, _NEWEST)
         codes = [answer.error_code, *(one.error_code for topic in answer.responses for one in topic.partitions)]
         if any(codes):
             raise _refusal(partition, f"error {max(codes)} for the order {list(replicas)} of its replicas")
@@ -117,7 +118,8 @@ class Electing:
             UNCLEAN_ELECTION if unclean else PREFERRED_ELECTION,
             [TopicPartitions(partition.topic, [partition.partition])],
         )
-        answer = self._controller().ask(request, ElectLeadersResponse, _NEWEST)
+        with closing(self._controller()) as controller:
+            answer = controller.ask(request, ElectLeadersResponse, _NEWEST)
         results = [one for topic in answer.replica_election_results for one in topic.partition_result]
         for result in results:
             if result.error_code not in _ELECTED:
@@ -132,14 +134,14 @@ class Electing:
             NoAnswer: nobody says who that is.
         """
         if self._looking.release.metadata is Metadata.KRAFT:
-            return self._looking.talk(CONTROLLER)
+            return self._looking.conversation(CONTROLLER, _TIMEOUT_S)
         told = self._looking.first_answer(
             lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
             lambda answer: answer.controller_id >= 0,
         )
         if told is None:
             raise NoAnswer("no broker knows who Kafka's controller is.")
-        return self._looking.talk(node_name(NodeId(told.controller_id)))
+        return self._looking.conversation(node_name(NodeId(told.controller_id)), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
         """Write it into ZooKeeper and wait until the controller has removed it."""

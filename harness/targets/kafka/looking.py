@@ -58,7 +58,7 @@ class Looking:
         self._log = self.controller_log()
         self._leaders = Leaders()
         self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in layout.broker_names}
-        self._talks = {name: self._conversation(name) for name in layout.nodes}
+        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in layout.nodes}
 
     # ------------------------------------------------------------------------------------------------ views
 
@@ -128,9 +128,11 @@ class Looking:
         address = self.layout.real(broker, Listener.HARNESS)
         return Eyes(node_id(broker), address, timeout_s, None if tells else Beliefs(self._logs[broker]))
 
-    def talk(self, node: str) -> Conversation:
-        """A conversation with a node."""
-        return self._talks[node]
+    def conversation(self, node: str, timeout_s: float) -> Conversation:
+        """A conversation of one's own with a node."""
+        listeners = self.layout.listeners(node)
+        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
+        return Conversation(node_id(node), self.layout.real(node, listener), timeout_s)
 
     def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
         """What the first broker that answers, and whose answer serves, says; None: none does."""
@@ -142,11 +144,6 @@ class Looking:
             if serves(answer):
                 return answer
         return None
-
-    def _conversation(self, node: str) -> Conversation:
-        listeners = self.layout.listeners(node)
-        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
-        return Conversation(node_id(node), self.layout.real(node, listener), _TIMEOUT_S)
 
     def close(self) -> None:
         """Hang up everywhere; idempotent, and what is asked afterwards calls again."""

@@ -40,7 +40,7 @@ _STOP_TIMEOUT_S = 5.0
 _UNCHANGED_NS = 500_000_000
 """After how long a replica that looks the same gets a row again, so that it is known not to have changed until then."""
 
-_BELIEVED_LAG_NS = 250_000_000
+_BELIEVED_LAG_NS = 2_000_000_000
 """How late a decision is read at most; a controller's clock that says more of it is not believed."""
 
 _INTERNAL = "__"

@@ -71,6 +71,12 @@ class Trial:
         assert seen is not None, f"broker {node} does not answer"
         return seen
 
+    def settle(self) -> None:
+        """Wait until everybody is in sync, and agrees."""
+        if not eventually(self.is_whole):
+            seen = {node: self.looking.replica(node, LEDGER) for node in BROKERS}
+            pytest.fail(f"{self.looking.view()}\n{seen}")
+
     def is_whole(self) -> bool:
         seen = self.looking.view().partitions.get(LEDGER)
         if seen is None or len(seen.isr) < len(BROKERS) or seen.leader == NO_LEADER:
@@ -122,7 +128,7 @@ def running(cluster: KafkaCluster, directory: Path) -> Iterator[Trial]:
     watching.start()
     trial = Trial(cluster, looking, Electing(looking), watching)
     create_topic(cluster.bootstrap(), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S)
-    assert eventually(trial.is_whole)
+    trial.settle()
     yield trial
     watching.stop()
     looking.close()
@@ -130,7 +136,7 @@ def running(cluster: KafkaCluster, directory: Path) -> Iterator[Trial]:
 
 def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None:
     end = trial.send() + 1
-    assert eventually(trial.is_whole)
+    trial.settle()
     view = trial.looking.view()
     assert view.live == (0, 1, 2)
     assert view.partitions[LEDGER].replicas == (0, 1, 2)
@@ -146,7 +152,7 @@ def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None
 def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_for_it(trial: Trial) -> None:
     trial.electing.elect(LEDGER, NodeId(0), unclean=False)
     before = trial.send() + 1
-    assert eventually(trial.is_whole)
+    trial.settle()
     links = [Link("0", "2"), Link("2", "0")]
     trial.cluster.proxies.cut(links)
     try:
@@ -156,13 +162,14 @@ def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_
         assert trial.replica("0").log_end_offset == before + 1
         assert trial.replica("2").log_end_offset == before
         assert trial.replica("2").role == "follower"
-        assert eventually(lambda: trial.partition().isr == (0, 1))
-        assert eventually(lambda: trial.replica("0").high_watermark == before + 1)
+        assert eventually(lambda: set(trial.partition().isr) == {0, 1})
+        trial.send(acks=1)  # releases 2.7 to 2.8.1 do not move the watermark without (KAFKA-13091)
+        assert eventually(lambda: trial.replica("0").high_watermark == before + 2)
         assert trial.replica("2").high_watermark == before
     finally:
         trial.cluster.proxies.mend(links)
     assert not any(trial.cluster.proxies.is_cut(link).holds for link in links)
-    assert eventually(trial.is_whole)
+    trial.settle()
 
 
 def test_an_operator_elects_whom_he_names_and_the_preferred_leader_stays_who_it_was(trial: Trial) -> None:
@@ -174,7 +181,7 @@ def test_an_operator_elects_whom_he_names_and_the_preferred_leader_stays_who_it_
         elect(LEDGER, NodeId(7), unclean=False)
     with pytest.raises(EnvironmentFault, match=r"refuses to elect a leader of nothing-0: it knows no such partition"):
         elect(TopicPartition("nothing", 0), None, unclean=False)
-    assert eventually(trial.is_whole)
+    trial.settle()
 
 
 def test_what_a_group_has_committed_is_read_back(trial: Trial) -> None:
@@ -196,7 +203,7 @@ def test_a_controller_that_is_paused_says_nothing_and_brokers_go_on_telling_of_t
     finally:
         trial.cluster.resume(CONTROLLER)
     assert eventually(lambda: bool(trial.looking.view().partitions))
-    assert eventually(trial.is_whole)
+    trial.settle()
 
 
 def test_the_timeline_tells_every_election_and_nothing_that_cannot_be(trial: Trial) -> None:
@@ -206,14 +213,14 @@ def test_the_timeline_tells_every_election_and_nothing_that_cannot_be(trial: Tri
     assert eventually(lambda: trial.partition().leader not in (NO_LEADER, 0))
     trial.send()
     trial.restart("0")
-    assert eventually(trial.is_whole)
+    trial.settle()
     trial.cluster.pause("1")
     paused_ns = time.monotonic_ns()
     others_end = trial.replica("2").log_end_offset
     assert eventually(lambda: trial.partition().leader not in (NO_LEADER, 1))
     resumed_ns = time.monotonic_ns()
     trial.cluster.resume("1")
-    assert eventually(trial.is_whole)
+    trial.settle()
     final = trial.partition()
     trial.cluster.kill("2")
     trial.watching.stop()
