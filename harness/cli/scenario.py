@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(help="The scenarios that come with seawall.", no_args_is_help=False)
 
-_Target = Annotated[str, typer.Option(metavar="TARGET", help="builtin: real processes; simulated: virtual time.")]
+_Target = Annotated[
+    str,
+    typer.Option(metavar="TARGET", help="builtin: real processes; simulated: virtual time; process:3.9.1: real Kafka."),
+]
 _Seed = Annotated[int, typer.Option(metavar="N", help="0 to 2^63 - 1.")]
 
 
@@ -116,8 +119,10 @@ def matrix(
     from harness.replication.knobs import GENERATIONS
     from harness.runner import plan
     from harness.runner.matrix import chosen, rows
+    from harness.runner.real import generation_of
     from harness.scenario import shipped
 
+    generations = generations or generation_of(target) or ""
     meant = list(rows(chosen(shipped(), _words(only)), _words(generations)))
     if not meant:
         raise UsageError(
@@ -143,10 +148,12 @@ def _plans(name: str, target: str, generation: str | None, seed: int, settings: 
     from harness.cli.run import overrides
     from harness.runner import plan
     from harness.runner.expectation import expectations
+    from harness.runner.real import generation_of
 
+    spoken = generation_of(target)
     for scenario in _named(name):
         known = expectations(scenario)
-        wanted = generation or (scenario.generation if scenario.generation in known else next(iter(known)))
+        wanted = generation or spoken or (scenario.generation if scenario.generation in known else next(iter(known)))
         if wanted not in known:
             raise UsageError(
                 f"scenario {scenario.id!r} says nothing of generation {wanted!r}.",

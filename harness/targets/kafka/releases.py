@@ -108,6 +108,10 @@ _ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
 
 _ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
 _OFFLINE_DIR = {"disk_full": "offline_dir"}
+_DIVERGING = {"diverging_fetch_is_progress": "true"}
+_STALE = {"stale_truncation_applied": "true"}
+_DIRTY = {"hw_from_diverging": "true"}
+"""Bugs that a later release has mended; see :class:`harness.replication.knobs.Knobs`."""
 
 FAMILIES: tuple[Family, ...] = (
     Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, jars=(_JAXB,)),
@@ -116,9 +120,10 @@ FAMILIES: tuple[Family, ...] = (
     Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
     Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
     Family("2.1.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
-    Family("2.8.0", "2.8", "2.13", _ZK, knobs={"diverging_fetch_is_progress": "true"}, jars=(_RELOAD4J,)),
-    Family("2.8.1", "2.8", "2.13", _ZK, jars=(_RELOAD4J,)),
-    Family("3.3.0", "2.8", "2.13", _KRAFT, jars=(_RELOAD4J,)),
+    Family("2.8.0", "2.8", "2.13", _ZK, knobs={**_DIVERGING, **_STALE, **_DIRTY}, jars=(_RELOAD4J,)),
+    Family("2.8.1", "2.8", "2.13", _ZK, knobs=_DIRTY, jars=(_RELOAD4J,)),
+    Family("3.3.0", "2.8", "2.13", _KRAFT, knobs=_DIRTY, jars=(_RELOAD4J,)),
+    Family("3.5.0", "2.8", "2.13", _KRAFT, jars=(_RELOAD4J,)),
     Family("3.7.0", "3.7", "2.13", _KRAFT, jars=(_RELOAD4J,)),
     Family("4.0.0", "3.7", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
     Family("4.1.0", "4.1", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
