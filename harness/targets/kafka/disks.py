@@ -166,10 +166,12 @@ class KafkaDisks(KafkaCluster):
         if not empty:
             log_dirs.mend(directory)
         elif not directory.is_dir():
-            incarnation = self._resting(node).incarnation
+            process, one = self._resting(node), self._shims[node]
             log_dirs.mend(directory, empty=True)
+            if one.ledger.exists():
+                flushed.forget_removed(process.directory, one.ledger)
             found = [path.name for path in directory.iterdir()]
-            self._new_disks[node, log_dir] = log_dirs.NewDisk(incarnation, found)
+            self._new_disks[node, log_dir] = log_dirs.NewDisk(process.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
         """See :class:`harness.target.Target`. Tried by creating a file in it."""

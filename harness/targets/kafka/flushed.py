@@ -46,12 +46,9 @@ class Flushed:
         self._sizes: dict[int, int] = {}
         self._nameless: dict[int, int] = {}
         self._nameless_in: defaultdict[int, set[int]] = defaultdict(set)
-        if not ledger.exists():
-            raise EnvironmentFault(f"what had reached the disk is not known: nobody kept a ledger of {disk}.")
-        for line in ledger.read_bytes().splitlines(keepends=True):
-            if line.endswith(b"\n"):  # the last one may be torn: then it was never true
-                event, *numbers = line.decode().split()
-                self._take(event, list(map(int, numbers)))
+        for line in _lines(ledger):
+            event, *numbers = line.split()
+            self._take(event, list(map(int, numbers)))
 
     def losses(self) -> Iterator[Cut]:
         """What a power loss would take from the disk: the logs first, then by path."""
@@ -122,6 +119,13 @@ class Flushed:
                 self._nameless_in[directory].add(file)
 
 
+def _lines(ledger: Path) -> list[str]:
+    """Without the last one if it is torn: then it was never true."""
+    if not ledger.exists():
+        raise EnvironmentFault(f"what had reached the disk is not known: nobody kept {ledger}.")
+    return [line for line in ledger.read_text().splitlines(keepends=True) if line.endswith("\n")]
+
+
 def sync(disk: Path, ledger: Path) -> None:
     """Let everything that is on the disk now have reached it; the node may be running."""
     with ledger.open("ab", buffering=0) as file:
@@ -136,6 +140,14 @@ def _reached(path: Path) -> str:
     except FileNotFoundError:
         return ""
     return f"listed {about.st_ino}\n" if stat.S_ISDIR(about.st_mode) else f"flushed {about.st_ino} {about.st_size}\n"
+
+
+def forget_removed(directory: Path, ledger: Path) -> None:
+    """Forget what lies nowhere below ``directory`` any more: a new file may have its inode. Nobody may be writing."""
+    left = {path.lstat().st_ino for path in directory.rglob("*")}
+    temporary = ledger.with_suffix(".tmp")
+    temporary.write_text("".join(line for line in _lines(ledger) if int(line.split()[1]) in left))
+    temporary.replace(ledger)
 
 
 def forget_older(ledger: Path) -> None:

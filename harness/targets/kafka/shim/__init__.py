@@ -30,6 +30,7 @@ _NUMBERS = _FIRST_BUDGET + 1 + MAX_LOG_DIRS
 _NUMBER_BYTES = 8
 _NS_PER_MS = 1_000_000
 _PROBE_TIMEOUT_S = 10.0
+_SEPARATORS = {" ", ":"}
 
 _PROBE = """\
 import os, sys
@@ -180,11 +181,16 @@ def library(environment: Mapping[str, str] = os.environ) -> Path:
     """The compiled shim, from the cache or else from the C compiler: ``CC``, or ``cc``.
 
     Raises:
-        EnvironmentFault: there is no compiler, or it does not compile the shim.
+        EnvironmentFault: there is no compiler, it does not compile the shim, or LD_PRELOAD cannot name the cache.
     """
     sources = [Path(__file__).with_name(name) for name in _SOURCES]
     told = b"\0".join([" ".join(_FLAGS).encode(), *(source.read_bytes() for source in sources)])
     place = _cache(environment) / f"shim-{sha256(told).hexdigest()[:16]}.so"
+    if set(str(place)) & _SEPARATORS:
+        raise EnvironmentFault(
+            f"LD_PRELOAD cannot name {place}, which has a space or a colon in it.",
+            "Set XDG_CACHE_HOME to another path.",
+        )
     if not place.exists():
         _compile([source for source in sources if source.suffix == ".c"], place, environment)
     return place
