@@ -6,7 +6,7 @@ import json
 import threading
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import reduce
+from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
@@ -44,6 +44,7 @@ from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, read_tables, table_of
+from spark_analysis.together import together
 from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
 from spark_analysis.unjustified_acks import unjustified_acks
@@ -74,7 +75,22 @@ QUESTIONS = (
 """A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``."""
 
 ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
-    {broken_transactions: "txn", broken_commits: "commit"}
+    {
+        broken_transactions: "txn",
+        broken_commits: "commit",
+        **dict.fromkeys(
+            (
+                lost_writes,
+                vanished_reads,
+                inconsistent_offsets,
+                unfounded_reads,
+                duplicates,
+                unseen,
+                unjustified_acks,
+            ),
+            "record",
+        ),
+    }
 )
 """The questions that are asked only when some run has what they are about; see :class:`Views`."""
 
@@ -132,16 +148,16 @@ def _ask(
         spark, ({"run": run, "healed_ns": at} for run, at in healed.items()), {"run": "string", "healed_ns": "int64"}
     )
     # Held, so that what is asked about findings does not plan every question again.
-    found = reduce(DataFrame.unionByName, [question(views) for question in _sensible(views)])
+    found = reduce(DataFrame.unionByName, together([partial(question, views) for question in _sensible(views)]))
     found = views.hold(gathered(found), few=True)
     sections = {
         "finding": kept(found),
         "end": _ends(views),
         "history_gap": _first_gaps(views.gaps),
         "life": lives(tables.timeline),
-        "replica": replicas(tables),
-        "count": counts(tables, views),
-        **questions_of_fact(views.tables, found, healings),
+        "replica": replicas(tables.timeline, views.log_words),
+        "count": counts(views),
+        **questions_of_fact(views, found, healings),
     }
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
@@ -155,7 +171,7 @@ def _ask(
 
 def _sensible(views: Views) -> list[Callable[[Views], DataFrame]]:
     """The questions that the runs give occasion for: planning one costs a short run as much as asking it."""
-    return [question for question in QUESTIONS if ASKED_OF.get(question, "send") in {"send", *views.uses}]
+    return [question for question in QUESTIONS if question not in ASKED_OF or ASKED_OF[question] in views.uses]
 
 
 def kept(findings: DataFrame) -> DataFrame:

@@ -8,10 +8,10 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of, words
-from spark_analysis.disorder import is_malformed, number_of, pairs
+from spark_analysis.blocks import different, word_of
+from spark_analysis.disorder import number_of, pairs
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE, Tables
+from spark_analysis.tables import PLACE
 from spark_analysis.unjustified_acks import accounted, acks_and_leaders
 from spark_analysis.views import Views
 
@@ -28,51 +28,56 @@ def lives(timeline: DataFrame) -> DataFrame:
     )
 
 
-def replicas(tables: Tables) -> DataFrame:
-    """The replicas that have a ``final`` row or a log, with the fields of ``answer.ReplicaEnd``."""
-    final = tables.timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
+def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
+    """The replicas that have a ``final`` row or a log, with the fields of ``answer.ReplicaEnd``.
+
+    ``logs`` are words: see :mod:`spark_analysis.log_words`.
+    """
+    final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     bounds = ("high_watermark", "log_end_offset", "log_start_offset")
     ends = final.groupBy(*PLACE, "node").agg(*[f.max(name).alias(name) for name in bounds])
     keys = [*PLACE, "node"]
-    logs = (
-        words(tables.replica_logs, keys, "offset")
-        .groupBy(*keys)
-        .agg(
-            f.sum("rows").alias("records"),
-            f.sum(different()).alias("offsets"),
-            f.min("low").alias("first"),
-            f.max("high").alias("last"),
-        )
+    whole = logs.groupBy("word", *keys).agg(
+        f.bit_or("bits").alias("bits"),
+        f.sum("rows").alias("rows"),
+        f.min("low").alias("low"),
+        f.max("high").alias("high"),
     )
-    return ends.join(logs, on=keys, how="full").fillna(0, ["records", "offsets"])
+    held = whole.groupBy(*keys).agg(
+        f.sum("rows").alias("records"),
+        f.sum(different()).alias("offsets"),
+        f.min("low").alias("first"),
+        f.max("high").alias("last"),
+    )
+    return ends.join(held, on=keys, how="full").fillna(0, ["records", "offsets"])
 
 
-def counts(tables: Tables, views: Views) -> DataFrame:
+def counts(views: Views) -> DataFrame:
     """How much there is of everything: ``run, name, number``, for the names of ``answer.COUNTS``."""
-    parts = [_history_counts(tables.history), views.disorder, *_acks_below_watermarks(views)]
+    parts = [_history_counts(views.done), views.disorder, *_acks_below_watermarks(views)]
     return reduce(DataFrame.unionByName, parts)
 
 
-def _history_counts(history: DataFrame) -> DataFrame:
+def _history_counts(done: DataFrame) -> DataFrame:
     f_, kind, final = f.col("f"), f.col("type"), f.col("final")
     send, poll, invoked, ok = f_ == "send", f_ == "poll", kind == "invoke", kind == "ok"
     read = poll & ok & f.col("topic").isNotNull()
-    known = f.col("offset").isNotNull()
-    numbers = {
-        "history_rows": f.count("*"),
-        "close_rows": number_of(f_ == "close"),
-        "sends": number_of(send & invoked),
-        "sends_ok": number_of(send & ok),
-        "sends_fail": number_of(send & (kind == "fail")),
-        "polls": number_of(poll & invoked),
-        "final_poll_rows": number_of(poll & ok & final),
-        "polled_records": number_of(read & ~final),
-        "final_records": number_of(read & final),
-        "acked_all": number_of(send & ok & known & (f.col("acks") == ALL)),
-        "malformed_rows": number_of(is_malformed()),
-        "rows_after_close": f.coalesce(f.max("index") - f.max(f.when(f_ == "close", f.col("index"))), f.lit(0)),
+    of = {
+        "history_rows": f.lit(True),
+        "close_rows": f_ == "close",
+        "sends": send & invoked,
+        "sends_ok": send & ok,
+        "sends_fail": send & (kind == "fail"),
+        "polls": poll & invoked,
+        "final_poll_rows": poll & ok & final,
+        "polled_records": read & ~final,
+        "final_records": read & final,
+        "acked_all": send & ok & f.col("known") & (f.col("acks") == ALL),
+        "malformed_rows": f.col("malformed"),
     }
-    return pairs(history, numbers)
+    numbers = {name: f.coalesce(f.sum(f.when(condition, f.col("rows"))), f.lit(0)) for name, condition in of.items()}
+    last = f.max("index") - f.max(f.when(f_ == "close", f.col("index")))
+    return pairs(done, {**numbers, "rows_after_close": f.coalesce(last, f.lit(0))})
 
 
 def _acks_below_watermarks(views: Views) -> Iterator[DataFrame]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from functools import reduce
+from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import BLOCK, different, gaps, octets, out_of_order, word_of, words, words_of
+from spark_analysis import blocks
+from spark_analysis.blocks import BLOCK, different, gaps, octets, out_of_order, words, words_of
 from spark_analysis.holding import Hold
 
 
@@ -105,17 +107,24 @@ def _steps(history: DataFrame) -> DataFrame:
 def _early(history: DataFrame, hold: Hold) -> DataFrame:
     """Completions of operations without an invocation of a lower index, and steps that begin or end twice."""
     rows = _steps(history)
-    operations = rows.groupBy("op", "run").agg(
-        f.min("invoked").alias("begun"),
-        f.min("completed").alias("first"),
+    places = range(1 << blocks.OCTET_SHIFT)
+    wide = 64 // len(places)
+    place = f.col("op").bitwiseAND(len(places) - 1)
+    bit = place * wide + f.col("step").bitwiseAND(wide - 1)
+    known = rows.groupBy(f.shiftright("op", blocks.OCTET_SHIFT).alias("octet"), "run").agg(
+        *[f.min(f.when(place == one, f.col("invoked"))).alias(f"begun_{one}") for one in places],
+        *[f.min(f.when(place == one, f.col("completed"))).alias(f"first_{one}") for one in places],
         f.count("step").alias("steps"),
-        f.bit_or(f.expr("shiftleft(1L, step & 63)")).alias("bits"),
+        f.bit_or(f.call_function("shiftleft", f.lit(1).cast("long"), bit.cast("int"))).alias("bits"),
     )
-    early = f.col("first") <= f.coalesce("begun", "first")
-    # Hardly any operation has as many steps as there are bits.
-    unclear = f.coalesce(early, f.lit(False)) | f.coalesce(f.col("steps") > different(), f.lit(False))
-    suspects = hold(operations.where(unclear).select("run", word_of("op").alias("word")).distinct(), few=True)
-    near = rows.withColumn("word", word_of("op")).join(f.broadcast(suspects), on=["run", "word"], how="left_semi")
+    early = [
+        f.coalesce(f.col(f"first_{one}") <= f.coalesce(f"begun_{one}", f"first_{one}"), f.lit(False)) for one in places
+    ]
+    # Hardly any operation has more steps than it has bits.
+    unclear = reduce(or_, early) | f.coalesce(f.col("steps") > different(), f.lit(False))
+    suspects = hold(known.where(unclear).select("run", "octet"), few=True)
+    octet = f.shiftright("op", blocks.OCTET_SHIFT)
+    near = rows.withColumn("octet", octet).join(f.broadcast(suspects), on=["run", "octet"], how="left_semi")
     looked_at = rows.limit(0) if suspects.isEmpty() else near
     return pairs(_one_by_one(looked_at), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()})
 

@@ -12,20 +12,21 @@ from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.lost_writes import lost_ranges
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.stretches import stretches
-from spark_analysis.tables import Tables
+from spark_analysis.views import Views
 
 
-def questions_of_fact(tables: Tables, found: DataFrame, healed: DataFrame) -> dict[str, DataFrame]:
+def questions_of_fact(views: Views, found: DataFrame, healed: DataFrame) -> dict[str, DataFrame]:
     """By name, the rows of each sort of facts.
 
     Args:
-        tables: the tables, of the history only what is well formed.
+        views: what all questions share.
         found: every finding.
         healed: ``run, healed_ns``: when the last fault of a run was healed.
     """
+    tables = views.tables
     return {
         "stretch": stretches(tables.timeline),
-        "log_epoch": log_epochs(tables.replica_logs),
+        "log_epoch": log_epochs(views),
         "producer_log": producer_logs(tables.replica_logs),
         "lost_range": lost_ranges(found),
         "silence": silences(tables.history),

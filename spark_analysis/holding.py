@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -36,14 +37,13 @@ class Scratch:
     def __init__(self, directory: str, *, everything: bool) -> None:
         self._directory = directory
         self._everything = everything
-        self._held = 0
+        self._numbers = itertools.count(1)
 
     def __call__(self, rows: DataFrame, *, few: bool = False) -> DataFrame:
         """Write ``rows`` and read them back."""
         if few and not self._everything:
             return in_memory(rows)
-        self._held += 1
-        path = f"{self._directory}/{self._held}"
+        path = f"{self._directory}/{next(self._numbers)}"
         (rows.coalesce(1) if few else rows).write.parquet(path)
         return rows.sparkSession.read.schema(rows.schema).parquet(path)
 

@@ -7,20 +7,21 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, word_of, words
 from spark_analysis.tables import PLACE
+from spark_analysis.views import Views
 
 
-def log_epochs(replica_logs: DataFrame) -> DataFrame:
+def log_epochs(views: Views) -> DataFrame:
     """The records of each leader epoch, with the fields of :class:`spark_analysis.facts.LogEpoch`.
 
     Where an offset is in one log only once, so is what is there; only near offsets that are there more often the
     contents are compared.
     """
     keys = [*PLACE, "node", "leader_epoch"]
-    known = words(replica_logs, keys, "offset")
+    known, logs = views.log_words, views.tables.replica_logs
     repeated = f.col("rows") > different()
-    near = replica_logs.withColumn("word", word_of("offset")).join(
-        f.broadcast(known.where(repeated).select("word", *keys)), on=["word", *keys], how="left_semi"
-    )
+    twice = known.where(repeated).select("word", *keys)
+    near = logs.limit(0) if views.large and twice.isEmpty() else logs
+    near = near.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
     contents = near.groupBy(*keys).agg(
         f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents")
     )

@@ -10,14 +10,21 @@ from pyspark.sql import functions as f
 from spark_analysis.tables import PLACE, Tables
 
 
-def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = (), *, marked: bool = False) -> DataFrame:
+def partitions(
+    done: DataFrame,
+    log_words: DataFrame,
+    leaders: DataFrame,
+    data_ends: DataFrame | None = None,
+    sampled: Sequence[str] = (),
+) -> DataFrame:
     """How every partition ended, and how much of it the final read saw.
 
     Args:
-        tables: the tables.
+        done: what clients did, from :func:`spark_analysis.tally.tally`.
+        log_words: what the replicas' logs hold, from :func:`spark_analysis.log_words.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
+        data_ends: from :func:`data_ends`; None: there are no transactions, so logs hold no markers.
         sampled: the runs whose timelines are only samples of what the brokers did.
-        marked: whether there are transactions, so that logs may hold markers.
 
     Returns:
         ``run, topic, partition, used, sampled, reached, polled_end, exhausted, data_end, complete, leader, unclean,
@@ -27,25 +34,29 @@ def partitions(tables: Tables, leaders: DataFrame, sampled: Sequence[str] = (), 
         all. ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw everything
         that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are never null.
     """
+    told = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
-    done = tables.history.where(f.col("topic").isNotNull() & (sending | reading))
-    clients = done.groupBy(*PLACE).agg(
-        f.lit(True).alias("used"),
-        f.max(f.when(reading & f.col("final"), f.col("offset") + 1)).alias("reached"),
-        f.max(f.when(reading, f.col("offset") + 1)).alias("polled_end"),
+    clients = (
+        told.where(f.col("topic").isNotNull() & (sending | reading))
+        .groupBy(*PLACE)
+        .agg(
+            f.lit(True).alias("used"),
+            f.max(f.when(reading & f.col("final"), f.col("offset") + 1)).alias("reached"),
+            f.max(f.when(reading, f.col("offset") + 1)).alias("polled_end"),
+        )
     )
-    logs = tables.replica_logs.groupBy(*PLACE).agg(f.lit(True).alias("logged")).drop("logged")
+    logs = log_words.groupBy(*PLACE).agg(f.lit(True).alias("logged")).drop("logged")
     seen = clients.join(logs, on=list(PLACE), how="full")
     final = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("final")
-    runs_read = tables.history.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
+    runs_read = told.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
     joined = seen.join(leaders, on=list(PLACE), how="full").join(f.broadcast(runs_read), on="run", how="left")
-    joined = joined.join(_went_on(tables.history), on=list(PLACE), how="left")
+    joined = joined.join(_went_on(told), on=list(PLACE), how="left")
     reached = f.coalesce("reached", f.lit(0))
     watermark, start = f.col("leader.high_watermark"), f.coalesce("leader.log_start_offset", f.lit(0))
     joined = (
-        joined.join(_data_ends(tables, leaders), on=list(PLACE), how="left")
-        if marked
-        else joined.withColumn("data_end", f.lit(None).cast("long"))
+        joined.withColumn("data_end", f.lit(None).cast("long"))
+        if data_ends is None
+        else joined.join(data_ends, on=list(PLACE), how="left")
     )
     read = (reached >= watermark) | f.coalesce(reached >= f.col("data_end"), f.lit(False))
     complete = f.col("was_read").isNotNull() & (read | (watermark <= start))
@@ -86,9 +97,9 @@ def missing(offset: Column, *, read: Column) -> Column:
     return judged(offset) | (unasked & f.when(read, f.col("exhausted")).otherwise(passed))
 
 
-def _went_on(history: DataFrame) -> DataFrame:
+def _went_on(told: DataFrame) -> DataFrame:
     """``went_on_at``: how far the processes of the final read had come that then polled and were given nothing."""
-    final = history.where(f.col("final") & (f.col("type") == "ok"))
+    final = told.where(f.col("final") & (f.col("type") == "ok"))
     empty = final.where((f.col("f") == "poll") & f.col("topic").isNull()).groupBy("run", "process")
     came = final.where(f.col("topic").isNotNull()).groupBy(*PLACE, "process")
     reach = f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach")
@@ -98,7 +109,7 @@ def _went_on(history: DataFrame) -> DataFrame:
     return ended.where(f.col("empty") > f.col("last")).groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
 
 
-def _data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
+def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     """``data_end``, by partition of runs with transactions; see ``answer.PartitionEnd``."""
     runs = tables.history.where("txn").select("run").distinct()
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of, words
+from spark_analysis.blocks import different, word_of
 from spark_analysis.leadership import still_given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -51,7 +51,9 @@ def _epochs(views: Views) -> DataFrame:
     ranges = f.broadcast(_committed_ranges(views.tables.timeline))
     logs = views.tables.replica_logs
     if views.large:
-        near = f.broadcast(_suspects(logs, ranges))
+        suspects = views.hold(_suspects(views.log_words, ranges), few=True)
+        near = f.broadcast(suspects)
+        logs = logs.limit(0) if suspects.isEmpty() else logs
         logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
     logs = logs.join(ranges, on=list(PLACE), how="left").repartition("offset", *PLACE)
     own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
@@ -73,16 +75,21 @@ def _epochs(views: Views) -> DataFrame:
     )  # fmt: skip
 
 
-def _suspects(logs: DataFrame, ranges: DataFrame) -> DataFrame:
+def _suspects(log_words: DataFrame, ranges: DataFrame) -> DataFrame:
     """The words of offsets at which not all of a partition's replicas have the same, each offset once: a quick look.
 
     What they have is compared by 64 bits of hash.
     """
-    print_ = f.bit_xor(f.xxhash64("offset", "leader_epoch", "value", "batch_crc"))
-    known = words(logs, [*PLACE, "node"], "offset", print=print_)
+    known = log_words.groupBy("word", *PLACE, "node").agg(
+        f.bit_or("bits").alias("bits"),
+        f.bit_xor("contents").alias("contents"),
+        f.sum("rows").alias("rows"),
+        f.min("low").alias("low"),
+        f.max("high").alias("high"),
+    )
     together = known.groupBy("word", *PLACE).agg(
         (f.min("bits") == f.max("bits")).alias("same_offsets"),
-        ((f.min("print") == f.max("print")) & (f.max(f.col("rows") - different()) == 0)).alias("same_contents"),
+        ((f.min("contents") == f.max("contents")) & (f.max(f.col("rows") - different()) == 0)).alias("same_contents"),
         f.collect_set("node").alias("nodes"),
         f.min("low").alias("low"),
         f.max("high").alias("high"),

@@ -18,10 +18,10 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, word_of, words
-from spark_analysis.disorder import is_malformed
 from spark_analysis.holding import Hold
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE, Tables
+from spark_analysis.together import together
 
 _ACKS, _FINAL, _EARLY, _LOG = range(4)
 """Who says what is at an offset: ``source``; ``whose`` tells which process, or node."""
@@ -41,28 +41,40 @@ class Unsettled(NamedTuple):
     words: DataFrame
 
 
-def irregular(history: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[str]:
+def irregular(done: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[str]:
     """The runs of which nothing is settled: those with transactions, and those whose history is not in order.
 
     Args:
-        history: the history.
-        missing: its gaps.
+        done: what clients did, from :func:`spark_analysis.tally.tally`.
+        missing: the history's gaps.
         disorder: ``run, name, number``: what is out of order in it.
     """
     runs = [
-        history.where(f.col("txn") | is_malformed()).select("run"),
+        done.where(f.col("txn") | f.col("malformed")).select("run"),
         missing.select("run"),
         disorder.where(f.col("number") > 0).select("run"),
     ]
     return {row["run"] for row in reduce(DataFrame.union, runs).distinct().collect()}
 
 
-def unsettled(tables: Tables, leaders: DataFrame, hold: Hold, but: Collection[str]) -> Unsettled:
-    """What has to be looked at; ``but`` are the runs of which that is everything."""
+def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Hold, but: Collection[str]) -> Unsettled:
+    """What has to be looked at.
+
+    Args:
+        tables: the tables, of the history only what is well formed.
+        log_words: from :func:`spark_analysis.log_words.log_words`.
+        leaders: from :func:`spark_analysis.leadership.leadership`.
+        hold: computes a table and keeps it for as long as anybody refers to it.
+        but: the runs of which everything has to be looked at.
+    """
     regular = ~f.col("run").isin(*but) if but else f.lit(True)
-    offsets = hold(_offsets(tables, leaders).withColumn("settled", f.col("settled") & regular))
     settled = f.col("settled") & regular
-    values = hold(_values(tables.history).where(~settled).select(*PLACE, "word"))
+    offsets, values = together(
+        [
+            lambda: hold(_offsets(tables.history, log_words, leaders).withColumn("settled", settled)),
+            lambda: hold(_values(tables.history).where(~settled).select(*PLACE, "word")),
+        ]
+    )
     near = offsets.where(~f.col("settled")).select(*PLACE, "word")
     none = near.isEmpty() and values.isEmpty()
     rows = [tables.history.where(f.col("topic").isNotNull()), tables.replica_logs]
@@ -84,17 +96,16 @@ def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
     return with_words.join(wanted, on=[*PLACE, "word"], how="left_semi").drop("word")  # few or many: Spark looks first
 
 
-def _offsets(tables: Tables, leaders: DataFrame) -> DataFrame:
-    print_ = f.bit_xor(f.xxhash64("offset", "value"))
-    told = _history(tables.history).unionByName(_final_log(tables.replica_logs, leaders), allowMissingColumns=True)
-    known = words(
-        told, [*PLACE, "source", "whose"], "offset",
-        print=print_,
+def _offsets(history: DataFrame, log_words: DataFrame, leaders: DataFrame) -> DataFrame:
+    told = words(
+        _history(history), [*PLACE, "source", "whose"], "offset",
+        print=f.bit_xor(f.xxhash64("offset", "value")),
         strange=f.max("strange"),
         acked=f.count("acked_ns"),
         first_ns=f.min("acked_ns"),
         last_ns=f.max("acked_ns"),
     )  # fmt: skip
+    known = told.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
     said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (_ACKS, _FINAL)}
     together = known.groupBy("word", *PLACE).agg(
         _agree().alias("agree"),
@@ -139,12 +150,16 @@ def _history(history: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _final_log(logs: DataFrame, leaders: DataFrame) -> DataFrame:
-    ends = leaders.select(*PLACE, f.col("leader.node").alias("whose"))
-    held = logs.where(f.col("value").isNotNull()).withColumnRenamed("node", "whose")
-    final = held.join(f.broadcast(ends), on=[*PLACE, "whose"], how="left_semi")
-    return final.select(
-        *PLACE, "offset", "value", f.lit(_LOG).alias("source"), "whose", (~f.col("intact")).alias("strange")
+def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
+    ends = leaders.select(*PLACE, f.col("leader.node").alias("node"))
+    final = log_words.where("valued > 0").join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
+    return final.groupBy("word", *PLACE).agg(
+        f.lit(_LOG).alias("source"),
+        f.bit_or("bits").alias("bits"),
+        f.sum("rows").alias("rows"),
+        f.max("high").alias("high"),
+        f.bit_xor("values").alias("print"),
+        f.max("strange").alias("strange"),
     )
 
 

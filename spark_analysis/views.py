@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import Lock
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -13,10 +14,13 @@ from spark_analysis.answer import COLUMNS
 from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
-from spark_analysis.partitions import partitions
+from spark_analysis.log_words import log_words
+from spark_analysis.partitions import data_ends, partitions
 from spark_analysis.records import records
 from spark_analysis.settled import irregular, unsettled
 from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
+from spark_analysis.tally import tally
+from spark_analysis.together import together
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +29,8 @@ class Views:
 
     Attributes:
         tables: the tables themselves, of the history only what questions can be asked about.
+        done: what clients did, see :mod:`spark_analysis.tally`.
+        log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_words`.
         records: see :mod:`spark_analysis.records`; of large runs without those that are settled, see
             :mod:`spark_analysis.settled`.
         all_records: all of them, settled or not; they are put together when somebody asks for them.
@@ -34,12 +40,15 @@ class Views:
         disorder: what is out of order in it: ``run, name, number``.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
-            ``move`` (assignments, subscriptions, rebalances). What nobody did need not be planned for.
+            ``move`` (assignments, subscriptions, rebalances); and ``record`` where there are any ``records``. What is
+            not there need not be planned for.
         large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
         hold: how tables are kept that are needed more than once.
     """
 
     tables: Tables
+    done: DataFrame
+    log_words: DataFrame
     records: DataFrame
     all_records: Callable[[], DataFrame]
     settled: DataFrame | None
@@ -57,32 +66,47 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
     Holding them costs a job each and saves every question from planning and computing them again.
     """
     whole = tables._replace(history=well_formed(tables.history))
-    leaders = hold(leadership(tables.timeline), few=True)
-    uses = _uses(whole.history)
-    ends = hold(partitions(whole, leaders, sampled, marked="txn" in uses), few=True)
+    logs = log_words(tables.replica_logs)
+    leaders, done, held, (missing, disordered) = together(
+        [
+            lambda: hold(leadership(tables.timeline), few=True),
+            lambda: hold(tally(tables.history), few=True),
+            lambda: hold(logs) if large else logs,
+            lambda: order_of_large(tables.history, hold) if large else order_of(tables.history),
+        ]
+    )
+    uses, settled = _uses(done), None
+    marked = data_ends(tables, leaders) if "txn" in uses else None
+    ends = hold(partitions(done, held, leaders, marked, sampled), few=True)
 
     @cache
-    def all_records() -> DataFrame:
+    def made() -> DataFrame:
         return records(whole, leaders, hold)
 
-    missing, disordered = order_of_large(tables.history, hold) if large else order_of(tables.history)
-    settled = None
+    making = Lock()
+
+    def all_records() -> DataFrame:
+        with making:
+            return made()
+
     if large:
-        concerned, settled = unsettled(whole, leaders, hold, irregular(tables.history, missing, disordered))
+        concerned, settled = unsettled(whole, held, leaders, hold, irregular(done, missing, disordered))
         some = records(concerned, leaders, hold)
+        uses -= {"record"} if some.isEmpty() else set()
     else:
         some = all_records()
-    return Views(whole, some, all_records, settled, missing, disordered, ends, uses, large, hold)
+    return Views(whole, done, held, some, all_records, settled, missing, disordered, ends, uses, large, hold)
 
 
-def _uses(history: DataFrame) -> frozenset[str]:
-    done = {
+def _uses(done: DataFrame) -> frozenset[str]:
+    uses = {
         "txn": f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
     }
-    [found] = history.agg(*[f.max(condition).alias(name) for name, condition in done.items()]).collect()
-    return frozenset(name for name in done if found[name])
+    sound = ~f.col("malformed")
+    [found] = done.agg(*[f.max(condition & sound).alias(name) for name, condition in uses.items()]).collect()
+    return frozenset({"record", *(name for name in uses if found[name])})
 
 
 def with_partitions(rows: DataFrame, views: Views) -> DataFrame:

@@ -1,0 +1,31 @@
+"""What did clients do, and how often?
+
+Everything that is only counted, or only the highest of, is asked of one small table, so that the history is read once
+for all of it.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.disorder import is_malformed
+from spark_analysis.tables import PLACE
+
+
+def tally(history: DataFrame) -> DataFrame:
+    """The history's rows by what they have in common.
+
+    Returns:
+        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index``.
+        ``process``: of the final read; null for the others. ``known``: whether they name an offset. ``rows``: how many
+        they are; ``offset`` and ``index``: the highest of theirs.
+    """
+    common = {
+        "process": f.when(f.col("final"), f.col("process")),
+        "known": f.col("offset").isNotNull(),
+        "malformed": is_malformed(),
+    }
+    return history.groupBy(
+        *PLACE, "f", "type", "final", "txn", "acks", *[column.alias(name) for name, column in common.items()]
+    ).agg(f.count("*").alias("rows"), f.max("offset").alias("offset"), f.max("index").alias("index"))
