@@ -11,7 +11,7 @@ from spark_analysis.warming import RUN, tiny_run
 
 
 def test_warming_up_leaves_no_question_out(tmp_path: Path, spark: SparkSession) -> None:
-    assert views_of(read_tables(spark, tiny_run(tmp_path))).uses == {"txn", "commit", "move"}
+    assert views_of(read_tables(spark, tiny_run(tmp_path))).uses == {"txn", "commit", "move", "record"}
 
 
 def test_warming_up_asks_for_witnesses(tmp_path: Path, spark: SparkSession) -> None:
