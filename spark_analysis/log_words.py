@@ -13,9 +13,11 @@ def log_words(logs: DataFrame) -> DataFrame:
     """The replicas' logs as words of offsets; see :func:`spark_analysis.blocks.words`.
 
     Returns:
-        ``run, topic, partition, node, leader_epoch, word, bits, rows, low, high, contents, values, valued, strange``.
+        ``run, topic, partition, node, leader_epoch, word, bits, rows, low, high, contents, values, valued, strange,
+        damaged``.
         ``contents``: a fingerprint of everything that replicas must have alike; ``values``: of offsets and values
-        alone. ``valued``: how many rows are a workload's record; ``strange``: whether any is none, or damaged.
+        alone. ``valued``: how many rows are a workload's record; ``strange``: whether any is none, or damaged; ``damaged``: the
+        lowest offset of a damaged one.
     """
     valued = f.col("value").isNotNull()
     return words(
@@ -24,4 +26,5 @@ def log_words(logs: DataFrame) -> DataFrame:
         values=f.bit_xor(f.xxhash64("offset", "value")),
         valued=f.count(f.when(valued, 1)),
         strange=f.max(~(valued & f.col("intact"))),
+        damaged=f.min(f.when(~f.col("intact"), f.col("offset"))),
     )  # fmt: skip
