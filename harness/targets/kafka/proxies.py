@@ -31,10 +31,11 @@ from harness.targets.control_client import NoAnswer, ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.kafka.releases import Metadata
-from harness.targets.link_probe import API_VERSIONS_REQUEST, ping_as_client, probe_link
+from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link
 
 _READY_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
+_ANSWER_TIMEOUT_S = 1.0
 _STOP_TIMEOUT_S = 5.0
 _BACKLOG = 128
 _NAME = "proxies"
@@ -110,23 +111,18 @@ class Proxies:
         return probe_link(link, partial(self.held, link), partial(self._ping, link))
 
     def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
-        if link.destination == CLIENTS:
-            return self._ping_back(self._route(CLIENTS, link.source).listens, held_bytes)
-        return ping_as_client(self._route(*link).listens, _PING_TIMEOUT_S, held_bytes)
-
-    def _ping_back(self, listens: Address, held_bytes: Callable[[], int]) -> int | None:
+        back = link.destination == CLIENTS
         with socket.socket() as connection:
             connection.settimeout(_PING_TIMEOUT_S)
-            connection.bind((self._layout.proxy_host(CLIENTS), 0))
-            self._ask(op="probe_back", address=list(connection.getsockname()))
+            if back:
+                connection.bind((self._layout.proxy_host(CLIENTS), 0))
+                self._ask(op="probe_back", address=list(connection.getsockname()))
             try:
-                connection.connect(listens)
+                connection.connect(self._route(*(reversed(link) if back else link)).listens)
                 connection.sendall(API_VERSIONS_REQUEST)
-                if connection.recv(1):
-                    return None
+                return None if _answers(connection, held_bytes) else held_bytes()
             except OSError:
-                pass  # refused, reset or silent: what is withheld tells which
-            return held_bytes()
+                return held_bytes()  # refused or reset: what is withheld tells by whom
 
     def _route(self, source: str, destination: str) -> Route:
         wanted = Listener.CLIENTS if source == CLIENTS else Listener.PEERS
@@ -164,6 +160,17 @@ class Proxies:
             for route in self._layout.routes()
         ]
         return {"parent_pid": os.getpid(), "control": control, "routes": routes}
+
+
+def _answers(connection: socket.socket, held_bytes: Callable[[], int]) -> bool:
+    """Whether an answer comes: at once, or late where nothing is withheld that could be in its way."""
+    try:
+        return bool(connection.recv(1))
+    except TimeoutError:
+        if held_bytes():
+            return False
+        connection.settimeout(_ANSWER_TIMEOUT_S)
+        return bool(connection.recv(1))
 
 
 class _Process:
