@@ -21,6 +21,7 @@ from harness.targets.kafka.disks import KafkaDisks
 _TIMEOUT_S = 5.0
 _POLL_S = 0.002
 _NS_PER_MS = 1_000_000
+_JVM_TEMPORARY = Path("/tmp")  # noqa: S108 (for every JVM on Linux, whatever java.io.tmpdir says)
 _QUESTION = b"1\0jcmd\0VM.uptime -date\0\0\0"
 _MAX_ANSWER_BYTES = 4096
 _SIGQUIT_BIT = 1 << signal.SIGQUIT - 1
@@ -61,7 +62,7 @@ def clock_offset_ms(pid: int) -> int:
 @contextmanager
 def _attached(pid: int) -> Iterator[socket.socket]:
     """A connection to the JVM, which listens when it finds a certain file on SIGQUIT; it leaves nothing behind."""
-    trigger, place = Path(f"/proc/{pid}/cwd/.attach_pid{pid}"), Path(f"/tmp/.java_pid{pid}")  # noqa: S108
+    trigger, place = _JVM_TEMPORARY / f".attach_pid{pid}", _JVM_TEMPORARY / f".java_pid{pid}"
     deadline = time.monotonic() + _TIMEOUT_S
     connection = socket.socket(socket.AF_UNIX)
     connection.settimeout(_TIMEOUT_S)
