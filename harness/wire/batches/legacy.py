@@ -55,8 +55,8 @@ def header(buffer: Buffer, inflate: Inflate) -> BatchHeader:
         CorruptBatch: it is torn.
     """
     entry = memoryview(buffer)
-    if len(entry) < _ENTRY.size + _FIXED.size:
-        raise CorruptBatch(f"a message of {len(entry)} bytes is torn")
+    if len(entry) < _ENTRY.size + _FIXED.size or _ENTRY.unpack_from(entry)[1] != len(entry) - _ENTRY.size:
+        raise CorruptBatch(f"a message is torn: {len(entry)} bytes of it are there")
     offset, _ = _ENTRY.unpack_from(entry)
     crc, magic, attributes = _FIXED.unpack_from(entry, _ENTRY.size)
     inside = [Record(offset, NO_TIMESTAMP, None, None)]

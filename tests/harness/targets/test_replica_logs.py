@@ -158,6 +158,14 @@ def test_a_flipped_bit_of_an_old_message_is_a_row_that_is_not_intact_and_hides_n
         assert [row["intact"] for row in found] == [True, False, True]
 
 
+@pytest.mark.parametrize("magic", [0, 1])
+def test_a_torn_message_of_an_old_format_is_no_record(tmp_path: Path, magic: int) -> None:
+    for size in range(1, len(message(1, 71, magic))):
+        found = rows(tmp_path, message(0, 70, magic) + message(1, 71, magic)[:size])
+        assert [(row["offset"], row["value"], row["intact"]) for row in found] == [(0, 70, True), (1, None, False)]
+        assert found[1]["batch_crc"] == 0
+
+
 def test_a_message_in_a_wrapper_whose_own_checksum_is_wrong_is_not_intact(tmp_path: Path) -> None:
     inside = bytearray(message(0, 70))
     inside[-1] ^= 1
