@@ -27,6 +27,7 @@ test: $(STAMP) ## run every test
 
 matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
+	@$(BIN)/python -m pytest -m nightly tests/harness/targets
 
 detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
 	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md

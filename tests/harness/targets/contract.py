@@ -1,6 +1,8 @@
 """The targets that the shared suite asks, and what it needs to ask them: :mod:`test_contract` is what all must do.
 
 A new target is one function, which starts a cluster and says how one record is sent to it, and one line in ``TARGETS``.
+Real Kafka is asked in the night: starting brokers again and again takes minutes. What its tests need and cannot be had
+makes them skip, with the reason.
 """
 
 from __future__ import annotations
@@ -11,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+
+import pytest
 
 import faults
 from harness import payload
@@ -26,8 +30,12 @@ from harness.simulation.stack.client import Client
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.sends import addresses
 from harness.simulation.stack.tasks import Task
-from harness.target import Receipt, Target, TopicSpec
+from harness.target import Receipt, ReplicaView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.kafka.fetching import Distribution, fetch
+from harness.targets.kafka.jvm import java
+from harness.targets.kafka.process import ProcessTarget
+from harness.targets.kafka.server_properties import understood
 from harness.targets.simulated import SimulatedTarget
 
 LEDGER = TopicPartition("ledger", 0)
@@ -43,11 +51,13 @@ class Trial:
     Attributes:
         clock: on which one waits for it.
         send_as: sends one record with the given acks, and waits for its answer.
+        patience_s: how long it may take to come to something.
     """
 
     target: Target
     clock: PacedClock
     send_as: Callable[[bytes, int], Answer]
+    patience_s: float = 20.0
     sent: int = 0
 
     def send(self, acks: int = -1) -> Answer:
@@ -55,9 +65,9 @@ class Trial:
         self.sent += 1
         return self.send_as(payload.encode(self.sent, *LEDGER), acks)
 
-    def eventually(self, look: Callable[[], bool], within_s: float = 20.0) -> bool:
+    def eventually(self, look: Callable[[], bool]) -> bool:
         """Whether it comes to that in time."""
-        deadline_ns = self.clock.monotonic_ns() + round(within_s * 1e9)
+        deadline_ns = self.clock.monotonic_ns() + round(self.patience_s * 1e9)
         while not (held := look()) and self.clock.monotonic_ns() < deadline_ns:
             self.clock.sleep(0.02)
         return held
@@ -78,10 +88,16 @@ class Trial:
         return self.eventually(lambda: not unsettled(self.target, [LEDGER]))
 
     def end_offset(self, node: str) -> int:
-        """Of the replica of ``node``."""
-        replica = self.target.replica(node, LEDGER)
-        assert replica is not None
-        return replica.log_end_offset
+        """Of the replica of ``node``, as soon as it tells."""
+        told: list[ReplicaView] = []
+
+        def tells() -> bool:
+            replica = self.target.replica(node, LEDGER)
+            told.extend([replica] if replica is not None else [])
+            return bool(told)
+
+        assert self.eventually(tells)
+        return told[0].log_end_offset
 
     @contextmanager
     def in_effect(self, **written: object) -> Iterator[Fault]:
@@ -106,15 +122,31 @@ def _heals(fault: Fault, target: Target) -> bool:
 
 def _builtin(path: Path) -> Trial:
     target = BuiltinTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS)
+    return Trial(target, SystemClock(), partial(_send, target))
 
-    def send(data: bytes, acks: int) -> Answer:
-        sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
-        try:
-            return sender.send(LEDGER, data)
-        finally:
-            sender.close()
 
-    return Trial(target, SystemClock(), send)
+def _process(version: str, path: Path) -> Trial:
+    distribution = fetched_or_skip(version)
+    settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, distribution.release, BROKERS)
+    target = ProcessTarget(path, BROKERS, distribution, settings)
+    return Trial(target, SystemClock(), partial(_send, target), patience_s=60.0)
+
+
+def fetched_or_skip(version: str) -> Distribution:
+    """A release of Kafka, from the cache or from wherever Maven gets it; where it cannot, the test is skipped."""
+    try:
+        java()
+        return fetch(version)
+    except EnvironmentFault as missing:
+        pytest.skip(str(missing))
+
+
+def _send(target: Target, data: bytes, acks: int) -> Answer:
+    sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
+    try:
+        return sender.send(LEDGER, data)
+    finally:
+        sender.close()
 
 
 def _simulated(path: Path) -> Trial:
@@ -135,7 +167,12 @@ def _simulated(path: Path) -> Trial:
 TARGETS: dict[str, Callable[[Path], Trial]] = {
     "builtin": _builtin,
     "simulated": _simulated,
+    "process:2.8.1": partial(_process, "2.8.1"),
+    "process:4.1.0": partial(_process, "4.1.0"),
 }
+
+NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("process:") else []) for name in TARGETS]
+"""Of the targets, as parameters of a test."""
 
 
 @contextmanager
