@@ -23,7 +23,7 @@ Answer = TypeVar("Answer", bound=Message)
 
 
 class Conversation:
-    """Connects on the first question and again after every failure; never retries by itself.
+    """Connects on the first question, and again when the far end has hung up since the last; it asks no more than that.
 
     Args:
         node: whom one talks to.
@@ -45,13 +45,19 @@ class Conversation:
         Raises:
             NoAnswer: there is none in time, none that can be understood, or no version in common.
         """
+        was_connected = self._connection is not None
         try:
-            if self._connection is None:
-                self._connect()
-            return self._exchange(body, answer, self.version(body.api_key, newest))
+            return self._ask(body, answer, newest)
         except (OSError, WireError) as problem:
             self.close()
+            if was_connected and isinstance(problem, ConnectionError):
+                return self.ask(body, answer, newest)
             raise NoAnswer(f"node {node_name(self.node)} does not answer {body.api_key.name}: {problem}.") from None
+
+    def _ask(self, body: Message, answer: type[Answer], newest: int) -> Answer:
+        if self._connection is None:
+            self._connect()
+        return self._exchange(body, answer, self.version(body.api_key, newest))
 
     def version(self, key: ApiKey, newest: int) -> int:
         """In which version a question would be asked; known once something has been answered.
