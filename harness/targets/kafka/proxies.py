@@ -15,6 +15,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
@@ -62,6 +63,7 @@ class Proxies:
         Raises:
             EnvironmentFault: it did not come up.
         """
+        assert threading.current_thread() is threading.main_thread(), "it would die with any other thread"
         self._directory.mkdir(parents=True, exist_ok=True)
         with socket.create_server((self._layout.proxy_host(CLIENTS), 0)) as control:
             self._control = control.getsockname()
