@@ -39,7 +39,7 @@ class RealKafka:
     def as_built_in(self) -> Settings:
         """As much of the settings as the built-in cluster has, too: what promises are made from."""
         known = {one.name.replace("_", ".") for one in fields(Settings)}
-        written = {**DEFAULTS, **self.settings.properties}
+        written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
         return Settings.parse({name: value for name, value in written.items() if name in known})
 
 

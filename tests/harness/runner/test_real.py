@@ -1,0 +1,96 @@
+"""Plans for real Kafka; the releases in the cache are empty directories, for nothing is started."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness import scenario
+from harness.errors import EnvironmentFault, UsageError
+from harness.runner import plan
+from harness.runner.manifest import manifest, now
+from harness.scenario import Scenario
+from harness.target import Capability
+from harness.targets.kafka import shim
+from harness.targets.kafka.releases import TRIED
+
+SCENARIO = """\
+id: small
+title: A small scenario
+source: a test
+topics: [{name: ledger, partitions: 2}]
+workload: {name: unique_sends}
+chaos: {faults: [{fault: disk_full, node: 0, free_bytes: 0}]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a directory for every release that is known to run."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    for version in TRIED:
+        (tmp_path / "seawall" / "kafka" / version).mkdir(parents=True)
+
+
+def small(more: str = "") -> Scenario:
+    return scenario.parse(SCENARIO + more)
+
+
+def refusal(one: Scenario, target: str = "process:0.10.2.2", generation: str | None = None, **overrides: str) -> str:
+    with pytest.raises(UsageError) as refused:
+        plan(one, target, generation, overrides={key.replace("__", "."): value for key, value in overrides.items()})
+    return str(refused.value)
+
+
+def test_every_shipped_scenario_is_planned_on_every_release_or_refused_with_a_reason() -> None:
+    planned = 0
+    for one in scenario.shipped():
+        for version in TRIED:
+            try:
+                planned += plan(one, f"process:{version}").kafka is not None
+            except UsageError as refused:
+                assert one.replication or version in str(refused)  # noqa: PT017
+    assert planned > len(scenario.shipped()) * len(TRIED) / 2
+
+
+def test_the_generation_is_that_of_the_release_with_the_bugs_that_it_has() -> None:
+    assert plan(small('generation: "3.7"\n'), "process:0.10.2.2").generation == "0.10"
+    assert plan(small(), "process:2.8.0").knobs.stale_truncation_applied
+    assert not plan(small(), "process:2.8.1").knobs.stale_truncation_applied
+    assert "speaks generation 0.10, not 4.1" in refusal(small(), generation="4.1")
+
+
+def test_predictions_are_those_of_the_generation() -> None:
+    one = small('predictions: {"0.10": [{kind: lost-write}]}\n')
+    assert [prediction.kind for prediction in plan(one, "process:0.10.2.2").predictions] == ["lost-write"]
+    assert not plan(one, "process:0.11.0.3").predictions
+
+
+def test_what_only_the_built_in_cluster_can_do_is_refused() -> None:
+    assert "which Kafka 0.10.2.2 cannot" in refusal(small("replication: {fetch_fencing: false}\n"))
+    assert "has no such switch" in refusal(small(), replication__truncation="hw")
+    assert plan(small("replication: {stale_truncation_applied: true}\n"), "process:2.8.0").kafka
+
+
+def test_a_fault_that_this_machine_cannot_do_to_real_kafka_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shim, "is_available", lambda: False)
+    assert f"cannot do '{Capability.DISK_FULL}'" in refusal(small())
+
+
+def test_a_release_that_was_not_fetched_and_a_target_that_is_none_are_told_apart() -> None:
+    with pytest.raises(EnvironmentFault, match="seawall kafka fetch"):
+        plan(small(), "process:3.8.0")
+    assert "did you mean 'builtin'" in refusal(small(), "bulitin")
+    assert "is no unpacked Kafka distribution" in refusal(small(), "process:/nowhere")
+
+
+def test_the_manifest_says_which_kafka_it_was_how_it_was_configured_and_how_it_was_looked_at() -> None:
+    made = plan(small(), "process:0.10.2.2", seed=5, overrides={"settings.min.insync.replicas": "2"})
+    written = manifest(made, "small/1", now())
+    assert written.versions["kafka"] == "0.10.2.2"
+    assert written.guarantees["timeline"] == "sampled"
+    assert written.guarantees["min_insync_replicas"] == 2
+    assert written.configuration["settings"]["zookeeper.session.timeout.ms"] == "3000"
+    assert "--target process:0.10.2.2" in written.configuration["reproduce"]
+    assert "--generation" not in written.configuration["reproduce"]

@@ -1,0 +1,108 @@
+"""Fetching with a Maven that is a script of the test's, and finding what is there; no network."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from harness.errors import EnvironmentFault, UsageError
+from harness.targets.kafka import fetching
+from harness.targets.kafka.releases import release
+
+JAR = "kafka_2.13-4.1.0.jar"
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty one."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "seawall" / "kafka"
+
+
+def maven(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str) -> None:
+    """Put a Maven on the PATH that does what ``script`` says, with the output directory in ``$libs``."""
+    program = tmp_path / "bin" / "mvn"
+    program.parent.mkdir()
+    libs = 'for word; do case $word in -DoutputDirectory=*) libs=${word#*=};; esac; done; mkdir -p "$libs"'
+    program.write_text(f"#!/bin/sh\n{libs}\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:/usr/bin:/bin")
+
+
+def jar(path: Path) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("a.class", b"class")
+    return path
+
+
+def test_what_maven_copies_is_in_the_cache_and_is_not_fetched_again(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = jar(tmp_path / "made" / JAR)
+    maven(tmp_path, monkeypatch, f'cp {made} "$libs"')
+    fetched = fetching.fetch("4.1.0")
+    assert fetched.classpath == str(cache / "4.1.0" / "libs" / JAR)
+    assert fetching.fetched() == ["4.1.0"]
+    monkeypatch.setenv("PATH", "/nowhere")
+    assert fetching.fetch("4.1.0") == fetching.find("4.1.0") == fetched
+    assert [path.name for path in cache.iterdir()] == ["4.1.0"]
+
+
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [
+        ("echo '[ERROR] Could not transfer artifact: no route to host -> [Help 1]'; exit 1", "no route to host"),
+        ("exit 1", "it says nothing"),
+        ("true", f"{JAR} is not among the jars"),
+        (f'echo half > "$libs/{JAR}"', f"{JAR} is damaged"),
+    ],
+)
+def test_what_is_not_whole_does_not_get_into_the_cache(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, script: str, why: str
+) -> None:
+    maven(tmp_path, monkeypatch, script)
+    with pytest.raises(EnvironmentFault, match=why):
+        fetching.fetch("4.1.0")
+    assert not list(cache.iterdir())
+
+
+def test_a_release_that_the_repository_does_not_have_is_a_mistake_of_who_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "[ERROR] Could not find artifact org.apache.kafka:kafka_2.13:jar:4.1.99 in central"
+    maven(tmp_path, monkeypatch, f"echo '{said}'; exit 1")
+    with pytest.raises(UsageError, match=r"no Kafka release 4\.1\.99"):
+        fetching.fetch("4.1.99")
+
+
+def test_without_maven_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(EnvironmentFault, match="no Maven") as refused:
+        fetching.fetch("4.1.0")
+    assert "apt install maven" in refused.value.remedy
+
+
+def test_a_release_that_was_not_fetched_is_not_found() -> None:
+    with pytest.raises(EnvironmentFault, match=r"seawall kafka fetch 4\.1\.0"):
+        fetching.find("4.1.0")
+
+
+def test_an_unpacked_distribution_says_by_its_jars_which_release_it_is(tmp_path: Path) -> None:
+    home = tmp_path / "kafka"
+    with pytest.raises(UsageError, match="is no unpacked Kafka distribution"):
+        fetching.find(str(home))
+    jar(home / "libs" / "kafka-clients-2.0.1.jar")
+    found = fetching.find(str(home))
+    assert (found.release.version, found.release.generation) == ("2.0.1", "2.0.1")
+    jar(home / "libs" / "kafka-clients-2.0.0.jar")
+    with pytest.raises(UsageError, match="is no unpacked Kafka distribution"):
+        fetching.find(str(home))
+
+
+def test_the_project_names_kafka_and_what_it_needs_besides() -> None:
+    text = fetching.pom(release("2.0.0"))
+    assert "<artifactId>kafka_2.12</artifactId><version>2.0.0</version>" in text
+    assert "<artifactId>zookeeper</artifactId><version>3.4.10</version>" in text

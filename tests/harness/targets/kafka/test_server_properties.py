@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from harness.errors import UsageError
+from harness.model import CLIENTS, CONTROLLER
+from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.releases import release
+from harness.targets.kafka.server_properties import server_properties, understood, zookeeper_properties
+
+OLD, NEW = release("0.10.2.2"), release("4.1.0")
+
+
+def properties(version: str, node: str = "0", written: Mapping[str, object] = {}) -> tuple[Layout, dict[str, str]]:
+    wanted = release(version)
+    layout = Layout.claim(3, wanted.metadata)
+    layout.release()
+    text = server_properties(layout, understood(written, wanted, 3), node, Path("/disk/data"))
+    return layout, dict(line.split("=", 1) for line in text.splitlines())
+
+
+def test_settings_are_handed_on_as_they_are_written() -> None:
+    for version in ("0.10.2.2", "4.1.0"):
+        _, lines = properties(version, written={"min.insync.replicas": 2, "unclean.leader.election.enable": True})
+        assert (lines["min.insync.replicas"], lines["unclean.leader.election.enable"]) == ("2", "true")
+
+
+def test_a_session_is_zookeepers_where_there_is_one() -> None:
+    written = {"broker.session.timeout.ms": 2500, "broker.heartbeat.interval.ms": 200}
+    _, old = properties("0.10.2.2", written=written)
+    _, new = properties("4.1.0", written=written)
+    assert old["zookeeper.session.timeout.ms"] == new["broker.session.timeout.ms"] == "2500"
+    assert not {"broker.session.timeout.ms", "broker.heartbeat.interval.ms"} & old.keys()
+    assert new["broker.heartbeat.interval.ms"] == "200"
+    assert understood({"zookeeper.session.timeout.ms": 700}, OLD, 3).session_timeout_ms == 700
+
+
+def test_log_directories_are_counted_by_the_scenario_and_named_for_kafka() -> None:
+    assert properties("4.1.0")[1]["log.dirs"] == "/disk/data"
+    assert properties("4.1.0", written={"log.dirs.count": 2})[1]["log.dirs"] == "/disk/data/log-0,/disk/data/log-1"
+    with pytest.raises(UsageError, match=r"log\.dirs\.count: '0' is not 1 to 16"):
+        understood({"log.dirs.count": 0}, NEW, 3)
+
+
+@pytest.mark.parametrize(
+    ("version", "name", "why"),
+    [
+        ("4.1.0", "min.insync.replica", "did you mean 'min.insync.replicas'"),
+        ("0.10.2.2", "log.message.timestamp.after.max.ms", "came with 3.6.0"),
+        ("0.10.2.2", "transaction.state.log.min.isr", "came with 0.11.0.0"),
+        ("4.1.0", "zookeeper.session.timeout.ms", "has no ZooKeeper"),
+    ],
+)
+def test_a_setting_that_the_release_does_not_know_is_refused(version: str, name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=why):
+        understood({name: 1}, release(version), 3)
+
+
+def test_a_parked_fetch_does_not_time_out() -> None:
+    settings = understood({"replica.fetch.wait.max.ms": 6000}, OLD, 3)
+    assert int(settings.properties["request.timeout.ms"]) > 6000
+
+
+def test_peers_are_told_a_name_clients_a_proxy_and_the_harness_the_truth() -> None:
+    for version in ("0.10.2.2", "4.1.0"):
+        layout, lines = properties(version, "1")
+        told = dict(word.split("://") for word in lines["advertised.listeners"].split(","))
+        assert told["PEERS"] == f"broker-1:{layout.port_of('1', Listener.PEERS)}"
+        assert told["CLIENTS"] == "{}:{}".format(*layout.seen_by(CLIENTS, "1", Listener.CLIENTS))
+        assert told["HARNESS"] == "{}:{}".format(*layout.real("1", Listener.HARNESS))
+
+
+def test_the_controller_is_a_broker_with_zookeeper_and_none_with_kraft() -> None:
+    _, old = properties("2.8.1", CONTROLLER)
+    _, new = properties("3.9.1", CONTROLLER)
+    assert (old["broker.id"], new["node.id"], new["process.roles"]) == ("100", "100", "controller")
+    assert new["log.dirs"] == new["metadata.log.dir"] == "/disk/data"
+    assert "advertised.listeners" not in new
+    assert properties("3.9.1")[1]["metadata.log.dir"] == "/disk/metadata"
+
+
+def test_zookeeper_listens_where_the_brokers_are_led() -> None:
+    layout, lines = properties("2.8.1")
+    port = layout.port_of(CONTROLLER, Listener.ZOOKEEPER)
+    assert lines["zookeeper.connect"] == f"controller:{port}"
+    assert f"clientPort={port}\nclientPortAddress={layout.host(CONTROLLER)}\n" in zookeeper_properties(
+        layout, Path("/d")
+    )
