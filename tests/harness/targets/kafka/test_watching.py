@@ -1,4 +1,7 @@
-"""Looking at, watching and steering real Kafka: one release of KRaft's, one of ZooKeeper's that tells no epochs."""
+"""Looking at, watching and steering real Kafka.
+
+By day one release of KRaft's, and one of ZooKeeper's that tells no epochs; in the night all that are known to run.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +26,14 @@ from harness.model import CONTROLLER, NO_LEADER, Link, NodeId, TopicPartition, n
 from harness.target import PartitionView, ReplicaView, TopicSpec
 from harness.targets.kafka.cluster import KafkaCluster
 from harness.targets.kafka.electing import Electing
-from harness.targets.kafka.fetching import fetch
 from harness.targets.kafka.looking import Looking
-from harness.targets.kafka.releases import Metadata
+from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from harness.targets.kafka.watching import Watching
+from tests.harness.targets.contract import fetched_or_skip
 
-RELEASES = ("4.1.0", "0.10.2.2")
+BY_DAY = ("4.1.0", "0.10.2.2")
+RELEASES = [pytest.param(one, marks=() if one in BY_DAY else pytest.mark.nightly) for one in TRIED]
 LEDGER = TopicPartition("ledger", 0)
 BROKERS = ("0", "1", "2")
 TIMEOUT_S = 30.0
@@ -46,10 +50,6 @@ class Trial:
     electing: Electing
     watching: Watching
     restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
-
-    @property
-    def is_kraft(self) -> bool:
-        return self.looking.release.metadata is Metadata.KRAFT
 
     def send(self, acks: int = -1) -> int:
         """Send one record, and again until it is taken; its offset."""
@@ -101,12 +101,11 @@ def eventually(holds: Callable[[], bool]) -> bool:
 @pytest.fixture(scope="module", params=RELEASES)
 def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Trial]:
     """A running cluster that is watched; each test leaves it whole."""
-    try:
-        distribution = fetch(request.param)
-    except EnvironmentFault as missing:
-        pytest.skip(f"Kafka {request.param} cannot be had: {missing}")
+    distribution = fetched_or_skip(request.param)
     directory: Path = tmp_path_factory.mktemp("cluster")
-    settings = understood({"replica.lag.time.max.ms": 2000}, distribution.release, len(BROKERS))
+    settings = understood(
+        {"replica.lag.time.max.ms": 2000, "broker.session.timeout.ms": 2000}, distribution.release, len(BROKERS)
+    )
     cluster = KafkaCluster(directory, len(BROKERS), distribution, settings, lambda name, pid: None)
     try:
         cluster.start()
