@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -71,8 +72,8 @@ class MetadataLog:
         """The whole batches behind those that have been read."""
         position = self._position.get(segment, 0)
         with segment.open("rb") as file:
-            if position > file.seek(0, 2):
-                position = 0  # a power loss has taken the end, and something else is being written in its place
+            if position > file.seek(0, os.SEEK_END):
+                position = self._what_is_left(segment)
             file.seek(position)
             data = file.read()
         size = batches.complete_size(data)
@@ -81,6 +82,13 @@ class MetadataLog:
             if header.base_offset >= self._next_offset:
                 self._next_offset = header.end_offset
                 yield data, header
+
+    def _what_is_left(self, segment: Path) -> int:
+        """A power loss has taken the end of the segment: how long it is now. Other records will take its place."""
+        data = segment.read_bytes()
+        size = batches.complete_size(data)
+        self._next_offset = max((one.end_offset for one in batches.headers(data[:size])), default=int(segment.stem))
+        return size
 
     def _apply(self, data: bytes, header: BatchHeader) -> Iterator[Decision]:
         if header.attributes & batches.CONTROL:

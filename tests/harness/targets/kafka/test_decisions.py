@@ -160,8 +160,8 @@ def test_what_took_the_place_of_a_tail_that_a_power_loss_took_is_read(tmp_path: 
     assert len(log.read_on()) == 2
     (tmp_path / "00000000000000000000.log").write_bytes(first)
     assert not log.read_on()
-    write(batch(2, RegisterBrokerRecord(4)) + batch(3, PartitionChangeRecord(0, TOPIC_ID, isr=[1])))
-    assert [row["isr"] for row in rows(log)] == [[1]]
+    write(batch(2, PartitionChangeRecord(0, TOPIC_ID, isr=[0], leader=0)))
+    assert [row["isr"] for row in rows(log)] == [[0]]
 
 
 def test_a_record_of_a_version_that_is_not_known_is_refused_and_one_about_something_else_is_not(tmp_path: Path) -> None:
