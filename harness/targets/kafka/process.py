@@ -70,6 +70,7 @@ class ProcessTarget(KafkaClocks):
             node.resume()
         if self._layout is not None:
             self.watching.stop()
+            self.looking.close()
         super().stop()
 
     def _spawn(self, process: KafkaNode) -> None:

@@ -1,0 +1,119 @@
+"""Whole runs on real Kafka, and what is left of them. All releases but one are for the night."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness import runner, scenario
+from harness.cli.verdicts import Engine, judge
+from harness.outcome import Word
+from harness.runner import plan
+from harness.runner.matrix import cell
+from harness.runner.observation import Gathered, observe
+from harness.targets.kafka.process import ProcessTarget
+from harness.targets.kafka.releases import TRIED
+from harness.targets.kafka.server_properties import understood
+from tests.harness.targets.contract import fetched_or_skip
+
+HARNESS = Path(__file__).parent / "kafka_to_be_killed.py"
+QUICK = "0.10.2.2"
+LEADER_DIES = """\
+id: leader-dies
+title: The leader dies under load and comes back
+source: a test
+cluster: {settings: {min.insync.replicas: 2}}
+topics: [{name: ledger, partitions: 2, replicas: [0, 1, 2]}]
+workload: {name: unique_sends, consumers: 1}
+settle_s: 60
+schedule:
+  - send: {per_partition: 10}
+  - inject: {fault: kill, node: 0, as: dead}
+  - until: {leader: 1, isr: [1, 2], replicas: [{node: 1, role: leader}]}
+  - send: {per_partition: 10}
+  - heal: dead
+  - until: {isr: [0, 1, 2], within_s: 40}
+  - send: {per_partition: 10}
+"""
+
+
+def all_but(quick: str) -> list[object]:
+    return [pytest.param(name, marks=[] if name == quick else [pytest.mark.nightly]) for name in TRIED]
+
+
+@pytest.mark.parametrize("version", all_but(QUICK))
+def test_a_release_is_started_loaded_killed_and_found_to_have_kept_everything(version: str, tmp_path: Path) -> None:
+    fetched_or_skip(version)
+    directory = runner.run(plan(scenario.parse(LEADER_DIES), f"process:{version}", seed=1), tmp_path)
+    verdict = judge([directory.path], Engine.REFERENCE)[0].verdict
+    assert verdict.outcome.value == "pass", verdict.reasons
+    rows = directory.read_table("replica_logs")
+    on_disk = {(row["node"], row["partition"]): 0 for row in rows}
+    for row in rows:
+        on_disk[row["node"], row["partition"]] += 1
+    assert on_disk == {(node, partition): 30 for node in (0, 1, 2) for partition in (0, 1)}
+    assert directory.manifest().versions["kafka"] == version
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("version", "words"),
+    [
+        ("0.10.2.2", (Word.LOST, Word.DIVERGED)),
+        ("0.11.0.3", (Word.SAFE,)),
+        ("2.8.1", (Word.SAFE,)),
+        ("4.1.0", (Word.SAFE,)),
+    ],
+)
+def test_the_double_failover_loses_acknowledged_records_on_the_release_that_had_it_and_on_no_later_one(
+    version: str, words: tuple[Word, ...], tmp_path: Path
+) -> None:
+    fetched_or_skip(version)
+    made = plan(scenario.load("kip-101-double-failover"), f"process:{version}", seed=1)
+    directory = runner.run(made, tmp_path)
+    judge([directory.path], Engine.REFERENCE)
+    found = cell(made, observe(Gathered.recorded(directory.path)))
+    assert not found.differences
+    assert found.observed == words
+
+
+def test_nothing_is_left_of_real_kafka_whose_harness_was_killed(tmp_path: Path) -> None:
+    fetched_or_skip(QUICK)
+    harness = subprocess.Popen([sys.executable, str(HARNESS), str(tmp_path), QUICK], stdout=subprocess.PIPE, text=True)
+    assert harness.stdout is not None
+    pids = [int(word) for word in harness.stdout.readline().split()]
+    try:
+        assert len(pids) == 4  # the proxies, ZooKeeper, the controller's broker, and broker 0
+        assert all(map(psutil.pid_exists, pids))
+        os.kill(pids[-1], signal.SIGSTOP)
+        harness.kill()
+        deadline = time.monotonic() + 20
+        while any(map(is_alive, pids)) and time.monotonic() < deadline:
+            time.sleep(0.02)
+        assert not any(map(is_alive, pids))
+    finally:
+        harness.stdout.close()
+        harness.wait()
+
+
+def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) -> None:
+    distribution = fetched_or_skip(QUICK)
+    target = ProcessTarget(tmp_path, 2, distribution, understood({}, distribution.release, 2))
+    assert target.nodes() == ["0", "1", "controller"]
+    target.stop()
+    target.stop()
+    assert not target.pids()["0"]
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
