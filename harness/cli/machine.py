@@ -50,6 +50,7 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield loopback()
     yield resources(directory)
     yield leftovers()
+    yield maven()
     yield compiler()
     yield kcat()
     yield browser()
@@ -130,6 +131,11 @@ def _owner(journal: Path) -> int:
     """The process that wrote a journal: its file name begins with the id."""
     number = journal.name.partition("-")[0]
     return int(number) if number.isdecimal() else 0
+
+
+def maven() -> Finding:
+    """What fetches the jars of Kafka's releases."""
+    return _program("mvn", ("--version",), "fetching releases of real Kafka", "Debian: apt install maven.", "Maven")
 
 
 def compiler() -> Finding:
