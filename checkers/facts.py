@@ -76,12 +76,16 @@ def _crosses(row: Row) -> bool:
 
 def _log_epochs(rows: RunRows) -> Iterator[LogEpoch]:
     found: dict[tuple[str, int, int, int], set[tuple[int, int | None, int, int]]] = defaultdict(set)
+    damaged: dict[tuple[str, int, int, int], list[int]] = defaultdict(list)
     for row in rows.replica_logs:
         content = (row["offset"], row["value"], row["batch_base_offset"], row["batch_crc"])
-        found[row["topic"], row["partition"], row["node"], row["leader_epoch"]].add(content)
+        key = (row["topic"], row["partition"], row["node"], row["leader_epoch"])
+        found[key].add(content)
+        damaged[key] += [] if row["intact"] else [row["offset"]]
     for key, contents in found.items():
         offsets = {offset for offset, *_ in contents}
-        yield LogEpoch(rows.run, *key, min(offsets), max(offsets), len(offsets), len(contents))
+        bad = min(damaged[key], default=None)
+        yield LogEpoch(rows.run, *key, min(offsets), max(offsets), len(offsets), len(contents), bad)
 
 
 def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:

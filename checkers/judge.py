@@ -93,8 +93,8 @@ acknowledged before it."""
 _ABOUT_ACKS = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime"})
 """The kinds that acknowledgements show, of which nobody may know the epoch: given away is what they follow from."""
 
-GIVEN_AWAY = frozenset({"group", "interleaving", "down"})
-"""The excuses that Kafka always accepts. The others are accepted when the configuration gave the promise away, by the
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
+"""The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
 guarantee's name in ``run.json``."""
 
 _GUARANTEE: Mapping[str, str] = MappingProxyType({"retention": "retention", "unclean": "unclean_election"})

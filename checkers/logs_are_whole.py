@@ -3,6 +3,8 @@
 * ``log-overlap``: a replica's log, as collected at the end, holds two different records at one offset (R5). That an
   offset is missing makes the run ``INVALID``: the log then does not hold what its bounds say, and whether the broker or
   the collector lost it, nobody knows; what was promised about it is found for itself, as a loss or as divergence.
+* ``damaged-record``: a replica's disk holds, below the high watermark that it has in the end, a record whose bytes do
+  not match their checksum (R9): it counts as a copy, and is none. One anomaly for each replica: the first.
 * ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end (R8). A
   checkpoint on a dead node's disk may be ahead of the log that survived; what a running broker says may not.
 * ``uncommitted-deletion``: a leader deleted records above the high watermark that it had: its log's start passed what
@@ -15,7 +17,8 @@
 * ``zombie-append``: in it a record of an older epoch of a producer lies behind one of a newer epoch: a producer that
   had been fenced was let in (R11).
 
-Severity: ``VIOLATION``. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the
+Severity: ``VIOLATION``. A ``damaged-record`` is ``DOCUMENTED`` when a ``corrupt_log`` fault has damaged a log of that
+node. A ``sequence-gap`` is ``DOCUMENTED`` after an unclean election of the partition that the
 configuration permits. Both sequence kinds need sequences that do not wrap around at 2^31.
 """
 
@@ -29,7 +32,10 @@ from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, ProducerLog, Stretch
 
-KINDS = ("log-overlap", "bounds-crossed", "uncommitted-deletion", "repeated-sequence", "sequence-gap", "zombie-append")
+KINDS = (
+    "log-overlap", "damaged-record", "bounds-crossed", "uncommitted-deletion", "repeated-sequence", "sequence-gap",
+    "zombie-append",
+)  # fmt: skip
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -37,6 +43,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     for place, logs in run.logs.items():
         for node, epochs in logs.items():
             yield from _overlapping(run, place, node, epochs)
+            yield from _damaged(run, place, node, epochs)
     for place, nodes in run.told.items():
         for ours in nodes.values():
             yield from _crossed(run, place, ours)
@@ -89,6 +96,28 @@ def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequen
         f"Node {node}'s log holds two records at one offset, {at} or one behind it.",
         (Evidence("replica_logs", {**about, "offset": at}, f"node {node}'s log holds records at offset {at}"),),
     )
+
+
+def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
+    end = run.ended.get(place, {}).get(node)
+    if end is None or (run.wanted is not None and place not in run.wanted.partitions):
+        return
+    committed = min(end.high_watermark or 0, end.log_end_offset or 0)
+    bad = [(one.damaged, one.leader_epoch) for one in epochs if one.damaged is not None and one.damaged < committed]
+    if not bad:
+        return
+    at, epoch = min(bad)
+    rotted = any(fault["kind"] == "corrupt_log" and str(node) in fault["nodes"] for fault in run.faults)
+    about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": at}
+    yield Conclusion(
+        run.finding(
+            "damaged-record", place,
+            offset=at, until=committed, leader_epoch=epoch, node=node, excuse="damage" if rotted else None,
+        ),
+        f"Node {node}'s disk holds a record at offset {at} whose bytes do not match their checksum, and by its word "
+        f"everything below {committed} is committed.",
+        (Evidence("replica_logs", about, f"node {node}'s log holds a damaged record at offset {at}"),),
+    )  # fmt: skip
 
 
 def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterator[Conclusion]:

@@ -65,6 +65,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "misclassified-election": Kind("An election was recorded as clean, or unclean, and was not."),
         "lineage-break": Kind("Two replicas share records, and differ before them."),
         "log-overlap": Kind("A log holds two records at one offset."),
+        "damaged-record": Kind("A replica's disk holds a committed record whose bytes do not match their checksum."),
         "bounds-crossed": Kind("A running broker's watermark or log start lay beyond its log end."),
         "uncommitted-deletion": Kind("A leader deleted records that were not committed."),
         "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),

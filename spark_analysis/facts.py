@@ -57,6 +57,7 @@ class LogEpoch(NamedTuple):
     Attributes:
         first: the lowest of their offsets; ``last``: the highest.
         offsets: how many different offsets; ``contents``: how many different records (by offset, value and batch).
+        damaged: the lowest offset of a record that is not intact; None for none.
     """
 
     run: str
@@ -68,6 +69,7 @@ class LogEpoch(NamedTuple):
     last: int
     offsets: int
     contents: int
+    damaged: int | None = None
 
 
 class ProducerLog(NamedTuple):

@@ -38,7 +38,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
     """The facts from rows by those names, which lack what is null."""
     return Facts(
         stretches=[_stretch(row) for row in found.get("stretch", ())],
-        log_epochs=[LogEpoch(**row) for row in found.get("log_epoch", ())],
+        log_epochs=[LogEpoch(**_whole(LogEpoch._fields, row)) for row in found.get("log_epoch", ())],
         producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
         silences=[Silence(**row) for row in found.get("silence", ())],
         first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],

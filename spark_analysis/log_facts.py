@@ -30,11 +30,11 @@ def log_epochs(views: Views) -> DataFrame:
         f.max("high").alias("last"),
         f.sum(different()).alias("offsets"),
         f.sum(f.when(repeated, 0).otherwise(different())).alias("once"),
+        f.min("damaged").alias("damaged"),
     )
     whole = epochs.join(f.broadcast(contents), on=keys, how="left")
-    return whole.select(
-        *keys, "first", "last", "offsets", (f.col("once") + f.coalesce("contents", f.lit(0))).alias("contents")
-    )
+    contents_known = (f.col("once") + f.coalesce("contents", f.lit(0))).alias("contents")
+    return whole.select(*keys, "first", "last", "offsets", contents_known, "damaged")
 
 
 def producer_logs(replica_logs: DataFrame) -> DataFrame:

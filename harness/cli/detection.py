@@ -60,12 +60,18 @@ def _joined(known: Matrix, measured: Matrix) -> Matrix:
 
 
 def _show(matrix: Matrix) -> None:
-    table = Table("bug", "found", "best in", "there", "as")
+    """Print one row per bug: in how many random runs it was found, where most often, and which schedules show it."""
+    from harness.detection.trial import SCENARIO
+
+    table = Table("bug", "found", "best in", "there", "schedules", "as")
     for name, scores in matrix.scores.items():
-        cell, best = max(scores.items(), key=lambda item: (item[1].interval.low, item[1].found))
-        found, tried = sum(s.found for s in scores.values()), sum(s.tried for s in scores.values())
+        drawn = {cell: score for cell, score in scores.items() if cell.workload != SCENARIO}
+        cell, best = max(drawn.items(), key=lambda item: (item[1].interval.low, item[1].found))
+        found, tried = sum(s.found for s in drawn.values()), sum(s.tried for s in drawn.values())
         place = f"{cell.workload}, {cell.faults}" if best.found else ""
-        table.add_row(name, f"{found}/{tried}", place, _share(best), "\n".join(best.kinds))
+        kinds = dict.fromkeys(kind for score in (best, *scores.values()) for kind in score.kinds)
+        schedules = [cell.faults for cell, score in scores.items() if cell.workload == SCENARIO and score.found]
+        table.add_row(name, f"{found}/{tried}", place, _share(best), "\n".join(schedules), "\n".join(kinds))
     stdout().print(table)
     for cell, control in matrix.controls.items():
         for kind, number in sorted(control.alarms.items()):

@@ -16,11 +16,11 @@ from harness.simulation.core.configuration import CORE, STACK
 KINDS = tuple(kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds)
 """Every kind of anomaly that there is."""
 
-_NO_VIOLATION: Mapping[str, str] = {
-    "G0": "Kafka promises nothing against it: it is `DOCUMENTED` wherever it comes up (`transactions_interleave`)",
-    "unseen": "it is `INDETERMINATE` by nature, and leaves a run inconclusive (`consumer_starves`)",
+NO_VIOLATION: Mapping[str, tuple[str, str]] = {
+    "G0": ("Kafka promises nothing against it: it is `DOCUMENTED` wherever it comes up", "transactions_interleave"),
+    "unseen": ("it is `INDETERMINATE` by nature, and leaves a run inconclusive", "consumer_starves"),
 }
-"""Why no bug can be convicted of a kind."""
+"""Why no bug can be convicted of a kind, and which bug shows it all the same."""
 
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
@@ -191,7 +191,14 @@ def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
             for bug in bugs
             if any(score.kinds[kind] for score in matrix.scores[bug.name].values())
         ]
-        yield f"| {kind} | {', '.join(names) or _NO_VIOLATION.get(kind, '**none**')} |"
+        yield f"| {kind} | {', '.join(names) or _never_convicted(kind)} |"
+
+
+def _never_convicted(kind: str) -> str:
+    if kind not in NO_VIOLATION:
+        return "**none**"
+    why, bug = NO_VIOLATION[kind]
+    return f"{why} (`{bug}`)"
 
 
 # ----------------------------------------------------------------------------------------------------------- the cells

@@ -217,3 +217,40 @@ def what_a_leader_did_not_have_is_not_held_against_candidates_as_well(story: Sto
     story.elect(1)
     decide(story, leader=1, leader_epoch=1, partition_epoch=5, isr=[1], detail={"elr": [0, 2]})
     story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------------- damage
+
+
+def rot(story: Story, node: int, offset: int) -> None:
+    """In the end a record on a disk does not match its checksum."""
+    write(story, 2)
+    story.finish()
+    next(r for r in story.logs if (r["node"], r["offset"]) == (node, offset))["intact"] = False
+
+
+@case(Outcome.VIOLATION, ("damaged-record", "VIOLATION", 1))
+def a_damaged_record_on_a_follower_s_disk_is_found(story: Story) -> None:
+    rot(story, 2, 1)
+
+
+@case(Outcome.PASS, ("damaged-record", "DOCUMENTED", 1))
+def a_record_that_a_fault_has_damaged_is_put_down_to_it(story: Story) -> None:
+    story.fault(kind="corrupt_log", nodes=["2"])
+    story.restart(2)
+    rot(story, 2, 1)
+
+
+@case(Outcome.VIOLATION, ("damaged-record", "VIOLATION", 1))
+def a_record_that_a_fault_has_damaged_on_another_disk_is_not_put_down_to_it(story: Story) -> None:
+    story.fault(kind="corrupt_log", nodes=["1"])
+    story.restart(1)
+    rot(story, 2, 1)
+
+
+@case(Outcome.INCONCLUSIVE, reason="did not commit its log from 2")
+def a_damaged_record_above_the_watermark_may_be_cut_yet(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.finish()
+    next(r for r in story.logs if (r["node"], r["offset"]) == (2, 2))["intact"] = False

@@ -103,10 +103,10 @@ PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     skip_records,
     commit_what_is_not_there,
     read_in_a_circle,
-    cut_a_candidate,
+    *[cut_a_candidate] * 2,
     send_backwards,
     leave_room_for_a_marker,
-    delete_too_much,
+    *[delete_too_much] * 2,
 )
 """What may be planted before a story ends."""
 
@@ -191,6 +191,14 @@ def commit_nothing(story: Story, rng: random.Random) -> None:
             row["high_watermark"] = min(most, row["high_watermark"])
 
 
+def rot_a_record(story: Story, rng: random.Random) -> None:
+    """A record on a disk is damaged, and a fault may have done that."""
+    for row in rng.sample(story.logs, min(1, len(story.logs))):
+        row["intact"] = False
+        if rng.random() < 0.5:
+            story.fault(kind="corrupt_log", nodes=[str(row["node"])])
+
+
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
     *[cross_bounds] * 3,
@@ -198,8 +206,9 @@ FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     *[call_an_election_names] * 2,
     fence_nobody,
     *[swap_a_record_s_past] * 2,
-    *[close_as_it_did_not_end] * 4,
+    *[close_as_it_did_not_end] * 6,
     *[send_again] * 2,
-    *[commit_nothing] * 4,
+    rot_a_record,
+    *[commit_nothing] * 6,
 )
 """What may be falsified after a story has ended."""

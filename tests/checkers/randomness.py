@@ -32,7 +32,7 @@ def random_story(seed: int) -> Story:
     calm = rng.random() < 0.25
     for _ in range(rng.randrange(3, 14)):
         _calm_step(story, rng) if calm else (client_step if rng.random() < 0.35 else _step)(story, rng)
-    if not calm and rng.random() < 0.4:
+    if not calm and rng.random() < 0.6:
         rng.choice(PLANTS)(story, rng)
     if rng.random() < 0.1:
         for _ in range(40):
