@@ -20,6 +20,10 @@ _POLL_S = 0.1
 _GRACE_S = 5.0
 """How much later than its delivery timeout librdkafka may report: it looks for expired records once a second."""
 
+_BROKER_SHARE = 0.75
+"""How much of the client's own patience a broker is given to answer a request that is sent once: what it says when it
+gives up, and what it says wrongly then, must reach a client that still listens."""
+
 _LONGEST_REQUEST_MS = 299_000
 """librdkafka's ``socket.timeout.ms``, which must be longer, ends at five minutes."""
 
@@ -65,10 +69,13 @@ class Manner:
     idempotent: bool = False
     linger_ms: int = 0
 
+    def request_timeout_s(self, timeout_s: float) -> float:
+        """How long a broker may take, when the producer waits ``timeout_s`` for each answer."""
+        return self.retry_after_s if self.retries else timeout_s * _BROKER_SHARE
+
     def configuration(self, timeout_s: float) -> Configuration:
         """As librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
-        request_ms = int((self.retry_after_s if self.retries else timeout_s) * 1000)
-        request_ms = min(max(1, request_ms), _LONGEST_REQUEST_MS)
+        request_ms = min(max(1, int(self.request_timeout_s(timeout_s) * 1000)), _LONGEST_REQUEST_MS)
         return {
             "enable.idempotence": self.idempotent,
             "message.send.max.retries": max(self.retries, 1 if self.idempotent else 0),

@@ -146,7 +146,8 @@ class Producer:
         left_s = (deadline_ns - self._client.world.now_ns) / _NS_PER_S
         timeout_s = min(left_s, self._manner.retry_after_s) if self._manner.retries else left_s
         data = TopicProduceData(partition.topic, [PartitionProduceData(partition.partition, records)])
-        request = ProduceRequest(acks=self._acks, timeout_ms=max(1, round(timeout_s * 1000)), topic_data=[data])
+        patience_ms = round(min(left_s, self._manner.request_timeout_s(self._timeout_s)) * 1000)
+        request = ProduceRequest(acks=self._acks, timeout_ms=max(1, patience_ms), topic_data=[data])
         call = Call(ApiKey.PRODUCE, _PRODUCE_VERSION, request, timeout_s, has_answer=self._acks != 0)
         answer = await self._client.ask(leader.address, call)
         if answer is Silence.GIVEN_UP:

@@ -84,6 +84,18 @@ def test_a_cluster_that_does_not_answer_leaves_the_outcome_open(log: logging.Log
             assert sender.send(LEDGER, b"x") == Answer("info", error="_MSG_TIMED_OUT")
 
 
+def test_what_a_broker_answers_when_it_has_waited_in_vain_is_heard(cluster: BuiltinTarget, log: logging.Logger) -> None:
+    with sending(cluster.bootstrap(), log, timeout_s=0.8) as sender:
+        assert sender.send(LEDGER, b"x").kind == "ok"
+        leader = cluster.view().partitions[LEDGER].leader
+        follower = "1" if leader == 0 else "0"
+        cluster.pause(follower)
+        try:
+            assert sender.send(LEDGER, b"x") == Answer("info", error="REQUEST_TIMED_OUT")
+        finally:
+            cluster.resume(follower)
+
+
 def test_a_sender_that_is_told_to_gives_up(log: logging.Logger) -> None:
     give_up = threading.Event()
     give_up.set()
