@@ -31,7 +31,12 @@ from harness.wire.batches import BatchHeader, stored
 LEDGER, STAMPED, TRANSACTIONS = (TopicPartition(topic, 0) for topic in ("ledger", "stamped", "transactions"))
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 OLD, NEW = "0.10.2.2", "4.1.0"
-SETTINGS = {"log.dirs.count": 2, "log.segment.bytes": 1_048_576}
+SETTINGS = {
+    "log.dirs.count": 2,
+    "log.segment.bytes": 1_048_576,
+    "replica.high.watermark.checkpoint.interval.ms": 600_000,  # nothing is to be written that no test asks for
+    "log.flush.offset.checkpoint.interval.ms": 600_000,
+}
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,8 @@ class Broker:
 
     def __init__(self, version: str, path: Path) -> None:
         distribution = fetching.fetch(version)
-        settings = understood(SETTINGS, distribution.release, 1)
+        newer = {} if version == OLD else {"log.flush.start.offset.checkpoint.interval.ms": 600_000}
+        settings = understood(SETTINGS | newer, distribution.release, 1)
         self.version = version
         self.target = KafkaClocks(path, 1, distribution, settings, lambda name, pid: None)
         self._values = 0
@@ -90,6 +96,12 @@ class Broker:
         others = {str(name): name.configs for name in formats(self.version)}
         for topic, configs in {LEDGER.topic: {}, TRANSACTIONS.topic: {}, **stamped, **others}.items():
             self.target._create_topic(TopicSpec(topic, 1, 1, ((NodeId(0),),), configs))
+            assert eventually(lambda name=f"{topic}-0": self._leads(name))  # type: ignore[misc]
+
+    def _leads(self, replica: str) -> bool:
+        """Whether it has written what it writes when it becomes the leader of a new replica."""
+        written = "*.log" if self.version == OLD else "leader-epoch-checkpoint"
+        return any(self.data_dir.glob(f"log-*/{replica}/{written}"))
 
     def send(self, count: int = 1, size: int = 0, to: TopicPartition = LEDGER) -> list[Answer]:
         """Send the next records, one at a time."""
@@ -167,6 +179,7 @@ def test_a_broker_whose_disk_is_full_halts_and_goes_on_when_there_is_space_again
     assert broker.offsets()[-4:] == [*before, *after]
 
 
+@pytest.mark.nightly
 def test_a_full_log_directory_is_given_up_by_a_new_release_and_the_others_are_not(broker: Broker) -> None:
     target, log_dir = broker.target, broker.log_dir
     target.limit_disk("0", 0, log_dir)
@@ -204,6 +217,7 @@ def test_a_power_loss_takes_exactly_what_was_not_flushed(broker: Broker) -> None
     assert [answer.offset for answer in broker.send()] == lost[:1]
 
 
+@pytest.mark.nightly
 def test_a_new_segment_s_name_survives_a_power_loss_only_since_kafka_flushes_directories(broker: Broker) -> None:
     """KAFKA-3968: until 3.0 nobody flushed the directory that a new segment was in."""
     target = broker.target
@@ -223,6 +237,7 @@ def test_a_new_segment_s_name_survives_a_power_loss_only_since_kafka_flushes_dir
     assert [answer.offset for answer in broker.send()] == [int(second.stem)]
 
 
+@pytest.mark.nightly
 def test_a_clean_shutdown_is_seen_on_the_disk(broker: Broker) -> None:
     target = broker.target
     target.shut_down("0")
