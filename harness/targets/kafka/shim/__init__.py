@@ -134,11 +134,18 @@ class Shim:
         self._set(number, _UNLIMITED if free_bytes is None else free_bytes)
 
     def probe(self, directory: str, size: int) -> int | None:
-        """The ``errno`` that a process with the shim gets when it writes a file of ``size`` bytes; None: it works."""
+        """The ``errno`` that a process with the shim gets when it writes a file of ``size`` bytes; None: it works.
+
+        Raises:
+            EnvironmentFault: no such process could be run.
+        """
         words = [sys.executable, "-I", "-S", "-c", _PROBE, str(self.disk / directory / ".probe"), str(size)]
-        done = subprocess.run(
-            words, env=self._probing(), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True
-        )
+        try:
+            done = subprocess.run(
+                words, env=self._probing(), capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True
+            )
+        except (OSError, subprocess.SubprocessError) as problem:
+            raise EnvironmentFault(f"the disk {self.disk} could not be tried: {problem}.") from None
         return int(done.stdout) if done.stdout else None
 
     def refusals(self) -> Iterator[Refusal]:
