@@ -229,3 +229,11 @@ def a_leader_may_delete_what_is_committed(story: Story) -> None:
 def before_2_0_1_a_restart_takes_nothing_either(story: Story) -> None:
     write(story, 3)
     restart_without(story, 1)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), guarantees={"retention": True, "min_insync_replicas": 2})
+def what_has_been_deleted_may_lie_on_a_disk_for_a_while_yet(story: Story) -> None:
+    write(story, 3)
+    delete(story, 1)
+    first = next(row for row in story.logs if row["node"] == 0)
+    story.logs.append(first | {"offset": 0, "value": 0, "batch_base_offset": 0, "batch_crc": 0})
