@@ -7,7 +7,8 @@ is when the replica had got it in leader epoch e (while it followed the leader o
 
 * the leader of e is known to have had a high watermark above the offset in that epoch, before the cut; or
 * the replica itself had a high watermark above the offset, when it had the record. (Where the timeline is sampled, in
-  which epoch it got what is not known for sure, and that is the only proof.)
+  which epoch it got what is not known for sure, and that is the only proof. A follower's word counts there from 3.7
+  on: before, real ones take the watermark of an answer that tells them to cut their logs first, KAFKA-14704.)
 
 A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
 So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
@@ -33,6 +34,7 @@ from typing import NamedTuple
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import Copy, copies
 from checkers.forks import Fork
+from checkers.generations import since
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse
@@ -57,7 +59,8 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             for cut, copy in _gone(ours, nodes.values(), run):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
-                marks = [*(() if run.sampled else _watermarks(led, cut)), *_own(ours, cut)]
+                own = list(_own(ours, cut))
+                marks = [x for x in own if _is_trusted(run, x[0])] if run.sampled else [*_watermarks(led, cut), *own]
                 yield from _judged(run, place, cut, gone, marks)
 
 
@@ -99,6 +102,11 @@ def _watermarks(led: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch,
             yield one, one.high_watermark or 0, one.end_sequence
         elif one.begin_ns <= cut.begin_ns:
             yield one, one.first_high_watermark or 0, one.sequence
+
+
+def _is_trusted(run: RunFacts, said: Stretch) -> bool:
+    """Whether what a replica of a real Kafka takes for committed was."""
+    return said.role == "leader" or since(run.generation, "3.7")
 
 
 def _own(ours: Sequence[Stretch], cut: Stretch) -> Iterator[tuple[Stretch, int, int]]:

@@ -146,6 +146,11 @@ def a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story: Story) 
     see(story)
 
 
+@case(Outcome.PASS, guarantees=SAMPLED, generation="2.8")
+def before_3_7_a_follower_may_take_for_committed_what_it_is_about_to_cut(story: Story) -> None:
+    a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story)
+
+
 @case(Outcome.INVALID, reason="Node 2 was never looked at", guarantees=SAMPLED)
 def a_node_that_nobody_looked_at_makes_the_run_invalid(story: Story) -> None:
     write(story, 2)
