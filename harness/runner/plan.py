@@ -264,7 +264,8 @@ def _refuse_the_impossible(made: Plan) -> None:
     paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
     for path, fault in paths:
         if fault.needs not in (capabilities() if made.kafka else TARGETS[made.target]):
-            raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.")
+            remedy = "It takes a C compiler: see `seawall doctor`." if made.kafka else ""
+            raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.", remedy)
         _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
         _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))

@@ -33,8 +33,11 @@ _EXIT_TERMINATED = 128 + signal.SIGTERM
 
 
 def new_cluster_id() -> str:
-    """A random one, as Kafka writes them."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A random one, as Kafka writes them: none begins like an option."""
+    while True:
+        drawn = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not drawn.startswith("-"):
+            return drawn
 
 
 class KafkaNode:
