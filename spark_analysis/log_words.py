@@ -16,8 +16,8 @@ def log_words(logs: DataFrame) -> DataFrame:
         ``run, topic, partition, node, leader_epoch, word, bits, rows, low, high, contents, values, valued, strange,
         damaged``.
         ``contents``: a fingerprint of everything that replicas must have alike; ``values``: of offsets and values
-        alone. ``valued``: how many rows are a workload's record; ``strange``: whether any is none, or damaged; ``damaged``: the
-        lowest offset of a damaged one.
+        alone. ``valued``: how many rows are a workload's record; ``strange``: whether any is none, or damaged;
+        ``damaged``: the lowest offset of a damaged one.
     """
     valued = f.col("value").isNotNull()
     return words(
