@@ -105,7 +105,7 @@ def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
     if send.offset is None:
         return None
     logged = rows.logged.get(send.where, {}).get(send.offset, [])
-    of_logs = [row["leader_epoch"] for row in logged if row["value"] == send.value]
+    of_logs = [row["leader_epoch"] for row in logged if row["value"] == send.value and row["leader_epoch"] >= 0]
     polls = rows.delivered.get((send.where, send.offset, send.value), [])
     of_polls = [read.leader_epoch for read in polls if read.leader_epoch is not None]
     return min(of_logs or of_polls, default=author.leader_epoch if author else None)

@@ -172,7 +172,8 @@ def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
 
 def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Record:
     logged = rows.logged.get(place, {}).get(offset, [])
-    return Record(value, min((row["leader_epoch"] for row in logged if row["value"] == value), default=None))
+    epochs = [row["leader_epoch"] for row in logged if row["value"] == value and row["leader_epoch"] >= 0]
+    return Record(value, min(epochs, default=None))
 
 
 # ---------------------------------------------------------------------------------------------------------- findings

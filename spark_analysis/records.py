@@ -194,7 +194,7 @@ def _of_logs(logs: DataFrame, leaders: DataFrame) -> DataFrame:
     held = f.coalesce((f.col("node") == f.col("end_node")) & f.col("value").isNotNull(), f.lit(False))
     return joined.select(
         *PLACE, "value", "offset",
-        f.col("leader_epoch").alias("logged_epoch"),
+        f.when(f.col("leader_epoch") >= 0, f.col("leader_epoch")).alias("logged_epoch"),
         held.alias("in_final_log"),
         (held & f.col("intact")).alias("in_final_log_intact"),
     )  # fmt: skip

@@ -254,3 +254,14 @@ def an_unclean_election_that_nothing_allows_excuses_nothing(story: Story) -> Non
     write(story, 3)
     lose_tail(story, 2, clean=False)
     story.finish()
+
+
+@case(Outcome.VIOLATION, lost(3), ("int-poll-skip", "VIOLATION", 3), guarantees={"unclean_election": True})
+def an_unclean_election_excuses_no_loss_of_what_came_later_when_records_carry_no_epoch(story: Story) -> None:
+    write(story, 3)
+    story.elect(1, clean=False)
+    write(story, 2)
+    story.finish()
+    story.forget(story.final_rows()[3])
+    for row in story.logs:
+        row["leader_epoch"] = -1
