@@ -104,6 +104,7 @@ _LOG4J_2 = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
 """A binding for slf4j, one of which every release needs to log anything, and some to start at all."""
 
 _ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
+_ZOOKEEPER_3_5 = Artifact("org.apache.zookeeper", "zookeeper", "3.5.9")
 """From 3.4.13 to 3.5.7 its client cannot resolve an address on Java 14 and later (ZOOKEEPER-3779)."""
 
 _ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
@@ -120,6 +121,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
     Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
     Family("2.1.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
+    Family("2.4.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER_3_5)),
     Family("2.8.0", "2.8", "2.13", _ZK, knobs={**_DIVERGING, **_STALE, **_DIRTY}, jars=(_RELOAD4J,)),
     Family("2.8.1", "2.8", "2.13", _ZK, knobs=_DIRTY, jars=(_RELOAD4J,)),
     Family("3.3.0", "2.8", "2.13", _KRAFT, knobs=_DIRTY, jars=(_RELOAD4J,)),
@@ -130,7 +132,7 @@ FAMILIES: tuple[Family, ...] = (
 )
 """Oldest first."""
 
-TRIED = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.8.0", "2.8.1", "3.9.1", "4.1.0")
+TRIED = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.1.1", "2.8.0", "2.8.1", "3.9.1", "4.1.0")
 """Releases that are started, loaded and killed by tests. Others of their families are likely to run, too."""
 
 
