@@ -1,4 +1,4 @@
-"""In which role and epoch a broker before 2.1 believes to be: it does not tell when asked, but writes it down.
+"""In which role and epoch a broker before 2.4 believes to be: it does not tell when asked, but writes it down.
 
 Its log (``state.change.logger`` at TRACE) has a line before and after each transition that the controller has ordered,
 and what the order was. Between the two lines nothing is known.

@@ -27,8 +27,9 @@ from harness.wire.messages import (
     OffsetFetchResponse,
 )
 
-TELLS_EPOCHS_SINCE = "2.1"
-"""The release from which on brokers name leader epochs when they are asked (KIP-320)."""
+TELLS_EPOCHS_SINCE = "2.4"
+"""The release from which on brokers are asked for their leader epochs. They name them since 2.1 (KIP-320),
+but of 2.1.1 not every replica was seen that way; followers have served consumers since 2.4 (KIP-392)."""
 
 _TIMEOUT_S = 1.0
 _FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
@@ -47,7 +48,7 @@ class Looking:
         layout: who listens where.
         release: decides how one asks.
         controller_disk: the data directory of the node ``controller``, where its log is.
-        logs: what each broker prints, by its name; releases before 2.1 write there what they do not tell.
+        logs: what each broker prints, by its name; releases before 2.4 write there what they do not tell.
     """
 
     def __init__(self, layout: Layout, release: Release, controller_disk: Path, logs: Mapping[str, Path]) -> None:

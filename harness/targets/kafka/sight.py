@@ -1,13 +1,13 @@
 """What a real broker says of its own replicas, leaders and followers alike.
 
 Every replica answers a *debugging consumer* (replica id -2). ListOffsets tells where its log ends. Fetch, from that end
-on so that no records come, tells its high watermark and where its log starts. From 2.1 on both name the replica's
+on so that no records come, tells its high watermark and where its log starts. From 2.4 on both name the replica's
 leader epoch or are refused when it is another one (KIP-320), and who does not lead refuses an ordinary consumer: so
 epoch, role, watermark and log start of a :class:`Sight` were true together at one instant, and the log ended there in
 the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true of the instant,
 too, or less than the truth.
 
-Before 2.1 brokers do not tell their epochs. There the broker's own log says which role it took in which epoch
+Before 2.4 brokers are not asked for their epochs. There the broker's own log says which role it took in which epoch
 (:mod:`harness.targets.kafka.beliefs`), and a sight counts when that was the same before and after.
 """
 
@@ -72,7 +72,7 @@ class Eyes:
         node: the broker.
         address: where it listens for the harness.
         timeout_s: how long each answer may take.
-        beliefs: what its own log says, for a release before 2.1; None where the broker tells its epochs itself.
+        beliefs: what its own log says, for a release before 2.4; None where the broker tells its epochs itself.
     """
 
     def __init__(self, node: NodeId, address: Address, timeout_s: float, beliefs: Beliefs | None) -> None:
@@ -93,7 +93,7 @@ class Eyes:
         self._conversation.close()
         self._roles.clear()
 
-    # ------------------------------------------------------------------------------------------------ from 2.1 on
+    # ------------------------------------------------------------------------------------------------ from 2.4 on
 
     def _fenced(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
         ends = self._ends(names)
@@ -115,7 +115,7 @@ class Eyes:
                     self._roles[name, new[name]] = "leader" if seen.error_code == _NONE else "follower"
         return {name: self._roles[name, epoch] for name, epoch in epochs.items() if (name, epoch) in self._roles}
 
-    # ------------------------------------------------------------------------------------------------ before 2.1
+    # ------------------------------------------------------------------------------------------------ before 2.4
 
     def _believed(self, names: Iterable[TopicPartition], beliefs: Beliefs) -> Mapping[TopicPartition, Sight]:
         before = beliefs.read_on()
