@@ -199,7 +199,7 @@ class RunRows:
     @cached_property
     def was_read(self) -> bool:
         """Whether a poll of the final read completed, empty or not."""
-        return any(r["f"] == "poll" and r["type"] == "ok" and r["final"] for r in self.history)
+        return any(r["f"] == "poll" and r["type"] == "ok" and r["final"] for r in self.operations)
 
     # ------------------------------------------------------------------------------------------------- timeline
 

@@ -41,7 +41,7 @@ class Witnesses:
         self._faults = sorted(faults, key=lambda r: (r["injected_ns"] or 0, str(r["fault"])))
         self._take_history(history)
         self._take_timeline(timeline)
-        for row in sorted(replica_logs, key=lambda r: (r["offset"], r["node"])):
+        for row in sorted(replica_logs, key=_place_in_log):
             self._logged[where(row)].append(row)
 
     def _take_history(self, rows: Sequence[Row]) -> None:
@@ -203,3 +203,9 @@ def _timeline_id(row: Row) -> dict[str, int | str]:
 
 def _name(row: Row) -> str:
     return str(where(row))
+
+
+def _place_in_log(row: Row) -> tuple[int, ...]:
+    """What replicas' logs are ordered by, whoever has read them; a log may have several rows of one offset."""
+    value = (0, 0) if row["value"] is None else (1, row["value"])
+    return row["offset"], row["node"], row["leader_epoch"], *value, row["batch_crc"]

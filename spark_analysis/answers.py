@@ -148,7 +148,7 @@ def _ask(
         spark, ({"run": run, "healed_ns": at} for run, at in healed.items()), {"run": "string", "healed_ns": "int64"}
     )
     # Held, so that what is asked about findings does not plan every question again.
-    found = reduce(DataFrame.unionByName, together([partial(question, views) for question in _sensible(views)]))
+    found = reduce(DataFrame.unionByName, together(spark, [partial(question, views) for question in _sensible(views)]))
     found = views.hold(gathered(found), few=True)
     sections = {
         "finding": kept(found),

@@ -100,7 +100,7 @@ def _steps(history: DataFrame) -> DataFrame:
         *("run", "op"),
         f.when(f.col("type") == "invoke", f.col("index")).alias("invoked"),
         f.when((f.col("type") != "invoke") & (f.col("f") != "close"), f.col("index")).alias("completed"),
-        f.when(counted, 2 * f.col("mop") + (f.col("type") == "invoke").cast("int")).alias("step"),
+        f.when(counted, 2 * f.col("mop").cast("long") + (f.col("type") == "invoke").cast("int")).alias("step"),
     )
 
 
@@ -124,7 +124,7 @@ def _early(history: DataFrame, hold: Hold) -> DataFrame:
     unclear = reduce(or_, early) | f.coalesce(f.col("steps") > different(), f.lit(False))
     suspects = hold(known.where(unclear).select("run", "octet"), few=True)
     octet = f.shiftright("op", blocks.OCTET_SHIFT)
-    near = rows.withColumn("octet", octet).join(f.broadcast(suspects), on=["run", "octet"], how="left_semi")
+    near = rows.withColumn("octet", octet).join(suspects, on=["run", "octet"], how="left_semi")
     looked_at = rows.limit(0) if suspects.isEmpty() else near
     return pairs(_one_by_one(looked_at), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()})
 

@@ -96,9 +96,7 @@ def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
 
 def _skips(gaps: DataFrame, views: Views) -> DataFrame:
     """The gaps in which the partition holds a record, with the first of them as ``skipped``."""
-    records = with_partitions(
-        views.all_records().where(f.col("offset").isNotNull() & f.col("value").isNotNull()), views
-    )
+    records = with_partitions(views.all_records().where(f.col("offset").isNotNull()), views)
     held = f.when(_is_held(), f.struct("offset", "value", f.col("logged_epoch").alias("epoch")))
     told = records.select(*PLACE, "offset", held.alias("held"))
     beyond = {"skipped": Earlier(f.col("held"), "least")}

@@ -70,10 +70,11 @@ def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Ho
     regular = ~f.col("run").isin(*but) if but else f.lit(True)
     settled = f.col("settled") & regular
     offsets, values = together(
+        tables.history.sparkSession,
         [
             lambda: hold(_offsets(tables.history, log_words, leaders).withColumn("settled", settled)),
             lambda: hold(_values(tables.history).where(~settled).select(*PLACE, "word")),
-        ]
+        ],
     )
     near = offsets.where(~f.col("settled")).select(*PLACE, "word")
     none = near.isEmpty() and values.isEmpty()

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
 from typing import Any
 
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
 
-def together(tasks: Sequence[Callable[[], Any]]) -> list[Any]:
-    """What ``tasks`` return, in their order; the first failure of one of them is raised."""
+_PATIENCE_S = 0.2
+
+
+def together(spark: SparkSession, tasks: Sequence[Callable[[], Any]]) -> list[Any]:
+    """What ``tasks`` return, in their order.
+
+    When one of them fails, or whoever waits is interrupted, the jobs of all are cancelled, and that is raised when none
+    of them does anything any more.
+    """
     pool = ThreadPoolExecutor(max(2, os.cpu_count() or 2), thread_name_prefix="spark")
+    futures = [pool.submit(task) for task in tasks]
     try:
-        return [future.result() for future in [pool.submit(task) for task in tasks]]
-    finally:
-        # Whoever is interrupted does not wait for what is still running.
+        return [future.result() for future in futures]
+    except BaseException:
         pool.shutdown(wait=False, cancel_futures=True)
+        while wait(futures, _PATIENCE_S).not_done:
+            with suppress(Py4JError):  # a JVM that has gone cancels nothing, and then they fail by themselves
+                spark.sparkContext.cancelAllJobs()
+        raise
+    finally:
+        pool.shutdown(wait=False)

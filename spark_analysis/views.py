@@ -68,15 +68,16 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
     whole = tables._replace(history=well_formed(tables.history))
     logs = log_words(tables.replica_logs)
     leaders, done, held, (missing, disordered) = together(
+        tables.history.sparkSession,
         [
             lambda: hold(leadership(tables.timeline), few=True),
             lambda: hold(tally(tables.history), few=True),
             lambda: hold(logs) if large else logs,
             lambda: order_of_large(tables.history, hold) if large else order_of(tables.history),
-        ]
+        ],
     )
     uses, settled = _uses(done), None
-    marked = data_ends(tables, leaders) if "txn" in uses else None
+    marked = data_ends(whole, leaders) if "txn" in uses else None
     ends = hold(partitions(done, held, leaders, marked, sampled), few=True)
 
     @cache

@@ -56,6 +56,15 @@ def a_consumer_whose_next_poll_leaves_a_record_out_is_found(story: Story) -> Non
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("corrupt-read", "VIOLATION", 2), ("int-poll-skip", "VIOLATION", 3))
+def a_consumer_that_leaves_out_what_follows_somebody_elses_record_is_found(story: Story) -> None:
+    write(story, 2)
+    story.append(0, None, [1, 2])
+    write(story, 3)
+    story.poll(5, [1, 2, 5])
+    story.finish()
+
+
 @case(Outcome.VIOLATION, ("int-nonmonotonic-poll", "VIOLATION", 1))
 def a_poll_that_goes_back_within_itself_is_found(story: Story) -> None:
     write(story, 3)
