@@ -79,7 +79,11 @@ class Partition(BaseModel):
         target.mend(self._links())
 
     def probe_healed(self, target: Target) -> Receipt:
-        """Holds when a request gets through on every link, but for those of brokers that have ended themselves."""
+        """Holds when a request gets through on every link.
+
+        But for those of brokers that have ended themselves, and those on which none can: nothing is withheld there,
+        and another fault keeps the answer, which the receipt names.
+        """
         seen = [_carries_again(target, link) for link in self._links()]
         return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
 
@@ -106,8 +110,25 @@ def _carries_again(target: Target, link: Link) -> Receipt:
     for end in link:
         if end != CLIENTS and (ended := target.has_exited(end)).holds:
             return ended
+    carried = target.carries(link)
+    if carried.holds:
+        return carried
     cut = target.is_cut(link)
-    return Receipt(not cut.holds, cut.seen)
+    if cut.holds:
+        return Receipt(False, cut.seen)
+    return _unanswerable(target, link) or carried
+
+
+def _unanswerable(target: Target, link: Link) -> Receipt | None:
+    """Why no answer can come over a link that withholds nothing; None: one should."""
+    end = link.destination
+    if end != CLIENTS:
+        for probe in (target.has_lost_power, target.is_dead, target.is_shut_down, target.is_paused):
+            if (gone := probe(end)).holds:
+                return Receipt(True, f"{link} withholds nothing, and nobody answers: {gone.seen}")
+    if (back := target.is_cut(Link(end, link.source))).holds:
+        return Receipt(True, f"{link} withholds nothing, and its answers are withheld: {back.seen}")
+    return None
 
 
 def _end(name: str) -> int | str:

@@ -200,6 +200,10 @@ class Target(Protocol):
         """Send a request over the link and see whether it gets through."""
         ...
 
+    def carries(self, link: Link) -> Receipt:
+        """Whether a request sent over the link gets through: one that merely got lost proves nothing."""
+        ...
+
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
         """Let the node's storage take ``free_bytes`` more and then answer ENOSPC; None lifts the limit.
 

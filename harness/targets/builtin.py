@@ -25,7 +25,7 @@ from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicS
 from harness.targets.addresses import Address, Addresses
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.control_client import NoAnswer
-from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link
+from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
@@ -242,8 +242,11 @@ class BuiltinTarget(BuiltinDisks):
 
     def is_cut(self, link: Link) -> Receipt:
         """See :class:`harness.target.Target`."""
-        holder = link.source if link.destination == CLIENTS else link.destination
-        return probe_link(link, partial(self._held_bytes, holder, link), partial(self._ping, link))
+        return probe_link(link, partial(self._held_bytes, link), partial(self._ping, link))
+
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return try_link(link, partial(self._held_bytes, link), partial(self._ping, link))
 
     def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
         if link.source == CLIENTS:
@@ -257,7 +260,8 @@ class BuiltinTarget(BuiltinDisks):
     def _nudge(self, node: str, client: Address) -> bool:
         return bool(self._ask(node, op="nudge", address=list(client))["connected"])
 
-    def _held_bytes(self, holder: str, link: Link) -> int:
+    def _held_bytes(self, link: Link) -> int:
+        holder = link.source if link.destination == CLIENTS else link.destination
         return int(self._look(holder)["links"]["held_bytes"].get(str(link), 0))
 
     def _set_cut(self, links: set[Link]) -> None:

@@ -35,6 +35,12 @@ def probe_link(link: Link, held_bytes: Callable[[], int], ping: Ping) -> Receipt
     return Receipt(False, f"{link}: a probe got lost, but nothing is withheld on this link")
 
 
+def try_link(link: Link, held_bytes: Callable[[], int], ping: Ping) -> Receipt:
+    """Whether ``link`` carries bytes: other than :func:`probe_link`, a probe that got lost proves nothing here."""
+    through = ping(held_bytes) is None
+    return Receipt(through, f"{link}: a probe {'got through' if through else 'got lost'}")
+
+
 def ping_as_client(listener: Address, timeout_s: float, held_bytes: Callable[[], int]) -> int | None:
     """Ask the broker at ``listener`` for its API versions, as any client may; a :data:`Ping`."""
     with socket.socket() as connection:

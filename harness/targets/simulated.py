@@ -23,7 +23,7 @@ from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import Weather, World
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
-from harness.targets.link_probe import probe_link
+from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
@@ -224,6 +224,10 @@ class SimulatedTarget(SimulatedDisks):
         holder = self._running(link.source if link.destination == CLIENTS else link.destination)
         held_bytes = partial(holder.network.held_bytes, link)
         return probe_link(link, held_bytes, lambda held: None if self._gets_through(link) else held())
+
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return try_link(link, lambda: 0, lambda held: None if self._gets_through(link) else held())
 
     def _gets_through(self, link: Link) -> bool:
         """Send a probe over ``link`` on a fresh connection, and give it a little time to arrive."""

@@ -41,6 +41,7 @@ class ScriptedTarget:
         written_to: brokers whose full disk refuses a write of their own at once.
         exited: nodes that have ended themselves.
         silent: brokers that have stopped answering since one last saw that they run.
+        lossy: links that lose what is sent over them, though nobody has cut them.
         offline: the log directories that brokers have given up, until they start again.
         commits: what :meth:`committed` returns, by group.
         calls: every call that changes something, as ``(name, argument ...)``.
@@ -55,6 +56,7 @@ class ScriptedTarget:
     written_to: set[str] = field(default_factory=set)
     exited: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
+    lossy: set[Link] = field(default_factory=set)
     offline: dict[str, set[int]] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
@@ -157,6 +159,12 @@ class ScriptedTarget:
     def is_cut(self, link: Link) -> Receipt:
         """See :class:`harness.target.Target`."""
         return Receipt(link in self._cut, f"{link} is {'cut' if link in self._cut else 'whole'}")
+
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`. A request needs its answer, and who is not there gives none."""
+        back = Link(link.destination, link.source)
+        lost = bool({link, back} & (self._cut | self.lossy)) or not self.is_running(link.destination).holds
+        return Receipt(not lost, f"{link}: a probe got {'lost' if lost else 'through'}")
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
         """See :class:`harness.target.Target`."""

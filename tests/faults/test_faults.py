@@ -130,12 +130,41 @@ def test_a_broker_that_was_started_again_and_then_ended_itself_is_healed_of_the_
     assert [call[0] for call in target.calls].count("restart") == 1
 
 
-def test_links_of_a_broker_that_has_ended_itself_are_healed_and_those_of_a_dead_one_are_not() -> None:
+def test_links_of_a_broker_that_has_ended_itself_are_healed() -> None:
     target, fault = ScriptedTarget(), aimed({"fault": "partition", "links": [[2, 1]]})
     fault.inject(target)
     assert not fault.probe_healed(target).holds
     target.exited.add("1")
     assert fault.probe_healed(target).holds
+
+
+def test_a_mended_link_is_not_healed_while_what_is_sent_over_it_gets_lost_for_no_known_reason() -> None:
+    target, fault = ScriptedTarget(lossy={Link("2", "1")}), aimed({"fault": "partition", "links": [[2, 1]]})
+    fault.inject(target)
+    fault.heal(target)
+    assert fault.probe_healed(target) == target.carries(Link("2", "1"))
+    assert not fault.probe_healed(target).holds
+    target.lossy.clear()
+    assert fault.probe_healed(target).holds
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"fault": "partition", "links": [[1, 2]]},
+        *({"fault": kind, "node": 1} for kind in ("kill", "stop", "power_loss", "pause")),
+    ],
+    ids=str,
+)
+def test_the_receipt_of_a_mended_link_names_the_other_fault_that_keeps_its_answers(other: dict[str, Any]) -> None:
+    target, fault, reason = ScriptedTarget(), aimed({"fault": "partition", "links": [[2, 1]]}), aimed(other)
+    fault.inject(target)
+    reason.inject(target)
+    assert not fault.probe_healed(target).holds
+    fault.heal(target)
+    receipt = fault.probe_healed(target)
+    assert receipt.holds
+    assert reason.probe(target).seen in receipt.seen
 
 
 def test_the_proof_of_a_full_disk_says_whether_a_write_of_the_brokers_own_was_refused() -> None:

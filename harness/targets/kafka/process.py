@@ -138,6 +138,10 @@ class ProcessTarget(KafkaClocks):
         """See :class:`harness.target.Target`."""
         return self.proxies.is_cut(link)
 
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.proxies.carries(link)
+
     # ------------------------------------------------------------------------------------------------ evidence
 
     def timeline(self, run: str) -> list[dict[str, Any]]:

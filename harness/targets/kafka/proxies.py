@@ -32,7 +32,7 @@ from harness.targets.control_client import NoAnswer, ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.kafka.releases import Metadata
-from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link
+from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 
 _READY_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
@@ -111,6 +111,10 @@ class Proxies:
         Where the link leads to the clients, that is the answer to a request whose way to the broker ignores all cuts.
         """
         return probe_link(link, partial(self.held, link), partial(self._ping, link))
+
+    def carries(self, link: Link) -> Receipt:
+        """Send the request of :meth:`is_cut`, and see whether its answer proves that bytes pass."""
+        return try_link(link, partial(self.held, link), partial(self._ping, link))
 
     def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
         back = link.destination == CLIENTS

@@ -63,6 +63,8 @@ def test_a_directed_cut_holds_one_direction_and_not_the_other(trial: Trial) -> N
         reverse = trial.target.is_cut(Link("1", "2"))
         assert not reverse.holds
         assert "nothing is withheld" in reverse.seen
+        assert not trial.target.carries(Link("2", "1")).holds
+    assert trial.holds(lambda target: target.carries(Link("2", "1")))
 
 
 def test_a_cut_survives_the_restart_of_either_end(trial: Trial) -> None:
