@@ -108,7 +108,8 @@ TIMELINE = Table(
         _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),
         _c("detail", "string", "JSON: of a truncation and of a log_start {from_offset, to_offset, reason}; of an "
            "election {clean, elected_from_isr, previous_leader, controller_epoch, cause, and where there are any elr, "
-           "last_known_elr}; of a session {broker, change}; "
+           "last_known_elr}; of a session {broker, change}; of a state and of a final, where the broker had been up "
+           "and was not looked at for long, {unseen_ms}; "
            "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets, "
            "or epochs_unread: why a live broker's are not known}", nullable=True),
     ),

@@ -105,7 +105,13 @@ class ProcessTarget(KafkaClocks):
     def watching(self) -> Watching:
         """How the running cluster is watched."""
         disks = {name: self._node(name).data_dir for name in self.brokers()}
-        return Watching(self.looking, self._directory / "watch", disks, lambda node: self._shims[node].clock_offset_ms)
+        return Watching(
+            self.looking,
+            self._directory / "watch",
+            disks,
+            clock_offset_ms=lambda node: self._shims[node].clock_offset_ms,
+            is_up=lambda node: self._node(node).exists and not self._node(node).is_stopped,
+        )
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""

@@ -6,7 +6,9 @@ what it sees is a row (``guarantees.timeline`` is ``sampled``): true at one inst
 ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its epoch. The
 elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
 
-The looks go past every proxy, and no broker's silence delays those at another.
+The looks go past every proxy, and no broker's silence delays those at another. Where a broker that was up could not be
+looked at for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the next row about it says so in its ``detail``.
+A thread that ends before its time leaves no timeline: :meth:`Watching.rows` says why.
 """
 
 from __future__ import annotations
@@ -27,6 +29,7 @@ from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.decisions import Decision, PartitionDecision, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
 from harness.targets.kafka.sight import Eyes, Sight
+from harness.targets.kafka.silence import Silence
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
 
 LOOK_INTERVAL_S = 0.04
@@ -55,6 +58,7 @@ class Watching:
         directory: for what is seen; created when missing.
         disks: the data directory of each broker, by its name.
         clock_offset_ms: how far the wall clock of a node is ahead of this process's because of a fault.
+        is_up: whether a node runs, and no signal has stopped it.
     """
 
     def __init__(
@@ -63,18 +67,21 @@ class Watching:
         directory: Path,
         disks: Mapping[str, Path],
         clock_offset_ms: Callable[[str], int],
+        is_up: Callable[[str], bool],
     ) -> None:
         self._looking = looking
         self._directory = directory
         self._disks = disks
         self._clock_offset_ms = clock_offset_ms
+        self._is_up = is_up
+        self._silences = {name: Silence() for name in disks}
         self._lives: dict[str, list[Row]] = {name: [] for name in looking.layout.nodes}
         self._log = looking.controller_log()
         self._decided: list[Row] = []
         self._held: Mapping[str, list[TopicPartition]] = {}
         self._leaders = Leaders()
         self._finals: dict[str, list[Row]] = {}
-        self._problem: EnvironmentFault | None = None
+        self._problems: list[BaseException] = []
         self._over = threading.Event()
         self._threads: list[threading.Thread] = []
 
@@ -93,7 +100,8 @@ class Watching:
         self._directory.mkdir(parents=True, exist_ok=True)
         watches = {name: partial(self._watch, name) for name in self._disks} | {"decisions": self._read_decisions}
         self._threads = [
-            threading.Thread(target=watch, name=f"watching {name}", daemon=True) for name, watch in watches.items()
+            threading.Thread(target=self._to_its_end, args=(watch,), name=f"watching {name}", daemon=True)
+            for name, watch in watches.items()
         ]
         for thread in self._threads:
             thread.start()
@@ -105,8 +113,17 @@ class Watching:
         self._over.set()
         for thread in self._threads:
             thread.join(_STOP_TIMEOUT_S)
+            if thread.is_alive():
+                self._problems.append(TimeoutError(f"{thread.name} has not ended in {_STOP_TIMEOUT_S:g} s"))
         if self._threads:
             self._finals = dict(self._last_looks())
+
+    def _to_its_end(self, watch: Callable[[], None]) -> None:
+        """What a thread does: nobody would hear what it raises, so that is kept for :meth:`rows`."""
+        try:
+            watch()
+        except BaseException as problem:  # noqa: BLE001 - rows() raises it
+            self._problems.append(problem)
 
     # ------------------------------------------------------------------------------------------------ replicas
 
@@ -116,7 +133,9 @@ class Watching:
         with self._seen(name).open("a") as seen:
             while not self._over.is_set():
                 begun = time.monotonic()
-                pause = LOOK_INTERVAL_S if self._look(name, eyes, seen, last) else _SILENT_S
+                answers = self._look(name, eyes, seen, last)
+                self._silences[name].note(answers or not self._is_up(name), time.monotonic_ns())
+                pause = LOOK_INTERVAL_S if answers else _SILENT_S
                 self._over.wait(max(pause / 2, pause - (time.monotonic() - begun)))
         eyes.close()
 
@@ -133,7 +152,7 @@ class Watching:
                 row = {"incarnation": incarnation, **self._state(name, partition, sight)}
                 if _is_news(last.get(partition), row):
                     last[partition] = row
-                    seen.write(json.dumps(row) + "\n")
+                    seen.write(json.dumps(self._silences[name].told(row)) + "\n")
         return True
 
     def _state(self, name: str, partition: TopicPartition, sight: Sight) -> Row:
@@ -160,17 +179,12 @@ class Watching:
 
     def _read_decisions(self) -> None:
         while not self._over.is_set():
-            if not self._read_on():
-                return
+            self._read_on()
             self._over.wait(_READ_INTERVAL_S)
 
-    def _read_on(self) -> bool:
-        """Take in what has been decided; False: it cannot be read."""
-        try:
-            decisions = self._log.read_on()
-        except EnvironmentFault as problem:
-            self._problem = problem
-            return False
+    def _read_on(self) -> None:
+        """Take in what has been decided."""
+        decisions = self._log.read_on()
         now_ns = time.monotonic_ns()
         for decision in decisions:
             if not _is_internal(decision):
@@ -178,7 +192,6 @@ class Watching:
         if decisions:
             self._leaders.note(decisions)
             self._held = {name: list(self._replicas_of(node_id(name))) for name in self._disks}
-        return True
 
     def _when(self, decision: Decision, read_ns: int) -> int:
         """By the controller's clock, unless that differs from this one by more than reading it can have taken."""
@@ -210,11 +223,15 @@ class Watching:
         """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.
 
         Raises:
-            EnvironmentFault: what the controller has decided could not be read.
+            EnvironmentFault: what the controller has decided could not be read to its end, or a thread has not watched
+                to the end: neither the looks nor the decisions are what they are said to be.
         """
-        self._read_on()
-        if self._problem is not None:
-            raise self._problem
+        if not self._problems:
+            self._to_its_end(self._read_on)
+        for problem in self._problems:
+            if isinstance(problem, EnvironmentFault | AssertionError):
+                raise problem
+            raise EnvironmentFault(f"the cluster was not watched to the end: {problem!r}.") from problem
         parts = [*(self._rows_of_broker(name) for name in self._disks), self._rows_of_controller()]
         return [{**_NOTHING, "run": run, **row} for rows in parts for row in rows]
 
@@ -223,7 +240,8 @@ class Watching:
         told = sorted([*self._lives[name], *map(self._with_leader, seen)], key=itemgetter("incarnation"))
         finals = self._finals.get(name)
         last = list(self._final_live(name, finals) if finals is not None else final_rows(self._disks[name]))
-        yield from _numbered(node_id(name), told, (row for row in last if not row["topic"].startswith(_INTERNAL)))
+        ours = (self._silences[name].told(row) for row in last if not row["topic"].startswith(_INTERNAL))
+        yield from _numbered(node_id(name), told, ours)
 
     def _with_leader(self, row: Row) -> Row:
         leader = self._leaders.of(TopicPartition(row["topic"], row["partition"]), row["leader_epoch"])

@@ -120,7 +120,11 @@ def running(cluster: KafkaCluster, directory: Path) -> Iterator[Trial]:
     disk = directory / CONTROLLER / "data"
     looking = Looking(cluster.layout, cluster._settings.release, disk, logs)
     watching = Watching(
-        looking, directory / "seen", {node: home / "data" for node, home in homes.items()}, lambda node: 0
+        looking,
+        directory / "seen",
+        {node: home / "data" for node, home in homes.items()},
+        clock_offset_ms=lambda node: 0,
+        is_up=lambda node: True,
     )
     for node in cluster.nodes():
         watching.started(node, 0, time.monotonic_ns())

@@ -1,0 +1,166 @@
+"""What can be said of a cluster that could not be watched all the time: without a cluster."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, NodeId, TopicPartition
+from harness.replication.controller_messages import PartitionState
+from harness.target import ClusterView
+from harness.targets.kafka import watching as module
+from harness.targets.kafka.decisions import Decision, PartitionDecision
+from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.sight import Sight
+from harness.targets.kafka.silence import TOLD_NS, Silence
+from harness.targets.kafka.watching import Watching
+
+LEDGER = TopicPartition("ledger", 0)
+ALONE = PartitionState(LEDGER, NodeId(0), 0, 0, (NodeId(0),), (NodeId(0),))
+
+
+@dataclass
+class Scripted:
+    """A cluster of one broker as it is looked at: ``see`` and ``decide`` say what one look at each finds."""
+
+    see: Callable[[], Mapping[TopicPartition, Sight]] = dict
+    decide: Callable[[], Sequence[Decision]] = tuple
+    looked: threading.Event = field(default_factory=threading.Event)
+    decided: threading.Event = field(default_factory=threading.Event)
+    layout: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER)))
+    partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=lambda: {LEDGER: ALONE})
+
+    def controller_log(self) -> Scripted:
+        return self
+
+    def read_on(self) -> Sequence[Decision]:
+        try:
+            return self.decide()
+        finally:
+            self.decided.set()
+
+    def eyes(self, name: str, timeout_s: float) -> Scripted:
+        return self
+
+    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+        try:
+            return self.see()
+        finally:
+            self.looked.set()
+
+    def close(self) -> None:
+        pass
+
+    def view(self) -> ClusterView:
+        return ClusterView(0, (), {})
+
+
+def watching(scripted: Scripted, directory: Path) -> Watching:
+    data = directory / "data"
+    data.mkdir()
+    looking = cast("Looking", scripted)
+    return Watching(looking, directory / "seen", {"0": data}, clock_offset_ms=lambda node: 0, is_up=lambda node: True)
+
+
+def once(problem: BaseException) -> Callable[[], Any]:
+    """Fails the first time only, as what a thread stumbles over may be gone when it is asked for again."""
+    problems = [problem]
+
+    def fail() -> Any:
+        if problems:
+            raise problems.pop()
+        return {}
+
+    return fail
+
+
+def rows_of(scripted: Scripted, directory: Path) -> list[dict[str, Any]]:
+    watched = watching(scripted, directory)
+    watched.start()
+    scripted.looked.wait()
+    scripted.decided.wait()
+    watched.stop()
+    return watched.rows("r")
+
+
+def test_a_thread_that_stumbles_over_an_answer_leaves_no_timeline(tmp_path: Path) -> None:
+    scripted = Scripted(see=once(KeyError("ledger")))
+    with pytest.raises(EnvironmentFault, match=r"not watched to the end: KeyError\('ledger'\)"):
+        rows_of(scripted, tmp_path)
+
+
+def test_an_invariant_that_a_thread_finds_broken_is_told_as_it_is(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="no leader"):
+        rows_of(Scripted(see=once(AssertionError("no leader"))), tmp_path)
+
+
+@pytest.mark.parametrize("problem", [EnvironmentFault("a record is unknown"), OSError("a record is unknown")], ids=repr)
+def test_decisions_that_could_not_be_read_are_not_called_complete_when_they_can_later(
+    problem: Exception, tmp_path: Path
+) -> None:
+    with pytest.raises(EnvironmentFault, match="a record is unknown"):
+        rows_of(Scripted(decide=once(problem)), tmp_path)
+
+
+def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_STOP_TIMEOUT_S", 0.0)
+    asked, answered = threading.Event(), threading.Event()
+
+    def see() -> Mapping[TopicPartition, Sight]:
+        asked.set()
+        if threading.current_thread() is not threading.main_thread():
+            answered.wait()
+        return {}
+
+    watched = watching(Scripted(see=see), tmp_path)
+    watched.start()
+    asked.wait()
+    watched.stop()
+    try:
+        with pytest.raises(EnvironmentFault, match="watching 0 has not ended"):
+            watched.rows("r")
+    finally:
+        answered.set()
+
+
+def test_a_broker_that_was_up_and_not_looked_at_for_long_has_a_row_that_says_so() -> None:
+    silence, row = Silence(), {"kind": "final", "detail": json.dumps({"source": "live"})}
+    silence.note(True, 0)
+    silence.note(False, TOLD_NS)
+    assert silence.told(row) == row
+    silence.note(False, TOLD_NS + 1_000_000)
+    assert json.loads(silence.told(row)["detail"]) == {"source": "live", "unseen_ms": TOLD_NS // 1_000_000 + 1}
+    assert silence.told(row) == row
+
+
+def test_the_time_without_an_attempt_counts_and_that_of_a_broker_that_was_down_does_not() -> None:
+    starved, down = Silence(), Silence()
+    for now_ns in (0, 2 * TOLD_NS):
+        starved.note(True, now_ns)
+    for now_ns in range(0, 2 * TOLD_NS, TOLD_NS // 10):
+        down.note(True, now_ns)
+    assert json.loads(starved.told({})["detail"]) == {"unseen_ms": 2 * TOLD_NS // 1_000_000}
+    assert down.told({}) == {}
+
+
+def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("harness.targets.kafka.silence.TOLD_NS", -1)
+    decisions = [PartitionDecision(None, ALONE, 0, 0, "test")]
+    seen = Sight("leader", 0, 3, 3, 0, 1)
+    scripted = Scripted(see=lambda: {LEDGER: seen}, decide=lambda: [decisions.pop()] if decisions else [])
+    watched = watching(scripted, tmp_path)
+    watched.started("0", 0, 0)
+    watched.start()
+    scripted.looked.wait()
+    scripted.decided.wait()
+    watched.stop()
+    states = [row for row in watched.rows("r") if row["kind"] == "state"]
+    assert ["unseen_ms" in json.loads(row["detail"]) for row in states] == [True]
