@@ -108,13 +108,14 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     )
     cluster = KafkaCluster(directory, len(BROKERS), distribution, settings, lambda name, pid: None)
     try:
+        begun_ns = time.monotonic_ns()
         cluster.start()
-        yield from running(cluster, directory)
+        yield from running(cluster, directory, begun_ns)
     finally:
         cluster.stop()
 
 
-def running(cluster: KafkaCluster, directory: Path) -> Iterator[Trial]:
+def running(cluster: KafkaCluster, directory: Path, begun_ns: int) -> Iterator[Trial]:
     homes = {node: directory / f"broker-{node}" for node in BROKERS}
     logs = {node: home / "node.log" for node, home in homes.items()}
     disk = directory / CONTROLLER / "data"
@@ -127,7 +128,7 @@ def running(cluster: KafkaCluster, directory: Path) -> Iterator[Trial]:
         is_up=lambda node: True,
     )
     for node in cluster.nodes():
-        watching.started(node, 0, time.monotonic_ns())
+        watching.started(node, 0, begun_ns)
     watching.start()
     trial = Trial(cluster, looking, Electing(looking), watching)
     create_topic(cluster.bootstrap(), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S)
