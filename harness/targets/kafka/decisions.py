@@ -50,11 +50,21 @@ class SessionDecision:
 Decision = PartitionDecision | SessionDecision
 
 
+@dataclass(frozen=True, slots=True)
+class Withdrawal:
+    """The last decisions are in the log no more: it had been read before it was flushed, and then the power was lost.
+
+    Nobody had acted on them: a controller flushes what it has decided before it tells.
+    """
+
+    decisions: Sequence[Decision]
+
+
 class ControllerLog(Protocol):
     """The log of a controller, read from its beginning."""
 
-    def read_on(self) -> Sequence[Decision]:
-        """What has been decided since the last time."""
+    def read_on(self) -> Sequence[Decision | Withdrawal]:
+        """What has been decided since the last time, after what has been withdrawn of what was read before."""
         ...
 
     @property

@@ -14,7 +14,7 @@ from harness.targets.control_client import NoAnswer
 from harness.targets.kafka import metadata_log, zookeeper_log
 from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.conversation import Conversation
-from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, partition_view
+from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.releases import Metadata, Release, numbers
 from harness.targets.kafka.sight import Eyes
@@ -183,12 +183,21 @@ class Leaders:
     def __init__(self) -> None:
         self._elected: dict[tuple[TopicPartition, int], NodeId] = {}
 
-    def note(self, decisions: Iterable[Decision]) -> None:
-        """Take in what has been decided."""
+    def note(self, decisions: Iterable[Decision | Withdrawal]) -> None:
+        """Take in what has been decided and withdrawn."""
         for decision in decisions:
             if isinstance(decision, PartitionDecision):
                 state = decision.after
                 self._elected[state.topic_partition, state.leader_epoch] = state.leader
+            elif isinstance(decision, Withdrawal):
+                self._withdraw(decision.decisions)
+
+    def _withdraw(self, decisions: Iterable[Decision]) -> None:
+        for decision in decisions:
+            if isinstance(decision, PartitionDecision):
+                before, after = decision.before, decision.after
+                if before is None or before.leader_epoch < after.leader_epoch:
+                    self._elected.pop((after.topic_partition, after.leader_epoch), None)
 
     def of(self, partition: TopicPartition, leader_epoch: int) -> NodeId:
         """The leader in that epoch; ``NO_LEADER`` where nobody was elected, or it is not known."""

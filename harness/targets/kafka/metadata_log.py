@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from harness.targets.kafka.metadata_records import (
     UnregisterBrokerRecord,
     decode,
 )
+from harness.targets.kafka.rereading import Mark, RereadLog
 from harness.wire import batches
 from harness.wire.batches import BatchHeader
 
@@ -29,7 +29,7 @@ DIRECTORY = "__cluster_metadata-0"
 """Of the log, below a controller's metadata directory."""
 
 
-class MetadataLog:
+class MetadataLog(RereadLog):
     """A :class:`~harness.targets.kafka.decisions.ControllerLog`.
 
     Args:
@@ -38,6 +38,9 @@ class MetadataLog:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        super().__init__()
+
+    def _forget(self) -> None:
         self._position: dict[Path, int] = {}
         self._next_offset = 0
         self._topics: dict[bytes, str] = {}
@@ -55,40 +58,25 @@ class MetadataLog:
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
         return [NodeId(broker) for broker, live in sorted(self._live.items()) if live]
 
-    def read_on(self) -> Sequence[Decision]:
-        """See :class:`~harness.targets.kafka.decisions.ControllerLog`.
-
-        Raises:
-            EnvironmentFault: a record is of a version that is not known.
-        """
-        return [
-            decision
-            for segment in sorted(self._directory.glob("*.log"))
-            for data, header in self._new_batches(segment)
-            for decision in self._apply(data, header)
-        ]
+    def _read(self) -> Iterator[Decision]:
+        for segment in sorted(self._directory.glob("*.log")):
+            for data, header in self._new_batches(segment):
+                yield from self._apply(data, header)
 
     def _new_batches(self, segment: Path) -> Iterator[tuple[bytes, BatchHeader]]:
         """The whole batches behind those that have been read."""
         position = self._position.get(segment, 0)
         with segment.open("rb") as file:
-            if position > file.seek(0, os.SEEK_END):
-                position = self._what_is_left(segment)
             file.seek(position)
             data = file.read()
         size = batches.complete_size(data)
         self._position[segment] = position + size
         for header in batches.headers(data[:size]):
+            start = data[header.position : header.position + batches.HEADER_BYTES]
+            self._last = Mark(segment, position + header.position, start)
             if header.base_offset >= self._next_offset:
                 self._next_offset = header.end_offset
                 yield data, header
-
-    def _what_is_left(self, segment: Path) -> int:
-        """A power loss has taken the end of the segment: how long it is now. Other records will take its place."""
-        data = segment.read_bytes()
-        size = batches.complete_size(data)
-        self._next_offset = max((one.end_offset for one in batches.headers(data[:size])), default=int(segment.stem))
-        return size
 
     def _apply(self, data: bytes, header: BatchHeader) -> Iterator[Decision]:
         if header.attributes & batches.CONTROL:

@@ -26,7 +26,7 @@ from typing import TextIO
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_id, node_name
 from harness.targets.control_client import NoAnswer
-from harness.targets.kafka.decisions import Decision, PartitionDecision, decision_row
+from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
 from harness.targets.kafka.sight import Eyes, Sight
 from harness.targets.kafka.silence import Silence
@@ -77,7 +77,8 @@ class Watching:
         self._silences = {name: Silence() for name in disks}
         self._lives: dict[str, list[Row]] = {name: [] for name in looking.layout.nodes}
         self._log = looking.controller_log()
-        self._decided: list[Row] = []
+        self._decided: list[Decision] = []
+        self._times_ns: dict[Decision, int] = {}
         self._held: Mapping[str, list[TopicPartition]] = {}
         self._leaders = Leaders()
         self._finals: dict[str, list[Row]] = {}
@@ -187,8 +188,11 @@ class Watching:
         decisions = self._log.read_on()
         now_ns = time.monotonic_ns()
         for decision in decisions:
-            if not _is_internal(decision):
-                self._decided.append({**decision_row(decision), "time_ns": self._when(decision, now_ns)})
+            if isinstance(decision, Withdrawal):
+                del self._decided[-len(decision.decisions) :]
+            else:
+                self._decided.append(decision)
+                self._times_ns.setdefault(decision, self._when(decision, now_ns))
         if decisions:
             self._leaders.note(decisions)
             self._held = {name: list(self._replicas_of(node_id(name))) for name in self._disks}
@@ -257,12 +261,14 @@ class Watching:
         """Decisions belong to the life of the node ``controller`` in which they came, whoever has made them."""
         name = node_name(CONTROLLER_ID)
         lives, incarnation, told, now_ns = list(self._lives[name]), 0, [], 0
-        for row in self._decided:
-            now_ns = max(now_ns, row["time_ns"])
+        for decision in self._decided:
+            if _is_internal(decision):
+                continue
+            now_ns = max(now_ns, self._times_ns[decision])
             while lives and lives[0]["time_ns"] <= now_ns:
                 told.append(lives.pop(0))
                 incarnation = told[-1]["incarnation"]
-            told.append({**row, "incarnation": incarnation, "time_ns": now_ns})
+            told.append({**decision_row(decision), "incarnation": incarnation, "time_ns": now_ns})
         source = {"detail": json.dumps({"source": "live" if name in self._finals else "disk"})}
         finals = [
             {

@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 from harness.model import NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.targets.kafka.decisions import Decision, PartitionDecision, SessionDecision
+from harness.targets.kafka.rereading import Mark, RereadLog
 
 DIRECTORY = "version-2"
 """Of the logs, below ZooKeeper's data directory."""
@@ -55,7 +56,7 @@ class _Transaction(NamedTuple):
         return f"transaction {self.zxid:#x} of ZooKeeper"
 
 
-class ZooKeeperLog:
+class ZooKeeperLog(RereadLog):
     """A :class:`~harness.targets.kafka.decisions.ControllerLog`.
 
     Args:
@@ -64,6 +65,9 @@ class ZooKeeperLog:
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        super().__init__()
+
+    def _forget(self) -> None:
         self._position: dict[Path, int] = {}
         self._last_zxid = 0
         self._replicas: dict[TopicPartition, tuple[NodeId, ...]] = {}
@@ -80,15 +84,10 @@ class ZooKeeperLog:
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
         return sorted(map(NodeId, self._sessions))
 
-    def read_on(self) -> Sequence[Decision]:
-        """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
-        files = sorted(self._directory.glob("log.*"), key=lambda path: int(path.suffix[1:], 16))
-        return [
-            decision
-            for path in files
-            for transaction in self._new_transactions(path)
-            for decision in self._apply(transaction)
-        ]
+    def _read(self) -> Iterator[Decision]:
+        for path in sorted(self._directory.glob("log.*"), key=lambda path: int(path.suffix[1:], 16)):
+            for transaction in self._new_transactions(path):
+                yield from self._apply(transaction)
 
     def _new_transactions(self, path: Path) -> Iterator[_Transaction]:
         """The whole transactions behind those that have been read."""
@@ -101,6 +100,7 @@ class ZooKeeperLog:
                 entry = file.read(length + 1)
                 if length < _HEADER.size or len(entry) <= length or entry[length] != _END:
                     return
+                self._last = Mark(path, position, prefix + entry)
                 position += _ENTRY.size + len(entry)
                 self._position[path] = position
                 session, _, zxid, wall_ms, kind = _HEADER.unpack_from(entry)

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import EnvironmentFault
 from harness.model import TopicPartition
-from harness.targets.kafka.decisions import ControllerLog, decision_row
+from harness.targets.kafka.decisions import ControllerLog, Decision, Withdrawal, decision_row
 from harness.targets.kafka.metadata_log import MetadataLog
 from harness.targets.kafka.metadata_records import (
     RECORDS,
@@ -68,9 +68,14 @@ def kraft(tmp_path: Path) -> tuple[MetadataLog, Callable[[bytes], None]]:
     return MetadataLog(tmp_path), write
 
 
+def decided(log: ControllerLog) -> list[Decision]:
+    """What has been decided since the last time."""
+    return [decision for decision in log.read_on() if not isinstance(decision, Withdrawal)]
+
+
 def rows(log: ControllerLog) -> list[dict[str, Any]]:
     """What has been decided since the last time; of ``detail`` what it says beside its source."""
-    told = [decision_row(decision) for decision in log.read_on()]
+    told = [decision_row(decision) for decision in decided(log)]
     for row in told:
         row["detail"] = {k: v for k, v in json.loads(row["detail"]).items() if k not in ("cause", "source")}
     return told
@@ -153,15 +158,43 @@ def test_a_batch_that_is_being_written_is_read_when_it_is_whole(tmp_path: Path) 
     assert len(log.read_on()) == 1
 
 
-def test_what_took_the_place_of_a_tail_that_a_power_loss_took_is_read(tmp_path: Path) -> None:
+def test_what_a_power_loss_took_is_withdrawn_and_what_took_its_place_is_read(tmp_path: Path) -> None:
     log, write = kraft(tmp_path)
     first = batch(0, *CREATED)
     write(first + batch(2, PartitionChangeRecord(0, TOPIC_ID, isr=[1, 2], leader=1)))
-    assert len(log.read_on()) == 2
+    told = decided(log)
+    assert len(told) == 2
     (tmp_path / "00000000000000000000.log").write_bytes(first)
+    assert log.read_on() == [Withdrawal(told[1:])]
+    assert log.partitions[LEDGER].leader == 0
     assert not log.read_on()
     write(batch(2, PartitionChangeRecord(0, TOPIC_ID, isr=[0], leader=0)))
     assert [row["isr"] for row in rows(log)] == [[0]]
+
+
+def test_a_log_that_has_regrown_before_it_is_looked_at_again_is_read_as_it_is_now(tmp_path: Path) -> None:
+    log, write = kraft(tmp_path)
+    first = batch(0, *CREATED)
+    write(first + batch(2, PartitionChangeRecord(0, TOPIC_ID, isr=[1, 2], leader=1)))
+    told = decided(log)
+    (tmp_path / "00000000000000000000.log").write_bytes(first)
+    write(batch(2, PartitionChangeRecord(0, TOPIC_ID, isr=[2, 0], leader=2), leader_epoch=2))
+    write(batch(3, PartitionChangeRecord(0, TOPIC_ID, isr=[2])))
+    withdrawn, *new = log.read_on()
+    assert withdrawn == Withdrawal(told[1:])
+    assert [decision_row(decision)["isr"] for decision in new if not isinstance(decision, Withdrawal)] == [[2, 0], [2]]
+    assert (log.partitions[LEDGER].leader, log.partitions[LEDGER].leader_epoch) == (2, 1)
+
+
+def test_a_controller_s_log_that_was_wiped_does_not_take_back_what_had_been_decided(tmp_path: Path) -> None:
+    log, write = kraft(tmp_path)
+    write(batch(0, *CREATED))
+    assert log.read_on()
+    (tmp_path / "00000000000000000000.log").unlink()
+    assert not log.read_on()
+    write(batch(0, TopicRecord("other", TOPIC_ID)))
+    with pytest.raises(EnvironmentFault, match="does not begin as it did when it was read"):
+        log.read_on()
 
 
 def test_a_record_of_a_version_that_is_not_known_is_refused_and_one_about_something_else_is_not(tmp_path: Path) -> None:
@@ -263,6 +296,20 @@ def test_a_transaction_that_is_being_written_is_read_when_it_is_whole_and_once(t
     write(whole[30:])
     assert len(log.read_on()) == 1
     assert not log.read_on()
+
+
+def test_a_transaction_that_a_power_loss_took_is_withdrawn(tmp_path: Path) -> None:
+    log, write = zookeeper(tmp_path)
+    first = transaction(1, CREATE, created(STATE, state(0, 0, [0, 1])))
+    write(first, transaction(2, SET_DATA, set_data(STATE, state(1, 1, [1]), 1)))
+    told = decided(log)
+    _, rewrite = zookeeper(tmp_path)
+    rewrite(first, transaction(2, SET_DATA, set_data(STATE, state(0, 0, [0]), 1)))
+    withdrawn, new = log.read_on()
+    assert withdrawn == Withdrawal(told[1:])
+    assert not isinstance(new, Withdrawal)
+    assert decision_row(new)["isr"] == [0]
+    assert log.partitions[LEDGER].leader == 0
 
 
 def test_zookeeper_goes_on_in_another_file(tmp_path: Path) -> None:

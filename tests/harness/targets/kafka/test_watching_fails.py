@@ -17,7 +17,7 @@ from harness.model import CONTROLLER, NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.target import ClusterView
 from harness.targets.kafka import watching as module
-from harness.targets.kafka.decisions import Decision, PartitionDecision
+from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.sight import Sight
 from harness.targets.kafka.silence import TOLD_NS, Silence
@@ -32,7 +32,7 @@ class Scripted:
     """A cluster of one broker as it is looked at: ``see`` and ``decide`` say what one look at each finds."""
 
     see: Callable[[], Mapping[TopicPartition, Sight]] = dict
-    decide: Callable[[], Sequence[Decision]] = tuple
+    decide: Callable[[], Sequence[Decision | Withdrawal]] = tuple
     looked: threading.Event = field(default_factory=threading.Event)
     decided: threading.Event = field(default_factory=threading.Event)
     layout: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER)))
@@ -41,7 +41,7 @@ class Scripted:
     def controller_log(self) -> Scripted:
         return self
 
-    def read_on(self) -> Sequence[Decision]:
+    def read_on(self) -> Sequence[Decision | Withdrawal]:
         try:
             return self.decide()
         finally:
@@ -164,3 +164,14 @@ def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeyp
     watched.stop()
     states = [row for row in watched.rows("r") if row["kind"] == "state"]
     assert ["unseen_ms" in json.loads(row["detail"]) for row in states] == [True]
+
+
+def test_an_election_that_a_power_loss_took_back_is_no_row_of_the_timeline(tmp_path: Path) -> None:
+    created = PartitionDecision(None, ALONE, 0, 0, "created")
+    elected = PartitionDecision(
+        ALONE, ALONE._replace(leader=NodeId(1), leader_epoch=1, partition_epoch=1), 0, 0, "gone"
+    )
+    kept = PartitionDecision(ALONE, ALONE._replace(leader=NodeId(2), leader_epoch=1, partition_epoch=1), 0, 0, "kept")
+    told: list[list[Decision | Withdrawal]] = [[Withdrawal([elected]), kept], [created, elected]]
+    rows = rows_of(Scripted(decide=lambda: told.pop() if told else []), tmp_path)
+    assert [row["leader"] for row in rows if row["kind"] == "election"] == [0, 2]

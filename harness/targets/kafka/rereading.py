@@ -1,0 +1,71 @@
+"""A controller's log that is read while it is written, and that a power loss may cut back to what had been flushed."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+from harness.errors import EnvironmentFault
+from harness.targets.kafka.decisions import Decision, Withdrawal
+
+
+class Mark(NamedTuple):
+    """The last that was read: ``entry`` stood in the file ``path`` at ``position``."""
+
+    path: Path
+    position: int
+    entry: bytes
+
+    def stands(self) -> bool:
+        """Whether it still does, and so does whatever came before it; or there is nothing to be read at all now."""
+        try:
+            with self.path.open("rb") as file:
+                file.seek(self.position)
+                return file.read(len(self.entry)) == self.entry or not file.seek(0, os.SEEK_END)
+        except FileNotFoundError:
+            return True
+
+
+class RereadLog(ABC):
+    """The part of a :class:`~harness.targets.kafka.decisions.ControllerLog` that notices when it is not as it was."""
+
+    def __init__(self) -> None:
+        self._told: list[Decision] = []
+        self._begin()
+
+    def read_on(self) -> Sequence[Decision | Withdrawal]:
+        """See :class:`~harness.targets.kafka.decisions.ControllerLog`.
+
+        Raises:
+            EnvironmentFault: a record is of a version that is not known, or the log is another one: no power loss takes
+                the beginning, so what had been decided has happened, and is nowhere to be read any more.
+        """
+        if self._last is None or self._last.stands():
+            new = list(self._read())
+            self._told += new
+            return new
+        before, path = self._told, self._last.path
+        self._begin()
+        self._told = list(self._read())
+        same = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(before, self._told, strict=False)))
+        if before and not same:
+            raise EnvironmentFault(f"the controller's log {path} does not begin as it did when it was read.")
+        gone = before[same:]
+        return [*([Withdrawal(gone)] if gone else []), *self._told[same:]]
+
+    def _begin(self) -> None:
+        """Know nothing, and read from the beginning."""
+        self._last: Mark | None = None
+        self._forget()
+
+    @abstractmethod
+    def _forget(self) -> None:
+        """Set up what is known when nothing has been read."""
+
+    @abstractmethod
+    def _read(self) -> Iterator[Decision]:
+        """What has been decided since the last time; notes in ``_last`` what it has read."""
