@@ -11,7 +11,7 @@ from harness.clients.sender import PLAIN, Manner, Sender
 from harness.clients.sending_process import SendingProcess, end_batch, usable
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
-from harness.workload import SendOrder, Sent
+from harness.workload import ALL_ACKS, SendOrder, Sent
 from workloads.surroundings import Surroundings
 
 _LINGER_MS = 50
@@ -19,14 +19,14 @@ _LINGER_MS = 50
 
 
 class ProducingProcess:
-    """Sends one record at a time; a context manager that closes its client."""
+    """Sends one record at a time, with acks=all; a context manager that closes its client."""
 
-    def __init__(self, around: Surroundings, acks: int, timeout_s: float, size: int) -> None:
+    def __init__(self, around: Surroundings, manner: Manner, timeout_s: float, size: int) -> None:
         number = around.new_process()
         self._process = SendingProcess(around.recorder, number)
-        self._acks = acks
         self._size = size
-        self._sender = Sender(around.bootstrap, f"seawall-{number}", acks, timeout_s, around.log)
+        name = f"seawall-{number}"
+        self._sender = Sender(around.bootstrap, name, ALL_ACKS, timeout_s, around.log, manner=manner)
 
     def __enter__(self) -> Self:
         return self
@@ -39,7 +39,7 @@ class ProducingProcess:
 
         When ``give_up`` is set before the answer came, the operation ends with ``info``.
         """
-        data = self._process.begin(partition, self._acks, self._size)
+        data = self._process.begin(partition, ALL_ACKS, self._size)
         answer = self._sender.send(partition, data, give_up)
         self._process.end(answer)
         return answer.kind

@@ -19,6 +19,7 @@ from typing import ClassVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds, Reader
+from harness.clients.sender import NUMBERED, PLAIN
 from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault
@@ -49,6 +50,8 @@ class UniqueSendsParameters(BaseModel):
         rate: background records per second of all producers together; 0: only what a schedule sends.
         size: the least size of a record, in bytes.
         delivery_timeout_s: how long a background producer waits for an answer.
+        idempotent: whether background producers number their records (KIP-98) and send them again until they are
+            answered; generations and releases before 0.11 do not know that, and there they send once only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -58,6 +61,7 @@ class UniqueSendsParameters(BaseModel):
     rate: float = Field(default=0.0, ge=0, le=100_000)
     size: int = Field(default=0, ge=0, le=1_000_000)
     delivery_timeout_s: Seconds = Field(default=2.0, gt=0)
+    idempotent: bool = False
 
 
 class UniqueSends:
@@ -138,7 +142,7 @@ class UniqueSends:
         interval_s = self._parameters.producers / self._parameters.rate
         due = time.monotonic() + drawn.random() * interval_s
         while not self._crew.stopping.wait(max(0.0, due - time.monotonic())):
-            with self._producing(-1, self._parameters.delivery_timeout_s) as client:
+            with self._producing() as client:
                 due = self._produce_as(client, drawn, due, interval_s)
 
     def _produce_as(self, client: ProducingProcess, drawn: random.Random, due: float, interval_s: float) -> float:
@@ -168,8 +172,10 @@ class UniqueSends:
                 self._named[order.producer] = OrderedProducer(self._around, order, self._parameters.size)
             return self._named[order.producer]
 
-    def _producing(self, acks: int, timeout_s: float) -> ProducingProcess:
-        return ProducingProcess(self._around, acks, timeout_s, self._parameters.size)
+    def _producing(self) -> ProducingProcess:
+        ours = self._parameters
+        manner = NUMBERED if ours.idempotent else PLAIN
+        return ProducingProcess(self._around, manner, ours.delivery_timeout_s, ours.size)
 
     # ------------------------------------------------------------------------------------------------ consuming
 

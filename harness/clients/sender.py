@@ -89,6 +89,9 @@ class Manner:
 PLAIN = Manner()
 """Every record at once and alone, and once only."""
 
+NUMBERED = Manner(retries=1000, idempotent=True)
+"""Every record at once and alone, and again until its time is up: the cluster can tell the second from the first."""
+
 
 class Sender:
     """One producer; any number of threads may send with it.

@@ -96,4 +96,5 @@ def _retention(plan: Plan) -> bool:
 def _idempotent(plan: Plan) -> bool:
     """Whether every producer numbers its batches."""
     sends = [step.send for step in plan.steps.values() if step.send is not None]
-    return bool(sends) and all(send.idempotent for send in sends) and not plan.workload.rate
+    numbered = [send.idempotent for send in sends] + ([plan.workload.idempotent] if plan.workload.rate else [])
+    return bool(numbered) and all(numbered)

@@ -19,7 +19,7 @@ from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
-from harness.runner.real import PREFIX, RealKafka, configured, real_kafka
+from harness.runner.real import PREFIX, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
@@ -159,7 +159,7 @@ def plan(
         settings=_settings(scenario) if kafka is None else kafka.as_built_in,
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
-        workload=workloads.parse(scenario.workload.name, scenario.workload.parameters()),
+        workload=_workload(scenario, name if distribution is None else distribution.release.version),
         steps=steps,
         steps_faults=steps_faults,
         chaos_faults=chaos_faults,
@@ -186,6 +186,12 @@ def _known_target(target: str) -> str:
     if target not in TARGETS and not target.startswith(PREFIX):
         raise UsageError(f"target {target!r} is not known; {closest(target, [*TARGETS, f'{PREFIX}RELEASE'])}")
     return target
+
+
+def _workload(scenario: Scenario, version: str) -> UniqueSendsParameters:
+    """What the scenario writes, but that nobody numbers records for a cluster that does not know it yet."""
+    written = workloads.parse(scenario.workload.name, scenario.workload.parameters())
+    return written if knows_idempotence(version) else written.model_copy(update={"idempotent": False})
 
 
 def _settings(scenario: Scenario) -> Settings:

@@ -15,7 +15,7 @@ from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, und
 PREFIX = "process:"
 """How the names of these targets begin; what follows is a release, or the path of an unpacked one."""
 
-_FIRST_IDEMPOTENT = numbers("0.11.0.0")
+_FIRST_IDEMPOTENT = numbers("0.11")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,11 @@ def generation_of(target: str) -> str | None:
     return None if distribution is None else distribution.release.generation
 
 
+def knows_idempotence(version: str) -> bool:
+    """Whether a release, or the generation of that name, refuses the second of two equal batches (KIP-98)."""
+    return numbers(version) >= _FIRST_IDEMPOTENT
+
+
 def configured(distribution: Distribution, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
     """What is run of a scenario, whose ``overrides`` have been applied.
 
@@ -75,7 +80,7 @@ def configured(distribution: Distribution, scenario: Scenario, overrides: Mappin
     for key in overrides:
         if key.startswith("replication."):
             raise UsageError(f"--set {key}: Kafka {release.version} has no such switch, only the built-in cluster has.")
-    if release.numbers < _FIRST_IDEMPOTENT and any(
+    if not knows_idempotence(release.version) and any(
         step.send is not None and step.send.idempotent for step in scenario.schedule or ()
     ):
         raise UsageError(

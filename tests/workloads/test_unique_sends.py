@@ -79,6 +79,18 @@ def finished(pending: Pending[T]) -> T:
     return result
 
 
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_background_producers_number_their_records_exactly_when_they_are_to(
+    cluster: BuiltinTarget, tmp_path: Path, idempotent: bool
+) -> None:
+    recorded = Recorded(cluster, tmp_path, rate=200, idempotent=idempotent)
+    recorded.workload.start()
+    eventually(lambda: all(offset > 5 for offset in recorded.workload.polled().values()))
+    recorded.workload.stop()
+    cluster.stop()
+    assert {row["producer_id"] is not None for row in cluster.replica_logs("r")} == {idempotent}
+
+
 def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, consumers=2)
     recorded.workload.start()

@@ -11,7 +11,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, ClassVar, Protocol, TypeVar
 
 from harness.clients.reader import BEGINNING, MOVED_ERRORS
-from harness.clients.sender import PLAIN, Manner
+from harness.clients.sender import NUMBERED, PLAIN, Manner
 from harness.clients.sending_process import SendingProcess, end_batch, usable
 from harness.history.recorder import Recorder
 from harness.model import Offset, ProcessId, TopicPartition
@@ -70,6 +70,11 @@ class Parameters(Protocol):
     @property
     def delivery_timeout_s(self) -> float:
         """How long a background producer waits for an answer."""
+        ...
+
+    @property
+    def idempotent(self) -> bool:
+        """Whether background producers number their records."""
         ...
 
 
@@ -177,10 +182,11 @@ class SimulatedSends:
         interval_ns = round(self._parameters.producers / self._parameters.rate * _NS_PER_S)
         due_ns = self._world.now_ns + int(drawn.random() * interval_ns)
         idle = self._client("pacing")
+        manner = NUMBERED if self._parameters.idempotent else PLAIN
         while not self._stopping:
             number = self._around.new_process()
             client = self._client(str(number))
-            producer = Producer(client, ALL_ACKS, self._parameters.delivery_timeout_s)
+            producer = Producer(client, ALL_ACKS, self._parameters.delivery_timeout_s, manner)
             process = SendingProcess(self._around.recorder, number)
             while not self._stopping and process.is_usable:
                 await idle.sleep(max(0, due_ns - self._world.now_ns) / _NS_PER_S)

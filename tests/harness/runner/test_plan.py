@@ -6,6 +6,7 @@ from harness import scenario
 from harness.errors import UsageError
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, plan
+from harness.runner.manifest import manifest, now
 
 HEAD = """\
 id: small
@@ -197,6 +198,15 @@ def test_a_parked_fetch_that_would_always_time_out_is_refused() -> None:
     waits = {"settings.replica.fetch.wait.max.ms": "5000", "settings.replica.socket.timeout.ms": "4000"}
     with pytest.raises(UsageError, match=r"every parked fetch would time out"):
         plan(scenario.parse(CHAOS), overrides=waits)
+
+
+@pytest.mark.parametrize(("generation", "known"), [("0.10", False), ("0.11", True), (CURRENT_GENERATION, True)])
+def test_chaos_is_survived_without_duplicates_where_producers_can_number_their_records(
+    generation: str, known: bool
+) -> None:
+    chaos = plan(scenario.load("random-chaos"), generation=generation)
+    assert chaos.workload.idempotent is known
+    assert manifest(chaos, "r", now()).guarantees["idempotent_producers"] is known
 
 
 def test_unknown_targets_generations_knobs_and_seeds_are_refused() -> None:

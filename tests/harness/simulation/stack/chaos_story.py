@@ -37,6 +37,7 @@ class Parameters:
     rate: float = 100.0
     size: int = 0
     delivery_timeout_s: float = 1.0
+    idempotent: bool = False
 
 
 @dataclass
