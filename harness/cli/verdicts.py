@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from harness.checker import Outcome, RunVerdict
+from harness.checker import Anomaly, Outcome, RunVerdict
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
@@ -113,10 +113,19 @@ def _details(verdict: RunVerdict) -> Iterator[str]:
     yield from verdict.limits
     first = {anomaly.kind: anomaly for anomaly in reversed(verdict.anomalies)}
     for anomaly in sorted(first.values(), key=verdict.anomalies.index):
-        place = f"{anomaly.topic}-{anomaly.partition} offset {anomaly.offset}, leader epoch {anomaly.leader_epoch}"
-        yield f"{anomaly.kind} at {place}: {anomaly.why}"
+        yield f"{anomaly.kind} at {_place(anomaly)}: {anomaly.why}"
     if len(verdict.anomalies) > len(first):
         yield f"... and {len(verdict.anomalies) - len(first)} more of these kinds, in the report:"
+
+
+def _place(anomaly: Anomaly) -> str:
+    """Where it is, as far as that is known: records of old formats carry no leader epoch."""
+    parts = [f"{anomaly.topic}-{anomaly.partition}"]
+    if anomaly.offset is not None:
+        parts[0] += f" offset {anomaly.offset}"
+    if anomaly.leader_epoch is not None and anomaly.leader_epoch >= 0:
+        parts.append(f"leader epoch {anomaly.leader_epoch}")
+    return ", ".join(parts)
 
 
 def exit_code(judged: Sequence[Judged]) -> ExitCode:
