@@ -9,6 +9,7 @@ from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.scenario import Scenario
 from harness.targets.kafka.fetching import Distribution, find
+from harness.targets.kafka.jvm import java
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
 
@@ -69,7 +70,9 @@ def configured(distribution: Distribution, scenario: Scenario, overrides: Mappin
 
     Raises:
         UsageError: the scenario wants something of the built-in cluster that this release does not have.
+        EnvironmentFault: there is no Java to run it.
     """
+    java()
     release = distribution.release
     for knob, value in scenario.replication.items():
         if release.family.knobs.get(knob) != _text(value):

@@ -243,6 +243,8 @@ class KafkaCluster:
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         process = self._node(node)
+        if process.ran_out_of_memory:
+            raise EnvironmentFault(f"node {node} has run out of memory, which no release of Kafka is to blame for.")
         return Receipt(process.has_exited, f"node {node}: {process.in_words()}")
 
     # ------------------------------------------------------------------------------------------------ internals

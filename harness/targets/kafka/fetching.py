@@ -58,8 +58,8 @@ def find(spelling: str) -> Distribution:
         UsageError: it is neither a release nor a directory with ``libs/kafka-clients-VERSION.jar``.
         EnvironmentFault: the release has not been fetched.
     """
-    if "/" in spelling or spelling in (".", ".."):
-        return unpacked(Path(spelling))
+    if "/" in spelling or spelling in (".", "..", "~"):
+        return unpacked(Path(spelling).expanduser())
     wanted = release(spelling)
     if spelling not in fetched():
         raise EnvironmentFault(

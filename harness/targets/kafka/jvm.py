@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,6 +46,9 @@ appender.out.layout.pattern=[%d] %p %m (%c)%n
 rootLogger.level=info
 rootLogger.appenderRef.out.ref=out
 """
+
+
+_VERSION_TIMEOUT_S = 30.0
 
 
 class Program(NamedTuple):
@@ -120,3 +124,9 @@ def java() -> str:
         where = f"JAVA_HOME, {home}, has no bin/java" if home else "there is no java on the PATH"
         raise EnvironmentFault(f"Kafka needs Java: {where}.", "Install Java 17 (Debian: openjdk-17-jre-headless).")
     return found
+
+
+def java_version() -> str:
+    """What the Java to run says of itself: ``openjdk version "17.0.15" 2025-04-15``. Raises as :func:`java`."""
+    said = subprocess.run((java(), "-version"), capture_output=True, text=True, check=False, timeout=_VERSION_TIMEOUT_S)
+    return next((line for line in said.stderr.splitlines() if " version " in line), "(says nothing)")

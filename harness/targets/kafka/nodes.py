@@ -28,6 +28,9 @@ _CONTROLLER_MIB = 160
 _ZOOKEEPER_MIB = 96
 _FORMAT_TIMEOUT_S = 30.0
 _META = "meta.properties"
+_EXIT_OUT_OF_MEMORY = 3
+"""The exit status that ``-XX:+ExitOnOutOfMemoryError`` brings; Kafka's own are 1 and 2."""
+
 _EXIT_TERMINATED = 128 + signal.SIGTERM
 """The exit status of a JVM that has ended, its shutdown hooks included, because of SIGTERM."""
 
@@ -174,6 +177,11 @@ class KafkaNode:
         """Whether one of its processes has ended itself without being asked to."""
         statuses = [jvm.exit_status for jvm in self.processes]
         return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
+
+    @property
+    def ran_out_of_memory(self) -> bool:
+        """Whether the JVM of one of its processes has ended it because its small heap was full."""
+        return any(jvm.exit_status == _EXIT_OUT_OF_MEMORY for jvm in self.processes)
 
     def in_words(self) -> str:
         """Its processes and what is of them."""

@@ -149,6 +149,8 @@ def release(version: str) -> Release:
     """
     if not _NUMBERS.fullmatch(version):
         raise UsageError(f"Kafka release {version!r} is no version.", "Versions are written 3.9.1 or 0.10.2.2.")
+    if (meant := [one for one in TRIED if one.startswith(f"{version}.")]) and version not in TRIED:
+        raise UsageError(f"Kafka {version} is no release, but a family of them; did you mean {meant[-1]}?")
     older = [family for family in FAMILIES if numbers(family.since) <= numbers(version)]
     if not older:
         raise UsageError(

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 
 from harness.broker.log_directories import log_dir_names
 from harness.broker.settings import MAX_LOG_DIRS, Settings
 from harness.errors import UsageError
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
-from harness.refusal import closest
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.releases import Metadata, Release, numbers
 
@@ -240,7 +240,8 @@ def _internal_topics(brokers: int) -> dict[str, str]:
 def _refuse_unknown(name: str, release: Release) -> None:
     known = sorted({*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *MORE})
     if name not in known:
-        raise UsageError(f"broker setting {name!r} is not known; {closest(name, known)}")
+        near = " or ".join(map(repr, get_close_matches(name, known, n=3, cutoff=0.5)))
+        raise UsageError(f"broker setting {name!r} is not known{f'; did you mean {near}?' if near else '.'}")
     if not _is_known(name, release):
         raise UsageError(
             f"broker setting {name!r} is not known to Kafka {release.version}.", f"It came with {SINCE[name]}."

@@ -83,12 +83,26 @@ def test_a_release_that_was_not_fetched_and_a_target_that_is_none_are_told_apart
         plan(small(), "process:3.8.0")
     assert "did you mean 'builtin'" in refusal(small(), "bulitin")
     assert "is no unpacked Kafka distribution" in refusal(small(), "process:/nowhere")
+    assert f"{Path.home()}/nowhere is no unpacked" in refusal(small(), "process:~/nowhere")
+
+
+def test_without_java_nothing_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nowhere")
+    with pytest.raises(EnvironmentFault, match="Kafka needs Java: JAVA_HOME, /nowhere, has no bin/java"):
+        plan(small(), "process:4.1.0")
+
+
+def test_a_setting_that_is_not_known_is_answered_with_a_few_that_are() -> None:
+    said = refusal(small("cluster: {settings: {min.insync: 2}}\n"))
+    assert "'min.insync.replicas'" in said
+    assert said.count("'") <= 8
 
 
 def test_the_manifest_says_which_kafka_it_was_how_it_was_configured_and_how_it_was_looked_at() -> None:
     made = plan(small(), "process:0.10.2.2", seed=5, overrides={"settings.min.insync.replicas": "2"})
     written = manifest(made, "small/1", now())
     assert written.versions["kafka"] == "0.10.2.2"
+    assert " version " in written.versions["java"]
     assert written.guarantees["timeline"] == "sampled"
     assert written.guarantees["min_insync_replicas"] == 2
     assert written.configuration["settings"]["zookeeper.session.timeout.ms"] == "3000"

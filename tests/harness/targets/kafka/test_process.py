@@ -14,12 +14,14 @@ import pytest
 
 from harness import runner, scenario
 from harness.cli.verdicts import Engine, judge
+from harness.errors import EnvironmentFault
 from harness.outcome import Word
 from harness.runner import plan
 from harness.runner.matrix import cell
 from harness.runner.observation import Gathered, observe
+from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.process import ProcessTarget
-from harness.targets.kafka.releases import TRIED
+from harness.targets.kafka.releases import TRIED, release
 from harness.targets.kafka.server_properties import understood
 from tests.harness.targets.contract import fetched_or_skip
 
@@ -110,6 +112,19 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
     target.stop()
     target.stop()
     assert not target.pids()["0"]
+
+
+def test_a_broker_whose_heap_was_full_has_not_ended_for_a_reason_of_its_own(tmp_path: Path) -> None:
+    distribution = Distribution(release(QUICK), tmp_path)
+    target = ProcessTarget(tmp_path, 2, distribution, understood({}, distribution.release, 2))
+    (jvm,) = target._node("0").processes
+    jvm.start(("sh", "-c", "exit 1"), {})
+    assert jvm.wait(10)
+    assert target.has_exited("0").holds
+    jvm.start(("sh", "-c", "exit 3"), {})
+    assert jvm.wait(10)
+    with pytest.raises(EnvironmentFault, match="node 0 has run out of memory"):
+        target.has_exited("0")
 
 
 def is_alive(pid: int) -> bool:

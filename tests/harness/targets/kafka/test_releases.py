@@ -36,6 +36,9 @@ def test_every_release_that_was_tried_is_one() -> None:
         ("newest", "no version"),
         ("4.x", "no version"),
         ("4", "no version"),
+        ("4.1", r"did you mean 4\.1\.0\?"),
+        ("0.10.2", r"did you mean 0\.10\.2\.2\?"),
+        ("2.8", r"did you mean 2\.8\.1\?"),
     ],
 )
 def test_what_is_no_release_that_can_be_run_is_refused(version: str, why: str) -> None:
