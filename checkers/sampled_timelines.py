@@ -117,7 +117,7 @@ def _place(finding: Finding) -> TopicPartition:
 
 
 def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
-    """Whether whoever was elected was seen to lead in that epoch."""
+    """Whether whoever led an epoch was seen to lead in it; a change of the ISR may begin one, too (Kafka 1.1.1)."""
     seen = {
         (one.node, one.leader_epoch)
         for ours in run.told.get(place, {}).values()
@@ -125,9 +125,7 @@ def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
         if one.role == "leader"
     }
     elected = {
-        (one.leader, one.leader_epoch)
-        for one in run.decided.get(place, [])
-        if one.kind == "election" and one.leader not in (None, NO_LEADER)
+        (one.leader, one.leader_epoch) for one in run.decided.get(place, []) if one.leader not in (None, NO_LEADER)
     }
     return elected <= seen
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from harness.checker import Outcome
 from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
 from tests.checkers.sampling import SAMPLED, samples
-from tests.checkers.story import Row, Story
+from tests.checkers.story import CONTROLLER, Row, Story
 
 __all__ = ["CASES"]
 
@@ -51,6 +51,20 @@ def an_acknowledgement_whose_watermark_nobody_saw_is_no_unjustified_one(story: S
     write(story, 3)
     story.elect(1)
     see(story, lambda row: (row["high_watermark"] or 0) < 2)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def an_acknowledgement_in_an_epoch_that_a_change_of_the_isr_began_and_nobody_saw_is_no_unjustified_one(
+    story: Story,
+) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.state(0)
+    story.partitions[0].marks = dict.fromkeys((0, 1, 2), 3)
+    said = {"previous_isr": [0, 1, 2], "controller_epoch": 1}
+    story.partitions[0].epoch = 1
+    story.say(CONTROLLER, "isr", 0, said, leader=0, leader_epoch=1, partition_epoch=3, isr=[0, 1])
+    see(story)
 
 
 @case(Outcome.PASS, guarantees=SAMPLED)
