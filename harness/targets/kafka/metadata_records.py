@@ -14,11 +14,9 @@ from harness.errors import EnvironmentFault
 from harness.wire.declaration import (
     Buffer,
     Message,
-    Struct,
     array,
     boolean,
     int8,
-    int16,
     int32,
     int32s,
     int64,
@@ -26,12 +24,12 @@ from harness.wire.declaration import (
     nullable_string,
     string,
     struct,
-    uint16,
     uuid,
     uuids,
 )
 from harness.wire.decoding import decoder
 from harness.wire.errors import WireError
+from harness.wire.messages.control import Feature, Listener
 from harness.wire.primitives import decode_uvarint
 
 NO_LEADER_CHANGE = -2
@@ -59,25 +57,6 @@ def _record(record_type: int, *, newest: int) -> Callable[[type[RecordType]], ty
     return declare
 
 
-@struct
-class BrokerEndpoint(Struct):
-    """Where a broker listens."""
-
-    name: str = string()
-    host: str = string()
-    port: int = uint16()
-    security_protocol: int = int16()
-
-
-@struct
-class BrokerFeature(Struct):
-    """Which levels of a feature a broker supports, both inclusive."""
-
-    name: str = string()
-    min_supported_version: int = int16()
-    max_supported_version: int = int16()
-
-
 @_record(0, newest=3)
 class RegisterBrokerRecord(Message):
     """A process of a broker has registered. A ``fenced`` one may not lead or be in sync."""
@@ -86,8 +65,8 @@ class RegisterBrokerRecord(Message):
     is_migrating_zk_broker: bool = boolean(since=2)
     incarnation_id: bytes = uuid()
     broker_epoch: int = int64()
-    end_points: list[BrokerEndpoint] = array(BrokerEndpoint)
-    features: list[BrokerFeature] = array(BrokerFeature)
+    end_points: list[Listener] = array(Listener)
+    features: list[Feature] = array(Feature)
     rack: str | None = nullable_string()
     fenced: bool = boolean(default=True)
     in_controlled_shutdown: bool = boolean(since=1)
