@@ -137,7 +137,7 @@ def octets(rows: DataFrame, keys: Sequence[str], number: str, value: str, **more
         reduce(add, bits).cast("long").alias("bits"),
         f.least(f.lit(None), *told).alias("least"),
         f.greatest(f.lit(None), *told).alias("most"),
-        (~f.coalesce(reduce(or_, [f.coalesce(fall, f.lit(False)) for fall in falls]), f.lit(False))).alias("rises"),
+        (~reduce(or_, [f.coalesce(fall, f.lit(False)) for fall in falls])).alias("rises"),
     )  # fmt: skip
 
 
@@ -151,11 +151,17 @@ def words_of(known: DataFrame, keys: Sequence[str]) -> DataFrame:
         (base + f.expr("bit_count((bits & -bits) - 1)")).alias("low"),
         (base + f.floor(f.log2("bits"))).alias("high"),
     )  # fmt: skip
-    return octaves.groupBy("word", *keys).agg(
+    return merged(octaves, keys)
+
+
+def merged(known: DataFrame, keys: Sequence[str], **more: Column) -> DataFrame:
+    """Words of finer keys, from :func:`words`, as words of ``keys``; ``more`` are aggregates of those rows."""
+    return known.groupBy("word", *keys).agg(
         f.bit_or("bits").alias("bits"),
         f.sum("rows").alias("rows"),
         f.min("low").alias("low"),
         f.max("high").alias("high"),
+        *[aggregate.alias(name) for name, aggregate in more.items()],
     )
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of
+from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
@@ -37,12 +37,7 @@ def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
     bounds = ("high_watermark", "log_end_offset", "log_start_offset")
     ends = final.groupBy(*PLACE, "node").agg(*[f.max(name).alias(name) for name in bounds])
     keys = [*PLACE, "node"]
-    whole = logs.groupBy("word", *keys).agg(
-        f.bit_or("bits").alias("bits"),
-        f.sum("rows").alias("rows"),
-        f.min("low").alias("low"),
-        f.max("high").alias("high"),
-    )
+    whole = merged(logs, keys)
     held = whole.groupBy(*keys).agg(
         f.sum("rows").alias("records"),
         f.sum(different()).alias("offsets"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of
+from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.leadership import still_given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -80,13 +80,7 @@ def _suspects(log_words: DataFrame, ranges: DataFrame) -> DataFrame:
 
     What they have is compared by 64 bits of hash.
     """
-    known = log_words.groupBy("word", *PLACE, "node").agg(
-        f.bit_or("bits").alias("bits"),
-        f.bit_xor("contents").alias("contents"),
-        f.sum("rows").alias("rows"),
-        f.min("low").alias("low"),
-        f.max("high").alias("high"),
-    )
+    known = merged(log_words, [*PLACE, "node"], contents=f.bit_xor("contents"))
     together = known.groupBy("word", *PLACE).agg(
         (f.min("bits") == f.max("bits")).alias("same_offsets"),
         ((f.min("contents") == f.max("contents")) & (f.max(f.col("rows") - different()) == 0)).alias("same_contents"),

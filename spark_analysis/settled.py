@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of, words
+from spark_analysis.blocks import different, merged, word_of, words
 from spark_analysis.holding import Hold
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE, Tables
@@ -154,14 +154,8 @@ def _history(history: DataFrame) -> DataFrame:
 def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"))
     final = log_words.where("valued > 0").join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
-    return final.groupBy("word", *PLACE).agg(
-        f.lit(_LOG).alias("source"),
-        f.bit_or("bits").alias("bits"),
-        f.sum("rows").alias("rows"),
-        f.max("high").alias("high"),
-        f.bit_xor("values").alias("print"),
-        f.max("strange").alias("strange"),
-    )
+    said = {"print": f.bit_xor("values"), "strange": f.max("strange")}
+    return merged(final, PLACE, **said).withColumn("source", f.lit(_LOG))
 
 
 def _values(history: DataFrame) -> DataFrame:
