@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
+from faults.clock import Clock
 from harness.clock import PacedClock
 from harness.errors import InvalidRun
 from harness.model import TopicPartition
 from harness.runner.conditions import unsettled
+from harness.runner.nemesis import FaultRecord
+from harness.selection import Selector
 from harness.target import Target
 
 _POLL_S = 0.05
@@ -24,6 +27,12 @@ def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: floa
     while (missing := unsettled(target, partitions)) and clock.monotonic_ns() < deadline_ns:
         clock.sleep(_POLL_S)
     return missing
+
+
+def misled(records: Iterable[FaultRecord]) -> list[Selector]:
+    """The nodes whose wall clocks have been moved, in order, whether or not they are right again."""
+    moved = [one.fault for one in records if isinstance(one.fault, Clock) and one.injected_ns is not None]
+    return list(dict.fromkeys(fault.node for fault in moved))
 
 
 def require_settled(missing: Sequence[str], timeout_s: float) -> None:

