@@ -1,0 +1,1 @@
+"""A user's compose file as a target: real Kafka in containers, broken from outside."""

@@ -1,0 +1,386 @@
+"""What a user's compose file says about its Kafka: who is a broker, who a controller, who listens where.
+
+Three dialects are read, those of the images that people run. ``KAFKA_X_Y`` is ``x.y`` of ``server.properties``
+(apache/kafka, confluentinc/cp-kafka, wurstmeister/kafka); bitnami/kafka writes ``KAFKA_CFG_X_Y``. Everything here is a
+pure function of the file as the compose tool has resolved it. What is not understood is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.model import CONTROLLER, NodeId
+
+PLAIN, CFG = "KAFKA_", "KAFKA_CFG_"
+"""How the variables begin that become settings."""
+
+_EVIDENCE = ("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "zookeeper.connect")
+"""Settings of a service that runs a broker or a controller, of which one that only calls Kafka's tools has none."""
+
+_NO_SETTINGS = ("KAFKA_CLUSTERS_", "KAFKA_JMX_", "KAFKA_LOG4J_", "KAFKA_KRAFT_")
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_ENDPOINT = re.compile(r"(?P<name>[^:/\s]+)://(?P<host>\[[^\]]*\]|[^:/\s]*):(?P<port>\d+)")
+_ANYWHERE = ("", "0.0.0.0", "[::]")
+_BROKER, _CONTROLLER = "broker", "controller"
+_DEFAULT_LISTENERS = "PLAINTEXT://:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A listener; ``host`` is empty where it is any address of the container."""
+
+    name: str
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.name}://{self.host}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaService:
+    """A service that runs a broker, a controller, or both in one.
+
+    Attributes:
+        name: of the service.
+        image: what it runs.
+        kafka_id: its ``node.id`` or ``broker.id``.
+        is_broker: whether it holds replicas.
+        is_controller: whether it is a member of KRaft's quorum.
+        prefix: how its variables begin.
+        properties: the settings that its variables make, in Kafka's spelling.
+        listeners: where it listens, those for controllers included.
+        advertised: what a broker tells its peers and clients of them.
+        protocols: the security protocol of each listener that is named anywhere.
+        networks: of the file, that it is connected to.
+        has_own_name: whether the file gives its container a name.
+    """
+
+    name: str
+    image: str
+    kafka_id: int
+    is_broker: bool
+    is_controller: bool
+    prefix: str
+    properties: Mapping[str, str]
+    listeners: Sequence[Endpoint]
+    advertised: Sequence[Endpoint]
+    protocols: Mapping[str, str]
+    networks: Sequence[str]
+    has_own_name: bool
+
+    def variable(self, setting: str) -> str:
+        """The environment variable of a setting: ``min.insync.replicas`` is ``KAFKA_MIN_INSYNC_REPLICAS``."""
+        return self.prefix + setting.upper().replace(".", "_")
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperService:
+    """A service that runs ZooKeeper; ``port`` is where brokers find it."""
+
+    name: str
+    image: str
+    port: int
+    networks: Sequence[str]
+    has_own_name: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ComposeFile:
+    """What runs Kafka in a compose file.
+
+    Attributes:
+        path: of the file.
+        version: what the file says of its own format, which every file of a project has to say for Compose v1.
+        brokers: broker 0, 1, 2 ... of scenarios, in the order of their ids in the file.
+        controllers: those of KRaft's controllers that are no brokers; empty with ZooKeeper.
+        zookeepers: empty with KRaft.
+    """
+
+    path: Path
+    version: str | None
+    brokers: Sequence[KafkaService]
+    controllers: Sequence[KafkaService]
+    zookeepers: Sequence[ZooKeeperService]
+
+    @property
+    def kafkas(self) -> Sequence[KafkaService]:
+        """Every service that runs Kafka."""
+        return [*self.brokers, *self.controllers]
+
+    @property
+    def nodes(self) -> Mapping[str, Sequence[str]]:
+        """The services of each node of the target; what is not a broker is, together, the node ``controller``."""
+        brokers = {str(number): [broker.name] for number, broker in enumerate(self.brokers)}
+        rest = [*(one.name for one in self.controllers), *(one.name for one in self.zookeepers)]
+        return {**brokers, CONTROLLER: rest} if rest else brokers
+
+    @property
+    def kafka_ids(self) -> Mapping[NodeId, int]:
+        """The id in the file of each broker of a scenario."""
+        return {NodeId(number): broker.kafka_id for number, broker in enumerate(self.brokers)}
+
+
+def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = None) -> ComposeFile:
+    """What runs Kafka in a resolved compose file.
+
+    Args:
+        resolved: see :func:`harness.targets.compose.compose_tool.resolved`.
+        path: where it is, for complaints.
+        pattern: of the names of the services that run Kafka (``kafka*``); None: they are known by their variables.
+
+    Raises:
+        UsageError: there is no Kafka in it, or something about it cannot be understood.
+    """
+    services: Mapping[str, Mapping[str, Any]] = resolved.get("services") or {}
+    try:
+        kafkas = [_kafka(name, service) for name, service in services.items() if _is_kafka(name, service, pattern)]
+        brokers = sorted((one for one in kafkas if one.is_broker), key=lambda one: one.kafka_id)
+        if not brokers:
+            raise _no_brokers(services, pattern)
+        _refuse_ambiguity(kafkas)
+        zookeepers = _zookeepers(brokers, services)
+    except UsageError as error:
+        raise UsageError(f"{path}: {error.sentence}", error.remedy) from None
+    controllers = [one for one in kafkas if not one.is_broker]
+    version = resolved.get("version")
+    return ComposeFile(path, None if version is None else str(version), brokers, controllers, zookeepers)
+
+
+# ---------------------------------------------------------------------------------------------------------- who it is
+
+
+def _is_kafka(name: str, service: Mapping[str, Any], pattern: str | None) -> bool:
+    if pattern is not None:
+        return fnmatchcase(name, pattern)
+    settings = _settings(_environment(service))
+    return any(setting in settings for setting in _EVIDENCE)
+
+
+def _no_brokers(services: Mapping[str, Mapping[str, Any]], pattern: str | None) -> UsageError:
+    names = ", ".join(services) or "none"
+    if pattern is not None:
+        return UsageError(f"no service of {names} matches {pattern!r} and is a Kafka broker.")
+    return UsageError(
+        f"none of the services {names} is known for a Kafka broker.",
+        "Brokers are known by KAFKA_NODE_ID, KAFKA_BROKER_ID or KAFKA_LISTENERS (bitnami: KAFKA_CFG_...); "
+        "--service-pattern 'kafka*' names them.",
+    )
+
+
+def _refuse_ambiguity(kafkas: Sequence[KafkaService]) -> None:
+    for kafka_id, times in Counter(one.kafka_id for one in kafkas).items():
+        if times > 1:
+            names = " and ".join(one.name for one in kafkas if one.kafka_id == kafka_id)
+            raise UsageError(f"services {names} have the same id {kafka_id}.")
+    modes = {_is_kraft(one.properties) for one in kafkas}
+    if len(modes) > 1:
+        raise UsageError("some brokers have KAFKA_PROCESS_ROLES (KRaft) and some have not (ZooKeeper).")
+    if _is_kraft(kafkas[0].properties) and not any(one.is_controller for one in kafkas):
+        raise UsageError("no service has the role controller in KAFKA_PROCESS_ROLES.")
+
+
+# ---------------------------------------------------------------------------------------------------------- settings
+
+
+def _environment(service: Mapping[str, Any]) -> Mapping[str, str]:
+    """The variables of a service; lists of ``KEY=VALUE`` are what the tool makes mappings of."""
+    written = service.get("environment") or {}
+    if isinstance(written, list):
+        written = dict(pair.partition("=")[::2] for pair in written)
+    return {name: _text(value) for name, value in written.items() if value is not None}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _settings(environment: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings that variables make; where both dialects are spoken, bitnami's own wins, as in its image."""
+    plain = {
+        _setting(name.removeprefix(PLAIN)): value
+        for name, value in environment.items()
+        if name.startswith(PLAIN) and not name.startswith((CFG, *_NO_SETTINGS))
+    }
+    cfg = {_setting(name.removeprefix(CFG)): value for name, value in environment.items() if name.startswith(CFG)}
+    return {**plain, **cfg}
+
+
+def _setting(name: str) -> str:
+    """``LOG_RETENTION_MS`` is ``log.retention.ms``; ``__`` is a dash and ``___`` an underscore."""
+    return name.lower().replace("___", "\0").replace("__", "-").replace("_", ".").replace("\0", "_")
+
+
+def _is_kraft(settings: Mapping[str, str]) -> bool:
+    return "process.roles" in settings
+
+
+# ---------------------------------------------------------------------------------------------------------- a service
+
+
+def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
+    environment = _environment(service)
+    settings = _settings(environment)
+    prefix = CFG if any(key.startswith(CFG) for key in environment) else PLAIN
+    _refuse_several(name, service)
+    roles = [role.strip() for role in settings.get("process.roles", _BROKER).split(",")]
+    if unknown := set(roles) - {_BROKER, _CONTROLLER}:
+        raise _fault(name, prefix, "process.roles", min(unknown), "is neither broker nor controller")
+    listeners, advertised = _listeners(name, prefix, settings, is_broker=_BROKER in roles)
+    return KafkaService(
+        name=name,
+        image=_image(name, service),
+        kafka_id=_kafka_id(name, prefix, settings),
+        is_broker=_BROKER in roles,
+        is_controller=_CONTROLLER in roles,
+        prefix=prefix,
+        properties=settings,
+        listeners=listeners,
+        advertised=advertised,
+        protocols=_protocols(name, prefix, settings, (*listeners, *advertised)),
+        networks=_networks(name, service),
+        has_own_name="container_name" in service,
+    )
+
+
+def _refuse_several(name: str, service: Mapping[str, Any]) -> None:
+    deploy = service.get("deploy") or {}
+    for count in (service.get("scale", 1), deploy.get("replicas", 1)):
+        if count not in (1, "1"):
+            raise UsageError(
+                f"service {name!r} is started {count} times, but each broker has an id of its own.",
+                "Write a service for each broker.",
+            )
+
+
+def _image(name: str, service: Mapping[str, Any]) -> str:
+    if not (image := service.get("image")):
+        raise UsageError(
+            f"service {name!r} has no image.", "Give what it builds a name: `image:` works beside `build:`."
+        )
+    return str(image)
+
+
+def _kafka_id(name: str, prefix: str, settings: Mapping[str, str]) -> int:
+    setting = "node.id" if "node.id" in settings else "broker.id"
+    if setting not in settings:
+        wanted = f"{prefix}{'NODE_ID' if _is_kraft(settings) else 'BROKER_ID'}"
+        raise UsageError(f"service {name!r} has no {wanted}.", "Give each broker an id, which scenarios count by.")
+    if not settings[setting].isdecimal():
+        raise _fault(name, prefix, setting, settings[setting], "is no broker id")
+    return int(settings[setting])
+
+
+def _networks(name: str, service: Mapping[str, Any]) -> Sequence[str]:
+    if mode := service.get("network_mode"):
+        raise UsageError(
+            f"service {name!r} has network_mode {mode!r}, so that nothing can be cut off.",
+            "Let it have a network of the project.",
+        )
+    return list(service.get("networks") or ["default"])
+
+
+# ---------------------------------------------------------------------------------------------------------- listeners
+
+
+def _listeners(
+    name: str, prefix: str, settings: Mapping[str, str], *, is_broker: bool
+) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
+    """Where a service listens, and what it advertises; some images take the first from the second."""
+    told = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
+    if not told and (host := settings.get("advertised.host.name")):
+        told = [Endpoint("PLAINTEXT", host, int(settings.get("advertised.port", "9092")))]
+    if "listeners" in settings:
+        listeners = _endpoints(name, prefix, "listeners", settings["listeners"])
+    elif told:
+        listeners = [Endpoint(one.name, "", one.port) for one in told]
+    else:
+        listeners = _endpoints(name, prefix, "listeners", _DEFAULT_LISTENERS)
+    if not is_broker:
+        return listeners, ()
+    for_controllers = _names(settings.get("controller.listener.names", ""))
+    told = told or [one for one in listeners if one.name not in for_controllers]
+    return listeners, [Endpoint(one.name, name if one.host in _ANYWHERE else one.host, one.port) for one in told]
+
+
+def _endpoints(name: str, prefix: str, setting: str, value: str) -> list[Endpoint]:
+    found = []
+    for written in _names(value):
+        match = _ENDPOINT.fullmatch(written)
+        if match is None:
+            raise _fault(name, prefix, setting, written, "is not NAME://HOST:PORT")
+        host = "" if match["host"] in _ANYWHERE else match["host"]
+        found.append(Endpoint(match["name"], host, int(match["port"])))
+    return found
+
+
+def _protocols(name: str, prefix: str, settings: Mapping[str, str], endpoints: Iterable[Endpoint]) -> Mapping[str, str]:
+    """The protocol of every listener: as it is written, or else that of its name, as Kafka itself has it."""
+    setting = "listener.security.protocol.map"
+    written = {}
+    for pair in _names(settings.get(setting, "")):
+        listener, colon, protocol = pair.partition(":")
+        if not colon:
+            raise _fault(name, prefix, setting, pair, "is not LISTENER:PROTOCOL")
+        written[listener] = protocol
+    for_controllers = _names(settings.get("controller.listener.names", ""))
+    for listener in (*(one.name for one in endpoints), *for_controllers):
+        if listener in written:
+            continue
+        if listener in _PROTOCOLS:
+            written[listener] = listener
+        elif listener in for_controllers and setting not in settings:
+            written[listener] = "PLAINTEXT"
+        else:
+            raise _fault(name, prefix, setting, settings.get(setting, ""), f"does not say what {listener} speaks")
+    return written
+
+
+def _names(value: str) -> list[str]:
+    return [one.strip() for one in value.split(",") if one.strip()]
+
+
+def _fault(service: str, prefix: str, setting: str, value: str, what: str) -> UsageError:
+    return UsageError(f"service {service!r}: {prefix}{setting.upper().replace('.', '_')}: {value!r} {what}.")
+
+
+# ---------------------------------------------------------------------------------------------------------- ZooKeeper
+
+
+def _zookeepers(
+    brokers: Sequence[KafkaService], services: Mapping[str, Mapping[str, Any]]
+) -> Sequence[ZooKeeperService]:
+    """The services that the brokers' ``zookeeper.connect`` names."""
+    if _is_kraft(brokers[0].properties):
+        return []
+    found: dict[str, ZooKeeperService] = {}
+    for broker in brokers:
+        setting = "zookeeper.connect"
+        written = broker.properties.get(setting, "")
+        if not written:
+            raise UsageError(f"service {broker.name!r} has neither {broker.prefix}PROCESS_ROLES nor {setting}.")
+        if "/" in written:
+            raise _fault(broker.name, broker.prefix, setting, written, "has a path, and Kafka's own is the root here")
+        for address in _names(written):
+            host, _, port = address.partition(":")
+            name = _service_at(host, services)
+            if name is None:
+                raise _fault(broker.name, broker.prefix, setting, address, "is no service of this file")
+            service = services[name]
+            found[name] = ZooKeeperService(
+                name, _image(name, service), int(port or 2181), _networks(name, service), "container_name" in service
+            )
+    return list(found.values())
+
+
+def _service_at(host: str, services: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """The service that is called so, or whose container is."""
+    called = [name for name, one in services.items() if host in (name, one.get("container_name"), one.get("hostname"))]
+    return host if host in services else next(iter(called), None)

@@ -1,0 +1,106 @@
+"""A running project as the Docker engine has it: which containers a node of the target is made of."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import docker
+from docker.errors import DockerException
+from docker.models.containers import Container
+
+from harness.errors import EnvironmentFault
+
+HOLDER, TOXIPROXY = "seawall-holder", "seawall-toxiproxy"
+"""The services that the overlay adds."""
+
+DISK, HELD = "/seawall/disk", "/volumes"
+"""Where a broker's volume is: in the broker itself, and, under the name of its service, in the holder."""
+
+DATA = "data"
+"""The log directory, below a broker's volume."""
+
+TOOLS_IMAGE, TOXIPROXY_IMAGE = "SEAWALL_TOOLS_IMAGE", "TOXIPROXY_IMAGE"
+"""The variables of this process's environment that name the images of what is added."""
+
+_IMAGES = {TOOLS_IMAGE: "seawall/tools:latest", TOXIPROXY_IMAGE: "ghcr.io/shopify/toxiproxy:2.12.0"}
+_PROJECT, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+_TIMEOUT_S = 60
+
+
+def connected() -> docker.DockerClient:
+    """A client of the engine that this process's environment names (``DOCKER_HOST``).
+
+    Raises:
+        EnvironmentFault: it does not answer.
+    """
+    try:
+        client = docker.from_env(timeout=_TIMEOUT_S)
+        client.ping()
+    except DockerException as problem:
+        raise EnvironmentFault(
+            f"no Docker engine answers: {problem}.", "Start it, let this user use it, or set DOCKER_HOST."
+        ) from None
+    return client
+
+
+def image_of(variable: str) -> str:
+    """The image that :data:`TOOLS_IMAGE` or :data:`TOXIPROXY_IMAGE` names, or else the usual one."""
+    return os.environ.get(variable) or _IMAGES[variable]
+
+
+class Project:
+    """The containers of one Compose project.
+
+    Args:
+        client: of the engine.
+        name: of the project.
+        nodes: the services of each node, see :attr:`harness.targets.compose.compose_file.ComposeFile.nodes`.
+    """
+
+    def __init__(self, client: docker.DockerClient, name: str, nodes: Mapping[str, Sequence[str]]) -> None:
+        self.client = client
+        self.name = name
+        self.nodes = nodes
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """What containers that are made beside Compose have to bear, so that they are removed with the project."""
+        return {_PROJECT: self.name}
+
+    def containers(self, node: str) -> list[Container]:
+        """The containers of a node, as they are now, running or not; the same ones across restarts.
+
+        Raises:
+            EnvironmentFault: one is gone, or the engine does not answer.
+        """
+        return [self.container(service) for service in self.nodes[node]]
+
+    def container(self, service: str) -> Container:
+        """The container of one service; raises as :meth:`containers`."""
+        found = self._labelled(f"{_SERVICE}={service}")
+        if not found:
+            raise EnvironmentFault(f"service {service!r} of project {self.name} has no container any more.")
+        return found[0]
+
+    def remove(self) -> list[str]:
+        """Remove whatever is left of the project: containers, volumes, networks; says what it was."""
+        try:
+            containers = self._labelled()
+            for one in containers:
+                one.remove(force=True, v=True)
+            ours = {"label": f"{_PROJECT}={self.name}"}
+            volumes, networks = self.client.volumes.list(filters=ours), self.client.networks.list(filters=ours)
+            for thing in (*volumes, *networks):
+                thing.remove()
+        except DockerException as problem:
+            raise EnvironmentFault(f"project {self.name} could not be removed: {problem}.") from None
+        return [*(one.name for one in containers), *(one.name for one in volumes), *(one.name for one in networks)]
+
+    def _labelled(self, *labels: str) -> list[Any]:
+        wanted = {"label": [f"{_PROJECT}={self.name}", *labels]}
+        try:
+            return list(self.client.containers.list(all=True, filters=wanted, ignore_removed=True))
+        except DockerException as problem:
+            raise EnvironmentFault(f"the Docker engine does not answer: {problem}.") from None
