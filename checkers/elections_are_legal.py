@@ -1,7 +1,7 @@
 """The controller keeps a legal ISR, and says truly whether an election was clean.
 
-* ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only from 4.1, with
-  eligible leader replicas, while nobody leads); a member that is no replica, or twice; an eligible leader replica
+* ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
+  leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no replica, or twice; an eligible leader replica
   that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, one that joined
   without a session (T5).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
@@ -50,7 +50,7 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
     eligible = since(run.generation, "4.1")
     if one.leader not in (None, NO_LEADER) and one.leader not in isr:
         yield "the leader is not in it"
-    if not isr and not (eligible and one.leader == NO_LEADER):
+    if not isr and not (one.leader == NO_LEADER and _may_empty_an_isr(run)):
         yield "nobody is in it"
     if len(set(isr)) < len(isr):
         yield "somebody is in it twice"
@@ -68,6 +68,12 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
         away = sorted((set(isr) - set(before.isr or isr)) & _away(run, one))
         if away:
             yield f"broker {', '.join(map(str, away))} joined without a session"
+
+
+def _may_empty_an_isr(run: RunFacts) -> bool:
+    """Whether the controller keeps no last member. Up to Kafka 1.0 it does so where unclean elections are not allowed alone."""
+    keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
+    return since(run.generation, "4.1") or not keeps_the_last
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:

@@ -172,6 +172,20 @@ def before_eligible_leader_replicas_nobody_may_empty_an_isr(story: Story) -> Non
     story.finish()
 
 
+@case(Outcome.PASS, generation="0.11", guarantees={"unclean_election": True})
+def where_anybody_may_lead_old_controllers_keep_no_last_member(story: Story) -> None:
+    write(story, 2)
+    decide(story, "election", partition_epoch=1, isr=[], leader=-1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None), generation="0.11")
+def where_not_anybody_may_lead_old_controllers_keep_the_last_member(story: Story) -> None:
+    write(story, 2)
+    decide(story, "election", partition_epoch=1, isr=[], leader=-1)
+    story.finish()
+
+
 @case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))
 def a_member_that_joins_without_a_session_is_found(story: Story) -> None:
     write(story, 2)
