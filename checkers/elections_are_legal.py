@@ -1,9 +1,9 @@
 """The controller keeps a legal ISR, and says truly whether an election was clean.
 
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
-  leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no replica, or twice; an eligible leader replica
-  that is in the ISR, or any although the ISR has ``min.insync.replicas`` members; or, from 4.1, one that joined
-  without a session (T5).
+  leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no
+  replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
+  members; or, from 4.1, one that joined without a session (T5).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
   everything else that is excused by unclean elections hangs on.
@@ -71,7 +71,7 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
 
 
 def _may_empty_an_isr(run: RunFacts) -> bool:
-    """Whether the controller keeps no last member. Up to Kafka 1.0 it does so where unclean elections are not allowed alone."""
+    """Whether the last member leaves, too: from 4.1 on, and up to Kafka 1.0 where unclean elections are allowed."""
     keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
     return since(run.generation, "4.1") or not keeps_the_last
 
