@@ -98,7 +98,7 @@ class KafkaCluster:
             self._spawn(self._nodes[name])
         self._await("the nodes have not all come up", self._all_answer)
         if self._metadata is Metadata.ZOOKEEPER:
-            give_control(self._layout, READY_TIMEOUT_S)
+            give_control(self._layout.zookeeper, READY_TIMEOUT_S)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
         if self._metadata is Metadata.ZOOKEEPER:
             self._create_topic(self._groups_topic())
@@ -311,13 +311,15 @@ class KafkaCluster:
     def _give_control(self) -> None:
         """With ZooKeeper: see to it that the node ``controller`` is Kafka's controller again, if it can be."""
         if self._metadata is Metadata.ZOOKEEPER and not self.has_exited(CONTROLLER).holds:
-            give_control(self.layout, READY_TIMEOUT_S)
+            give_control(self.layout.zookeeper, READY_TIMEOUT_S)
 
     def _await_end_of_session(self, node: str) -> None:
         """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
         deadline = time.monotonic() + 2 * self._settings.session_timeout_ms / 1000
         with suppress(EnvironmentFault):
-            while node_id(node) in registered(self.layout, _ZOOKEEPER_TIMEOUT_S) and time.monotonic() < deadline:
+            while (
+                node_id(node) in registered(self.layout.zookeeper, _ZOOKEEPER_TIMEOUT_S) and time.monotonic() < deadline
+            ):
                 time.sleep(_POLL_S)
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:

@@ -16,12 +16,12 @@ from contextlib import closing, contextmanager
 from kazoo.exceptions import NodeExistsError
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, NO_LEADER, NodeId, TopicPartition, node_name
+from harness.model import NO_LEADER, NodeId, TopicPartition, node_name
 from harness.target import PartitionView
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.looking import Looking
-from harness.targets.kafka.releases import Metadata, numbers
+from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper
 from harness.wire.messages import (
     AlterPartitionReassignmentsRequest,
@@ -105,7 +105,8 @@ class Electing:
     # ------------------------------------------------------------------------------------------------ how one asks
 
     def _request_reassignment(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
-        wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, list(replicas))])
+        known = [self._looking.scene.kafka_id(node) for node in replicas]
+        wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, known)])
         request = AlterPartitionReassignmentsRequest(topics=[wish])
         with closing(self._controller()) as controller:
             answer = controller.ask(request, AlterPartitionReassignmentsResponse, _NEWEST)
@@ -133,19 +134,20 @@ class Electing:
         Raises:
             NoAnswer: nobody says who that is.
         """
-        if self._looking.release.metadata is Metadata.KRAFT:
-            return self._looking.conversation(CONTROLLER, _TIMEOUT_S)
+        scene = self._looking.scene
+        if scene.controller is not None:
+            return self._looking.conversation(scene.controller, _TIMEOUT_S)
         told = self._looking.first_answer(
             lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
             lambda answer: answer.controller_id >= 0,
         )
         if told is None:
             raise NoAnswer("no broker knows who Kafka's controller is.")
-        return self._looking.conversation(node_name(NodeId(told.controller_id)), _TIMEOUT_S)
+        return self._looking.conversation(node_name(scene.node(told.controller_id)), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
         """Write it into ZooKeeper and wait until the controller has removed it."""
-        with zookeeper(self._looking.layout) as client:
+        with zookeeper(self._looking.scene.zookeeper()) as client:
             text = json.dumps({"version": 1, "partitions": [wish]}).encode()
             try:
                 client.create(path, text)

@@ -132,6 +132,11 @@ class Layout:
         """Where ``source``, a node or ``CLIENTS``, finds ``listener`` of ``node``."""
         return self.host(node) if source == node else self.proxy_host(source), self.port_of(node, listener)
 
+    @property
+    def zookeeper(self) -> Address:
+        """Where ZooKeeper really listens."""
+        return self.real(node_name(CONTROLLER_ID), Listener.ZOOKEEPER)
+
     def routes(self) -> Sequence[Route]:
         """Every proxy: from each node to every other, and from the clients to the brokers."""
         return [

@@ -5,18 +5,16 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
 from typing import TypeVar
 
-from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.model import CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.target import ClusterView, ReplicaView
 from harness.targets.control_client import NoAnswer
-from harness.targets.kafka import metadata_log, zookeeper_log
 from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
-from harness.targets.kafka.layout import Layout, Listener
-from harness.targets.kafka.releases import Metadata, Release, numbers
+from harness.targets.kafka.releases import Metadata, numbers
+from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.sight import Eyes
 from harness.wire.messages import (
     ApiVersionsRequest,
@@ -45,21 +43,16 @@ class Looking:
     """The parts of :class:`harness.target.Target` that look.
 
     Args:
-        layout: who listens where.
-        release: decides how one asks.
-        controller_disk: the data directory of the node ``controller``, where its log is.
-        logs: what each broker prints, by its name; releases before 2.4 write there what they do not tell.
+        scene: where the nodes and the controller's log are.
     """
 
-    def __init__(self, layout: Layout, release: Release, controller_disk: Path, logs: Mapping[str, Path]) -> None:
-        self.layout = layout
-        self.release = release
-        self._controller_disk = controller_disk
-        self._logs = logs
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+        self.release = scene.release
         self._log = self.controller_log()
         self._leaders = Leaders()
-        self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in layout.broker_names}
-        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in layout.nodes}
+        self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in scene.broker_names}
+        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in scene.nodes}
 
     # ------------------------------------------------------------------------------------------------ views
 
@@ -98,9 +91,9 @@ class Looking:
         found = self.first_answer(
             lambda talk: talk.ask(request, FindCoordinatorResponse, _FIND_COORDINATOR), lambda one: one.error_code == 0
         )
-        if found is None or node_name(NodeId(found.node_id)) not in self._talks:
+        if found is None or (name := node_name(self.scene.node(found.node_id))) not in self._talks:
             return {}
-        return self._committed(self._talks[node_name(NodeId(found.node_id))], group)
+        return self._committed(self._talks[name], group)
 
     def _committed(self, coordinator: Conversation, group: str) -> Mapping[TopicPartition, Offset]:
         try:
@@ -119,25 +112,21 @@ class Looking:
 
     def controller_log(self) -> ControllerLog:
         """The controller's log, from its beginning."""
-        if self.release.metadata is Metadata.KRAFT:
-            return metadata_log.MetadataLog(self._controller_disk / metadata_log.DIRECTORY)
-        return zookeeper_log.ZooKeeperLog(self._controller_disk / zookeeper_log.DIRECTORY)
+        return self.scene.controller_log()
 
     def eyes(self, broker: str, timeout_s: float) -> Eyes:
         """Eyes of one's own for the replicas of a broker."""
         tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
-        address = self.layout.real(broker, Listener.HARNESS)
-        return Eyes(node_id(broker), address, timeout_s, None if tells else Beliefs(self._logs[broker]))
+        beliefs = None if tells else Beliefs(self.scene.printed(broker))
+        return Eyes(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
     def conversation(self, node: str, timeout_s: float) -> Conversation:
         """A conversation of one's own with a node."""
-        listeners = self.layout.listeners(node)
-        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
-        return Conversation(node_id(node), self.layout.real(node, listener), timeout_s)
+        return Conversation(node_id(node), self.scene.address(node), timeout_s)
 
     def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
         """What the first broker that answers, and whose answer serves, says; None: none does."""
-        for name in self.layout.broker_names:
+        for name in self.scene.broker_names:
             try:
                 answer = ask(self._talks[name])
             except NoAnswer:
@@ -161,8 +150,10 @@ class Looking:
     def _controller_answers(self) -> bool:
         if self.release.metadata is Metadata.ZOOKEEPER:
             return self._zookeeper_answers()
+        if (controller := self.scene.controller) is None:
+            return self.first_answer(_ping, lambda _: True) is not None
         try:
-            self._talks[CONTROLLER].ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
+            _ping(self._talks[controller])
         except NoAnswer:
             return False
         return True
@@ -170,11 +161,15 @@ class Looking:
     def _zookeeper_answers(self) -> bool:
         """Whether it answers ``srvr``, which every release does without being configured to."""
         try:
-            with socket.create_connection(self.layout.real(CONTROLLER, Listener.ZOOKEEPER), _TIMEOUT_S) as connection:
+            with socket.create_connection(self.scene.zookeeper(), _TIMEOUT_S) as connection:
                 connection.sendall(_SERVER_STATS)
                 return bool(connection.recv(1))
         except OSError:
             return False
+
+
+def _ping(talk: Conversation) -> ApiVersionsResponse:
+    return talk.ask(ApiVersionsRequest(), ApiVersionsResponse, 0)
 
 
 class Leaders:

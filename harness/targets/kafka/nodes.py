@@ -246,7 +246,7 @@ class ZooKeeperController(KafkaNode):
         main, arguments = "org.apache.zookeeper.server.ZooKeeperServerMain", (str(self._zookeeper),)
         self._jvm.run(Program(main, arguments, _ZOOKEEPER_MIB), environment)
         if self.incarnation > 0:
-            forget_registration(self._layout, CONTROLLER_ID)
+            forget_registration(self._layout.zookeeper, CONTROLLER_ID)
         self._broker.run(Program("kafka.Kafka", (str(self._properties),), _CONTROLLER_MIB), environment)
 
     @property

@@ -18,6 +18,7 @@ from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.nodes import KafkaNode
+from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.watching import Watching
 from harness.targets.node_process import Spawned
@@ -99,7 +100,7 @@ class ProcessTarget(KafkaClocks):
     def looking(self) -> Looking:
         """How the running cluster is looked at."""
         logs = {name: self._node(name).log for name in self.brokers()}
-        return Looking(self.layout, self._release, self._node(CONTROLLER).data_dir, logs)
+        return Looking(LocalScene(self.layout, self._release, self._node(CONTROLLER).data_dir, logs))
 
     @cached_property
     def watching(self) -> Watching:

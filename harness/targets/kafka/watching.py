@@ -75,7 +75,7 @@ class Watching:
         self._clock_offset_ms = clock_offset_ms
         self._is_up = is_up
         self._silences = {name: Silence() for name in disks}
-        self._lives: dict[str, list[Row]] = {name: [] for name in looking.layout.nodes}
+        self._lives: dict[str, list[Row]] = {name: [] for name in looking.scene.nodes}
         self._log = looking.controller_log()
         self._decided: list[Decision] = []
         self._times_ns: dict[Decision, int] = {}

@@ -16,8 +16,8 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
-from harness.targets.kafka.layout import Layout, Listener
+from harness.model import CONTROLLER_ID, NodeId
+from harness.targets.addresses import Address
 
 _CONNECT_TIMEOUT_S = 15.0
 _SESSION_TIMEOUT_S = 10.0
@@ -30,13 +30,13 @@ _SILENT.propagate = False
 
 
 @contextmanager
-def zookeeper(layout: Layout, timeout_s: float = _CONNECT_TIMEOUT_S) -> Iterator[KazooClient]:
-    """A client of the cluster's ZooKeeper.
+def zookeeper(address: Address, timeout_s: float = _CONNECT_TIMEOUT_S) -> Iterator[KazooClient]:
+    """A client of the cluster's ZooKeeper, which listens at ``address``.
 
     Raises:
         EnvironmentFault: it does not answer within ``timeout_s``, or breaks off.
     """
-    host, port = layout.real(CONTROLLER, Listener.ZOOKEEPER)
+    host, port = address
     client = KazooClient(f"{host}:{port}", timeout=_SESSION_TIMEOUT_S, logger=_SILENT)
     try:
         client.start(timeout_s)
@@ -50,27 +50,27 @@ def zookeeper(layout: Layout, timeout_s: float = _CONNECT_TIMEOUT_S) -> Iterator
         client.close()
 
 
-def registered(layout: Layout, timeout_s: float = _CONNECT_TIMEOUT_S) -> set[NodeId]:
+def registered(address: Address, timeout_s: float = _CONNECT_TIMEOUT_S) -> set[NodeId]:
     """The brokers that have a session, the controller among them.
 
     Raises:
         EnvironmentFault: ZooKeeper does not answer.
     """
-    with zookeeper(layout, timeout_s) as client:
+    with zookeeper(address, timeout_s) as client:
         return _registered(client)
 
 
-def forget_registration(layout: Layout, broker: NodeId) -> None:
+def forget_registration(address: Address, broker: NodeId) -> None:
     """Wait until ZooKeeper answers, and remove the registration of a broker that is not running.
 
     Raises:
         EnvironmentFault: ZooKeeper does not answer.
     """
-    with zookeeper(layout) as client:
+    with zookeeper(address) as client:
         _delete(client, f"{_BROKERS}/{broker}")
 
 
-def give_control(layout: Layout, timeout_s: float) -> None:
+def give_control(address: Address, timeout_s: float) -> None:
     """Wait until the node ``controller`` is registered, and have it elected Kafka's controller.
 
     Kafka elects whoever is first to say so when the place is vacant. It is made so until the right one wins, which is
@@ -79,7 +79,7 @@ def give_control(layout: Layout, timeout_s: float) -> None:
     Raises:
         EnvironmentFault: it did not come to that within ``timeout_s``.
     """
-    with zookeeper(layout, timeout_s) as client:
+    with zookeeper(address, timeout_s) as client:
         _await(lambda: CONTROLLER_ID in _registered(client), timeout_s, "the controller's broker has not registered")
         _await(lambda: _controls(client), timeout_s, "the controller's broker was not elected Kafka's controller")
 

@@ -28,6 +28,7 @@ from harness.targets.kafka.cluster import KafkaCluster
 from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.releases import TRIED
+from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import understood
 from harness.targets.kafka.watching import Watching
 from tests.harness.targets.contract import fetched_or_skip
@@ -119,7 +120,7 @@ def running(cluster: KafkaCluster, directory: Path, begun_ns: int) -> Iterator[T
     homes = {node: directory / f"broker-{node}" for node in BROKERS}
     logs = {node: home / "node.log" for node, home in homes.items()}
     disk = directory / CONTROLLER / "data"
-    looking = Looking(cluster.layout, cluster._settings.release, disk, logs)
+    looking = Looking(LocalScene(cluster.layout, cluster._settings.release, disk, logs))
     watching = Watching(
         looking,
         directory / "seen",

@@ -35,7 +35,7 @@ class Scripted:
     decide: Callable[[], Sequence[Decision | Withdrawal]] = tuple
     looked: threading.Event = field(default_factory=threading.Event)
     decided: threading.Event = field(default_factory=threading.Event)
-    layout: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER)))
+    scene: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER)))
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=lambda: {LEDGER: ALONE})
 
     def controller_log(self) -> Scripted:
