@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix detection nightly bench lint check lock clean
+.PHONY: help setup demo test matrix museum detection nightly bench lint check lock clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -29,6 +29,23 @@ matrix: $(STAMP) ## every scenario on every generation, on real processes; takes
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
 	@$(BIN)/python -m pytest -m nightly tests/harness/targets
 
+# One release of real Kafka for each generation.
+KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0
+
+# A run that broke off (3) is no news of Kafka's; one that went otherwise than predicted (1) is.
+define on_real_kafka
+	@$(BIN)/seawall kafka fetch $(KAFKA)
+	@otherwise=; for release in $(KAFKA); do \
+		$(BIN)/seawall scenario matrix --target process:$$release --out runs/museum || test $$? -eq 3 || \
+			otherwise="$$otherwise $$release"; \
+	done; \
+	test -z "$$otherwise" || { echo "not as predicted on:$$otherwise" >&2; exit 1; }
+endef
+
+museum: $(STAMP) ## every scenario on real Kafka, a release for each generation, into docs/museum.md; takes a night
+	$(on_real_kafka)
+	@$(BIN)/seawall museum runs/museum
+
 detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
 	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md
 
@@ -43,8 +60,9 @@ REMEDIES := --set replication.reelected_leader=forgets --set replication.straddl
 
 # With the remedies for what no release has mended, every violation is news. Without them the exit code does not tell what is
 # known from what is new, so that a violation (1) is printed and does not fail: read it.
-nightly: $(STAMP) ## what takes hours: the matrix on real processes, virtual time on core and whole broker, both engines on 10,000 runs
+nightly: $(STAMP) ## what takes hours: the matrix on real processes and real Kafka, virtual time, both engines on 10,000 runs
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2
+	$(on_real_kafka)
 	@$(NEWEST) --seeds 100000 $(REMEDIES)
 	@$(NEWEST) --minutes 60 --depth stack $(REMEDIES)
 	@$(NEWEST) --seeds 20000 --first-seed 1000000 || test $$? -eq 1

@@ -166,6 +166,8 @@ class Scenario(BaseModel):
         predictions: per protocol generation, the anomalies that are known to be found; or
         outcomes: per generation (``"0.10"``) or several of them (``"0.10, 2.0.0-2.1"``), what is known to happen. A
             scenario with outcomes makes no sense on generations that none of them names.
+        not_on_real_kafka: on the releases of which generations its schedule does not come true, although it does on
+            the built-in brokers, and why, in a sentence.
     """
 
     model_config = _STRICT
@@ -187,6 +189,7 @@ class Scenario(BaseModel):
     settle_s: Seconds = Field(default=30.0, gt=0)
     predictions: Mapping[str, tuple[Prediction, ...]] = {}
     outcomes: Mapping[GenerationRanges, Expectation] = {}
+    not_on_real_kafka: Mapping[GenerationRanges, str] = {}
 
     _file: str = PrivateAttr("")
 

@@ -16,6 +16,7 @@ from harness.cli import (
     heal,
     jepsen,
     kafka,
+    museum,
     replay,
     report,
     run,
@@ -41,6 +42,7 @@ app.command("simulate")(simulate.simulate)
 app.command("replay")(replay.replay)
 app.command("shrink")(shrink.shrink)
 app.command("detection")(detection.detection)
+app.command("museum")(museum.museum)
 app.command("doctor")(doctor.doctor)
 app.command("heal")(heal.heal)
 app.add_typer(cluster.app, name="cluster")

@@ -113,23 +113,23 @@ def matrix(
 ) -> int:
     """Run every scenario that has outcomes on every generation: observed against predicted.
 
-    Ends with 1 when any cell differs, with 3 when none does, but one proves nothing.
+    What a release of real Kafka cannot play is told and left out. Ends with 1 when any cell differs, with 3 when none
+    does, but one proves nothing.
     """
     from harness.cli.matrix import exit_code, show_json, show_table
     from harness.replication.knobs import GENERATIONS
-    from harness.runner import plan
     from harness.runner.matrix import chosen, rows
     from harness.runner.real import generation_of
     from harness.scenario import shipped
 
     generations = generations or generation_of(target) or ""
     meant = list(rows(chosen(shipped(), _words(only)), _words(generations)))
-    if not meant:
+    plans = list(_possible(meant, target, seed))
+    if not plans:
         raise UsageError(
             f"there is nothing to run: --only {only or '(all)'} --generations {generations or '(all)'} leave no cell.",
             "`seawall scenario list` shows the scenarios, and each says what generations it is about.",
         )
-    plans = [plan(scenario, target, name, seed) for scenario, names in meant for name in names]
     cells = []
     for number, cell in enumerate(_cells(plans, _out(target, out), jobs), 1):
         found = "as predicted" if cell.agrees else f"DIFFERS: {cell.differences[0]}"
@@ -160,6 +160,28 @@ def _plans(name: str, target: str, generation: str | None, seed: int, settings: 
                 f"It is about {', '.join(known)}.",
             )
         yield plan(scenario, target, wanted, seed, overrides=overrides(settings))
+
+
+def _possible(meant: Sequence[tuple[Scenario, list[str]]], target: str, seed: int) -> Iterator[Plan]:
+    """A plan for each cell; what cannot be played on real Kafka is told, and left out."""
+    from harness.runner import plan
+    from harness.runner.matrix import impossible
+    from harness.runner.real import generation_of
+
+    real = generation_of(target) is not None
+    for scenario, names in meant:
+        for name in names:
+            try:
+                why = impossible(scenario, name) if real else None
+                made = None if why else plan(scenario, target, name, seed)
+            except UsageError as refused:
+                if not real:
+                    raise
+                why, made = refused.sentence, None
+            if made is not None:
+                yield made
+            else:
+                tell(f"left out: {scenario.catalogue or scenario.id}  {scenario.id}  {name}: {why}")
 
 
 def _named(name: str) -> list[Scenario]:

@@ -64,12 +64,17 @@ class Cell:
 
 def cell(plan: Plan, observed: Observed) -> Cell:
     """``observed`` held against what is expected of the plan's generation, whatever was overridden in it."""
-    expected = expectations(plan.scenario)[plan.generation]
+    return compared(plan.scenario, plan.generation, observed)
+
+
+def compared(scenario: Scenario, generation: str, observed: Observed) -> Cell:
+    """``observed`` held against what ``scenario`` expects of ``generation``, which is one that it is about."""
+    expected = expectations(scenario)[generation]
     return Cell(
-        scenario=plan.scenario.id,
-        origin=plan.scenario.origin,
-        catalogue=plan.scenario.catalogue or plan.scenario.id,
-        generation=plan.generation,
+        scenario=scenario.id,
+        origin=scenario.origin,
+        catalogue=scenario.catalogue or scenario.id,
+        generation=generation,
         predicted=expected.outcome,
         observed=() if observed.invalid else observed.words,
         differences=tuple(differences(expected, observed)),
@@ -102,6 +107,14 @@ def rows(scenarios: Iterable[Scenario], wanted: Sequence[str]) -> Iterator[tuple
         names = [name for name in expectations(scenario) if not meant or name in meant]
         if names:
             yield scenario, names
+
+
+def impossible(scenario: Scenario, generation: str) -> str | None:
+    """Why the schedule of ``scenario`` does not come true on real releases of ``generation``; None: it does."""
+    for ranges, why in scenario.not_on_real_kafka.items():
+        if generation in generations(ranges.split(","), "not_on_real_kafka"):
+            return why
+    return None
 
 
 def letters(words: Iterable[Word]) -> str:

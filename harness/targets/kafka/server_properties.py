@@ -102,6 +102,11 @@ _ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
 _ZOOKEEPER_TICK_MS = 100
 _FETCH_WAIT = "replica.fetch.wait.max.ms"
 _REQUEST_TIMEOUT = "request.timeout.ms"
+_SEGMENT_BYTES = "log.segment.bytes"
+_LEAST_SEGMENT_BYTES = 1 << 20
+_SINCE_SEGMENTS_ARE_LARGE = numbers("4.0")
+"""KIP-1030."""
+
 _ANSWER_MS = 1500
 """How long an answer may take, beyond the time that an idle fetch is parked. A controller with ZooKeeper that has asked
 a broker something which was stopped in the midst of it hangs that long, and elects nobody; old followers fetch with the
@@ -133,6 +138,7 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     """
     for name in written:
         _refuse_unknown(name, release)
+    _refuse_small_segments(written, release)
     merged = {**DEFAULTS, **_internal_topics(brokers), **{name: _text(value) for name, value in written.items()}}
     count = merged.pop(_LOG_DIRS_COUNT, "1")
     if not count.isdecimal() or not 1 <= int(count) <= MAX_LOG_DIRS:
@@ -248,6 +254,15 @@ def _refuse_unknown(name: str, release: Release) -> None:
         )
     if name.startswith("zookeeper.") and release.metadata is Metadata.KRAFT:
         raise UsageError(f"broker setting {name!r} means nothing to Kafka {release.version}, which has no ZooKeeper.")
+
+
+def _refuse_small_segments(written: Mapping[str, object], release: Release) -> None:
+    asked = int(str(written.get(_SEGMENT_BYTES, _LEAST_SEGMENT_BYTES)))
+    if asked < _LEAST_SEGMENT_BYTES and release.numbers >= _SINCE_SEGMENTS_ARE_LARGE:
+        raise UsageError(
+            f"broker setting {_SEGMENT_BYTES}: {asked} is less than Kafka {release.version} takes, "
+            f"{_LEAST_SEGMENT_BYTES}."
+        )
 
 
 def _is_known(name: str, release: Release) -> bool:

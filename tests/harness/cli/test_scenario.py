@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from harness import scenario
+from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Said, Seawall
 
 QUIET = """\
@@ -234,3 +236,15 @@ def test_a_scenario_without_outcomes_is_for_seawall_run(seawall: Seawall, tmp_pa
     said = simulated(seawall, "run", str(path))
     assert said.code == 64
     assert "Run it with `seawall run`." in said.complaint
+
+
+def test_what_real_kafka_cannot_play_is_told_and_left_out(
+    seawall: Seawall, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shelf / "quiet.yaml").write_text(QUIET + 'not_on_real_kafka: {"4.1": "It never happens there."}')
+    there = Distribution(release("4.1.0"), shelf)
+    monkeypatch.setattr("harness.runner.real.real_kafka", lambda _: there)
+    said = seawall("scenario", "matrix", "--target", "process:4.1.0")
+    assert said.code == 64
+    assert "left out: A99/quiet  quiet  4.1: It never happens there." in said.err
+    assert "there is nothing to run" in said.err

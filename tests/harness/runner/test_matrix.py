@@ -7,7 +7,7 @@ import pytest
 from harness import scenario
 from harness.runner import plan
 from harness.runner.expectation import expectations
-from harness.runner.matrix import cell, chosen, letters, rows
+from harness.runner.matrix import cell, chosen, impossible, letters, rows
 from harness.runner.observation import Gathered, observe
 from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario
@@ -52,3 +52,10 @@ def test_scenarios_are_chosen_by_any_of_their_names_in_the_order_of_the_catalogu
     assert chosen([later, first, bare], ["A01"]) == chosen([later, first], ["A01/x"]) == [first]
     assert chosen([later, first, bare], ["small"]) == [first, later]
     assert list(rows([first, later], ["0.11-4.1"])) == [(first, ["0.11"])]
+
+
+def test_what_does_not_happen_on_real_kafka_is_told_for_each_generation() -> None:
+    one = small('outcomes: {"0.10-4.1": {outcome: [safe]}}\nnot_on_real_kafka: {"0.10, 2.8-3.7": "It cannot."}')
+    said = {name: impossible(one, name) for name in expectations(one)}
+    assert [name for name, why in said.items() if why == "It cannot."] == ["0.10", "2.8", "3.7"]
+    assert said["4.1"] is None

@@ -8,7 +8,7 @@ import pytest
 from harness import scenario
 from harness.outcome import Word
 from harness.replication.knobs import GENERATIONS
-from harness.runner.expectation import expectations
+from harness.runner.expectation import expectations, generations
 from harness.runner.plan import TARGETS, plan
 from harness.scenario import Scenario
 
@@ -44,6 +44,13 @@ def test_no_two_scenarios_are_the_same_variant_of_an_entry() -> None:
     entries = [one.catalogue for one in REPLAYS]
     assert None not in entries
     assert len(set(entries)) == len(entries)
+
+
+def test_what_does_not_happen_on_real_kafka_is_of_generations_that_the_scenario_is_about() -> None:
+    for one in REPLAYS:
+        named = generations((text for ranges in one.not_on_real_kafka for text in ranges.split(",")), one.id)
+        assert set(named) <= set(expectations(one)), one.id
+        assert all(why.endswith(".") and len(why) > 40 for why in one.not_on_real_kafka.values()), one.id
 
 
 def test_no_two_scenarios_have_the_same_title() -> None:

@@ -89,3 +89,9 @@ def test_zookeeper_listens_where_the_brokers_are_led() -> None:
     assert f"clientPort={port}\nclientPortAddress={layout.host(CONTROLLER)}\n" in zookeeper_properties(
         layout, Path("/d")
     )
+
+
+def test_segments_that_a_release_refuses_are_refused_before_it_starts() -> None:
+    with pytest.raises(UsageError, match=r"log\.segment\.bytes: 900 is less than Kafka 4\.1\.0 takes, 1048576"):
+        understood({"log.segment.bytes": 900}, NEW, 3)
+    assert understood({"log.segment.bytes": 900}, release("3.9.1"), 3).properties["log.segment.bytes"] == "900"

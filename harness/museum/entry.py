@@ -1,0 +1,196 @@
+"""What the museum keeps of a run on real Kafka, and of all of them: a file of JSON."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.history.run_directory import Manifest, RunDirectory
+from harness.runner.expectation import expectations, performed, predictions
+from harness.runner.matrix import compared
+from harness.runner.observation import Gathered, observe
+from harness.scenario import Scenario, load
+from harness.targets.kafka.releases import numbers
+
+_WHAT_IS_PLAYED = ("cluster", "topics", "workload", "schedule")
+_HOW_LONG_IS_WAITED = "within_s"
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One recorded run of a shipped scenario on a release of Kafka.
+
+    Attributes:
+        run: its id: the scenario's name, when it was started, the seed.
+        catalogue: the entry of the catalogue of losses, and which variant.
+        release: of Kafka, ``4.1.0``.
+        generation: the protocol generation whose prediction it is held against.
+        schedule: the fingerprint of what was played: see :func:`fingerprint`.
+        predicted, observed: the words of :mod:`harness.outcome`; nothing is observed where the run proves nothing.
+        differences: how they differ, or why the run proves nothing, a sentence each.
+        logs: by partition and broker, what was on the disks in the end.
+        acknowledged: how many records were.
+        run_s: how long the run took, from the start of the first process to the last row.
+        detected_s: from the first fault, or where there was none the start of the load, to the verdict: until the
+            evidence was complete, and checked.
+    """
+
+    run: str
+    scenario: str
+    catalogue: str
+    release: str
+    generation: str
+    seed: int
+    schedule: str
+    started: str
+    predicted: tuple[str, ...]
+    observed: tuple[str, ...]
+    differences: tuple[str, ...]
+    logs: Mapping[str, Mapping[str, str]]
+    acknowledged: int
+    run_s: float
+    detected_s: float
+
+    @property
+    def agrees(self) -> bool:
+        """Whether what was observed is what was predicted."""
+        return not self.differences
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether the run proves nothing."""
+        return not self.observed
+
+
+def entry(path: Path) -> Entry:
+    """The entry of the run that was recorded in the directory ``path``, held against today's prediction.
+
+    Raises:
+        InvalidRun: it is no run directory, or a table of it is broken.
+        UsageError: it is no run on real Kafka, or of no shipped scenario that has outcomes.
+    """
+    gathered = Gathered.recorded(path)
+    manifest = gathered.manifest
+    scenario = load(manifest.scenario)
+    release = manifest.versions.get("kafka")
+    if release is None or manifest.generation not in expectations(scenario):
+        raise UsageError(f"run {manifest.run} is none on real Kafka of a scenario with outcomes for it.")
+    expected = [one.model_dump(mode="json") for one in predictions(scenario, manifest.generation)]
+    started_s = time.monotonic()
+    observed = observe(replace(gathered, manifest=replace(manifest, predictions=expected)))
+    checked_s = time.monotonic() - started_s
+    cell = compared(scenario, manifest.generation, observed).to_json()
+    return Entry(
+        run=manifest.run,
+        scenario=scenario.id,
+        catalogue=cell["catalogue"],
+        release=release,
+        generation=manifest.generation,
+        seed=manifest.seed,
+        schedule=_digest(manifest.configuration["scenario"]),
+        started=manifest.started_wall[:19],
+        predicted=tuple(cell["predicted"]),
+        observed=tuple(cell["observed"]),
+        differences=tuple(cell["differences"]),
+        logs=cell["final_logs"],
+        acknowledged=sum(row["f"] == "send" and row["type"] == "ok" for row in gathered.history),
+        run_s=round(manifest.duration_s or 0.0, 1),
+        detected_s=round(_evident_s(gathered) + checked_s, 1),
+    )
+
+
+def found(places: Iterable[Path]) -> list[Path]:
+    """The run directories among ``places`` and below them.
+
+    Raises:
+        UsageError: there is none in one of the places.
+    """
+    paths: list[Path] = []
+    for place in places:
+        below = sorted(one.parent for one in place.rglob("run.json") if not one.parent.is_symlink())
+        if not below:
+            raise UsageError(f"there is no run in {place}.", "Name a run directory, or a directory of such.")
+        paths += below
+    return sorted(set(paths))
+
+
+def is_of_the_museum(path: Path) -> bool:
+    """Whether the run in ``path`` has come to an end, and was one of real Kafka.
+
+    Raises:
+        InvalidRun: it is no run directory.
+    """
+    manifest: Manifest = RunDirectory.open(path).manifest()
+    return manifest.state in ("complete", "abandoned") and "kafka" in manifest.versions
+
+
+def fingerprint(scenario: Scenario, generation: str) -> str:
+    """What is played of ``scenario`` on ``generation``, in twelve letters.
+
+    It is the same for two texts of a scenario as long as the cluster, the topics, the load and the steps are; how long
+    a step may take does not matter.
+    """
+    written = scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
+    written["schedule"] = [
+        written["schedule"][index] for index, _ in performed(scenario.schedule or (), generation)
+    ]  # as a run's manifest has it
+    return _digest(written)
+
+
+def _digest(written: Mapping[str, Any]) -> str:
+    played = _without_patience({name: written[name] for name in _WHAT_IS_PLAYED})
+    return hashlib.sha256(json.dumps(played, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _without_patience(value: Any) -> Any:
+    match value:
+        case dict():
+            return {name: _without_patience(one) for name, one in value.items() if name != _HOW_LONG_IS_WAITED}
+        case list() | tuple():
+            return [_without_patience(one) for one in value]
+        case _:
+            return value
+
+
+def _evident_s(run: Gathered) -> float:
+    """From the first fault, or else the first row of the history, to its last one."""
+    rows = [row["time_ns"] for row in run.history]
+    if not rows:
+        return 0.0
+    injected = [row["injected_ns"] for row in run.faults if row["injected_ns"] is not None]
+    return float(max(rows) - min(injected, default=min(rows))) / 1e9
+
+
+# -------------------------------------------------------------------------------------------------------- the file
+
+
+def read(path: Path) -> list[Entry]:
+    """The entries in the file ``path``; none when there is no such file.
+
+    Raises:
+        UsageError: it is not a file of entries.
+    """
+    if not path.exists():
+        return []
+    try:
+        return [_from_json(one) for one in json.loads(path.read_text(encoding="utf-8"))["runs"]]
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{path} is no file of the museum's: {error}.") from None
+
+
+def write(path: Path, entries: Iterable[Entry]) -> None:
+    """Write ``entries`` into the file ``path``, by scenario and release, an older one of the same run replaced."""
+    runs = {one.run: one for one in entries}
+    ordered = sorted(runs.values(), key=lambda one: (one.catalogue, numbers(one.release), one.started, one.run))
+    path.write_text(json.dumps({"runs": [asdict(one) for one in ordered]}, indent=1) + "\n", encoding="utf-8")
+
+
+def _from_json(document: Mapping[str, Any]) -> Entry:
+    lists = {name: tuple(document[name]) for name in ("predicted", "observed", "differences")}
+    return Entry(**{**document, **lists})

@@ -1,0 +1,214 @@
+"""``docs/museum.md``: the exhibits, and how every scenario went on every release, from what was recorded."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from statistics import median
+
+from harness.museum.entry import Entry, fingerprint
+from harness.museum.exhibits import EXHIBITS, Exhibit
+from harness.outcome import LETTERS, Word
+from harness.scenario import Scenario
+from harness.targets.kafka.releases import numbers
+
+Runs = Mapping[tuple[str, str], Sequence[Entry]]
+"""By scenario and release, the runs that count, oldest first."""
+
+
+def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
+    """The text of ``docs/museum.md`` from ``entries``; ``scenarios`` are those that are shipped."""
+    known = {one.id: one for one in scenarios}
+    runs = counted(entries, known)
+    older = len(entries) - sum(map(len, runs.values()))
+    parts = [
+        _INTRODUCTION,
+        "\n".join(_overview(runs, older)),
+        *("\n".join(_exhibit(one, runs, known)) for one in EXHIBITS),
+        "\n".join(_parity(runs, known)),
+        "\n".join(_differences(runs)),
+        "\n".join(_left_out(known)),
+        "\n".join(_machines(runs)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
+    """The runs of scenarios as they are now, by scenario and release."""
+    found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for one in sorted(entries, key=lambda one: (one.started, one.run)):
+        scenario = scenarios.get(one.scenario)
+        if scenario is not None and one.schedule == fingerprint(scenario, one.generation):
+            found[one.scenario, one.release].append(one)
+    return dict(found)
+
+
+def _overview(runs: Runs, older: int) -> Iterator[str]:
+    every = [one for entries in runs.values() for one in entries]
+    agree, broken = sum(one.agrees for one in every), sum(one.broke_off for one in every)
+    yield (
+        f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(_releases(runs))} releases: "
+        f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
+        "schedule did not come true in time, or the evidence had gaps."
+        + (f" {older} more, of schedules that have been changed since, do not count." if older else "")
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------- exhibits
+
+
+def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
+    yield f"## {exhibit.title}\n"
+    yield f"*{exhibit.issues}.* {exhibit.happened}\n"
+    yield f"{exhibit.shows}\n"
+    yield "| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
+    yield "|---|---|---|---|---|---|---|"
+    for name in exhibit.scenarios:
+        for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+            yield _try(known[name], version, runs[name, version])
+    for name in exhibit.scenarios:
+        yield from _logs(name, runs)
+    example = next((key for key in runs if key[0] == exhibit.scenarios[0]), None)
+    if example is not None:
+        seed = runs[example][0].seed
+        yield f"\n```\nseawall scenario run {example[0]} --target process:{example[1]} --seed {seed}\n```"
+
+
+def _try(scenario: Scenario, version: str, entries: Sequence[Entry]) -> str:
+    good = [one for one in entries if not one.broke_off]
+    seen = " or ".join(dict.fromkeys(_words(one.observed) for one in good)) or "nothing that counts"
+    detected = [one.detected_s for one in good]
+    seeds = ", ".join(map(str, dict.fromkeys(one.seed for one in entries)))
+    return (
+        f"| `{scenario.catalogue}` | {version} | {_words(entries[0].predicted)} | {seen} | {_how_often(entries)} "
+        f"| {_seconds(detected)} | {seeds} |"
+    )
+
+
+def _words(words: Iterable[str]) -> str:
+    return ", ".join(words)
+
+
+def _how_often(entries: Sequence[Entry]) -> str:
+    """In how many tries it went as predicted."""
+    agree, broken = sum(one.agrees for one in entries), sum(one.broke_off for one in entries)
+    return f"{agree} of {len(entries)}" + (f" ({broken} broke off)" if broken else "")
+
+
+def _seconds(measured: Sequence[float]) -> str:
+    if not measured:
+        return ""
+    low, high = min(measured), max(measured)
+    return f"{median(measured):.0f} s" if high - low < 1 else f"{median(measured):.0f} s ({low:.0f} to {high:.0f})"
+
+
+def _logs(name: str, runs: Runs) -> Iterator[str]:
+    """What was on the disks in the end, on releases that ended with the same told together."""
+    told: dict[str, list[str]] = defaultdict(list)
+    for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+        good = [one for one in runs[name, version] if not one.broke_off]
+        if good:
+            told[_disks(good[0])].append(version)
+    if told:
+        yield f"\nOn the disks in the end, `{name}`:\n"
+        yield from (f"* {', '.join(versions)}: {disks}" for disks, versions in told.items())
+
+
+def _disks(one: Entry) -> str:
+    partition, logs = min(one.logs.items(), default=("", {}))
+    same: dict[str, list[str]] = defaultdict(list)
+    for broker, log in logs.items():
+        same[log.replace("@-1", "")].append(broker)
+    told = "; ".join(f"broker {' and '.join(brokers)} `{log}`" for log, brokers in same.items())
+    return f"{partition}: {told}" if told else "nothing"
+
+
+# ------------------------------------------------------------------------------------------------------------- parity
+
+
+def _parity(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
+    versions = _releases(runs)
+    yield "## Every scenario on every release\n"
+    yield (
+        "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
+        "`make matrix` on real processes. A cell is what real Kafka did, in the letters of the "
+        "[matrix](scenarios.md#outcomes), with the number of tries where there was more than one; **bold** where it is "
+        "not what the built-in generation does, ? where every try broke off, · where it was not run.\n"
+    )
+    yield f"| entry | {' | '.join(versions)} | scenario |"
+    yield f"|---|{'---|' * len(versions)}---|"
+    for name in sorted({scenario for scenario, _ in runs}, key=lambda name: known[name].catalogue or name):
+        cells = [_cell(runs.get((name, version), ())) for version in versions]
+        yield f"| {known[name].catalogue} | {' | '.join(cells)} | `{name}` |"
+    good = [key for key, entries in runs.items() if any(one.agrees for one in entries)]
+    yield f"\nOf {len(runs)} cells, {len(good)} came out as predicted at least once."
+
+
+def _cell(entries: Sequence[Entry]) -> str:
+    if not entries:
+        return "·"
+    good = [one for one in entries if not one.broke_off]
+    if not good:
+        return "?"
+    seen = " or ".join(dict.fromkeys("+".join(LETTERS[Word(word)] for word in one.observed) for one in good))
+    times = f" ({len(good)})" if len(good) > 1 else ""
+    return f"{seen}{times}" if all(one.agrees for one in good) else f"**{seen}**{times}"
+
+
+def _differences(runs: Runs) -> Iterator[str]:
+    yield "## What differed\n"
+    yield "Every run that did not go as predicted, and why.\n"
+    yield "| entry | Kafka | seed | what differed |\n|---|---|---|---|"
+    for entries in runs.values():
+        for one in entries:
+            if not one.agrees:
+                yield f"| {one.catalogue} | {one.release} | {one.seed} | {_plain(one.differences[0])} |"
+
+
+def _left_out(known: Mapping[str, Scenario]) -> Iterator[str]:
+    yield "## What does not happen on real Kafka\n"
+    yield (
+        "Scenarios whose schedule comes true on the built-in brokers, and not on the releases of these generations. "
+        "The matrix leaves them out, and also what a release refuses: a switched-on bug that it does not have, or a "
+        "setting that it does not know.\n"
+    )
+    yield "| entry | generations | why |\n|---|---|---|"
+    for scenario in sorted(known.values(), key=lambda one: one.catalogue or ""):
+        for ranges, why in scenario.not_on_real_kafka.items():
+            yield f"| {scenario.catalogue} | {ranges} | {_plain(why)} |"
+
+
+def _machines(runs: Runs) -> Iterator[str]:
+    every = [one for entries in runs.values() for one in entries]
+    yield "## How it was recorded\n"
+    if every:
+        first, last = min(one.started for one in every), max(one.started for one in every)
+        seconds = sum(one.run_s for one in every)
+        yield (
+            f"From {first} to {last} (UTC), one cluster at a time on two processors that had other work, too; "
+            f"{seconds / 60:.0f} minutes of running clusters. Waits are bounded, so that a busy machine makes runs "
+            "break off, and does not make them pass."
+        )
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _releases(runs: Runs) -> list[str]:
+    return sorted({version for _, version in runs}, key=numbers)
+
+
+_INTRODUCTION = """\
+# The museum of regressions
+
+Losses that Apache Kafka is known for, replayed on the very releases that had them and on those that mended them. What
+is predicted is what the built-in brokers of that [generation](generations.md) do; what was observed, real brokers did,
+each a Java process ([targets](targets.md)), judged by the same [checkers](anomalies.md) from the same evidence.
+
+This page is generated from `reports/museum.json`, which holds every run that was recorded, those that broke off, too.
+`make museum` records again and writes both; `seawall museum RUN_DIR` adds runs of one's own.
+
+*Tries*: in how many runs it went as predicted. *Time to detect*: from the first fault until the evidence was complete
+and checked, median and range; most of it is waiting for sessions to end. *Seeds*: a schedule is exact, and a seed
+decides the payloads, so that tries differ in timing alone."""

@@ -1,0 +1,135 @@
+"""The museum is what was recorded: nothing that was not, and nothing of schedules that are not played any more."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import harness
+from harness import scenario
+from harness.errors import UsageError
+from harness.history.run_directory import RunDirectory
+from harness.museum.entry import Entry, entry, fingerprint, found, is_of_the_museum, read, write
+from harness.museum.exhibits import EXHIBITS
+from harness.museum.page import counted, page
+from harness.runner.matrix import impossible
+from harness.targets.kafka.releases import release
+from tests.harness.cli.calling import Seawall
+
+ROOT = Path(harness.__file__).parents[1]
+RECORDED = read(ROOT / "reports" / "museum.json")
+SHIPPED = {one.id: one for one in scenario.shipped()}
+QUIET = """\
+id: quiet
+catalogue: A99/quiet
+title: Nothing happens
+source: a test
+cluster: {brokers: 2}
+topics: [{name: ledger, replication_factor: 2, replicas: [0, 1]}]
+workload: {name: unique_sends, consumers: 1}
+schedule: [{send: {per_partition: 2}}]
+outcomes:
+  "4.1": {outcome: [safe], final_logs: {ledger-0: {all: [m0..m1@0]}}}
+"""
+A_RUN = Entry(
+    run="quiet/1", scenario="quiet", catalogue="A99/quiet", release="4.1.0", generation="4.1", seed=1, schedule="",
+    started="2026-11-22T00:00:00", predicted=("safe",), observed=("safe",), differences=(), logs={},
+    acknowledged=2, run_s=1.0, detected_s=1.0,
+)  # fmt: skip
+
+
+@pytest.fixture
+def recorded(seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run directory that says that it was recorded on Kafka 4.1.0."""
+    shelf = tmp_path / "shelf"
+    shelf.mkdir()
+    (shelf / "quiet.yaml").write_text(QUIET)
+    monkeypatch.setattr(scenario, "_SHIPPED", shelf)
+    seawall("scenario", "run", "quiet", "--target", "simulated", "--seed", "5", "--out", str(tmp_path / "runs"))
+    (path,) = found([tmp_path / "runs"])
+    directory = RunDirectory.open(path)
+    manifest = directory.manifest()
+    directory.write_manifest(replace(manifest, versions={**manifest.versions, "kafka": "4.1.0"}))
+    return path
+
+
+def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
+    written = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
+    assert written == page(RECORDED, list(SHIPPED.values())), "write it again: `seawall museum`"
+
+
+def test_every_scenario_of_an_exhibit_is_shipped_and_is_in_one_exhibit_only() -> None:
+    names = [name for one in EXHIBITS for name in one.scenarios]
+    assert set(names) <= set(SHIPPED)
+    assert len(set(names)) == len(names)
+
+
+def test_no_run_is_counted_where_real_kafka_is_said_not_to_do_it() -> None:
+    counted_runs = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.broke_off]
+    assert [one.run for one in counted_runs if impossible(SHIPPED[one.scenario], one.generation)] == []
+
+
+def test_every_recorded_run_is_held_against_the_generation_of_its_release() -> None:
+    assert [one.run for one in RECORDED if release(one.release).generation != one.generation] == []
+
+
+def test_a_run_becomes_an_entry(recorded: Path) -> None:
+    one = entry(recorded)
+    assert (one.scenario, one.release, one.generation, one.seed) == ("quiet", "4.1.0", "4.1", 5)
+    assert (one.predicted, one.observed, one.differences) == (("safe",), ("safe",), ())
+    assert (one.logs, one.acknowledged) == ({"ledger-0": {"0": "m0@0 m1@0", "1": "m0@0 m1@0"}}, 2)
+    assert one.schedule == fingerprint(scenario.load("quiet"), "4.1")
+
+
+def test_entries_are_read_as_they_were_written(recorded: Path, tmp_path: Path) -> None:
+    one = entry(recorded)
+    write(tmp_path / "museum.json", [one, one])
+    assert read(tmp_path / "museum.json") == [one]
+    assert read(tmp_path / "nothing.json") == []
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "other.json").write_text('{"bugs": {}}')
+    with pytest.raises(UsageError, match=r"other\.json is no file of the museum's"):
+        read(tmp_path / "other.json")
+
+
+def test_a_run_on_another_target_is_not_of_the_museum(recorded: Path) -> None:
+    assert is_of_the_museum(recorded)
+    directory = RunDirectory.open(recorded)
+    directory.write_manifest(replace(directory.manifest(), versions={}))
+    assert not is_of_the_museum(recorded)
+    with pytest.raises(UsageError, match="is none on real Kafka"):
+        entry(recorded)
+
+
+def test_where_there_is_no_run_nothing_is_added(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no run in"):
+        found([tmp_path])
+
+
+def test_runs_are_added_once_and_the_page_shows_them(recorded: Path, tmp_path: Path, seawall: Seawall) -> None:
+    kept, shown = tmp_path / "museum.json", tmp_path / "museum.md"
+    where = ("--json", str(kept), "--docs", str(shown))
+    for new in (1, 0):
+        said = seawall("museum", str(recorded), *where)
+        assert said.code == 0
+        assert f"1 runs, {new} of them new" in said.out
+    assert "| A99/quiet | S | `quiet` |" in shown.read_text()
+    assert len(json.loads(kept.read_text())["runs"]) == 1
+
+
+def test_runs_of_a_schedule_that_has_been_changed_since_do_not_count() -> None:
+    now = scenario.parse(QUIET)
+    one = replace(A_RUN, schedule=fingerprint(now, "4.1"))
+    other = replace(one, run="quiet/older", schedule="0" * 12)
+    assert counted([one, other], {"quiet": now}) == {("quiet", "4.1.0"): [one]}
+
+
+def test_how_long_a_step_may_take_is_no_change_of_the_schedule() -> None:
+    patient, longer = QUIET.replace("2}}]", "2, within_s: 99}}]"), QUIET.replace("2}}]", "3}}]")
+    now, same, other = (fingerprint(scenario.parse(text), "4.1") for text in (QUIET, patient, longer))
+    assert now == same != other
