@@ -102,7 +102,7 @@ class Network:
         seen = [after.dropped - before.dropped for before, after in self._sent(link) if after.arrived == before.arrived]
         if len(seen) < len(self._ends(link)):
             return Receipt(False, f"{link}: a datagram arrived")
-        if 0 in seen:
+        if not seen or 0 in seen:
             return Receipt(False, f"{link}: a datagram got lost, but no rule of this link has dropped it")
         return Receipt(
             True, f"{link}: a datagram did not arrive, and the rules of this link dropped {sum(seen)} packets"

@@ -1,0 +1,173 @@
+"""The disks of brokers in containers: volumes of limited size, held by a container that outlives the brokers.
+
+A volume is filled by a *balloon*, a file beside the log directory that takes all the space but so much. Files are
+reached through the holder, whether the broker runs or not.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+
+from docker.models.containers import Container
+
+from harness.errors import EnvironmentFault
+from harness.target import LogDamage, Receipt
+from harness.targets import node_disk
+from harness.targets.compose.containers import asked, is_living, run_in, told_by
+from harness.targets.compose.project import DATA, HELD, HOLDER, Project
+
+_PROBE_BYTES = 65_536
+_NO_SPACE = "No space left on device"
+_APPENDING = re.compile(r"appending records to (\S+)")
+_REPLACEMENT = "/tmp/replacement"  # noqa: S108 (in the holder)
+
+_INFLATE = """\
+set -e
+cd "$1"
+balloon=.seawall-balloon
+touch "$balloon"
+for attempt in 1 2 3 4 5; do
+    set -- "$1" "$2" $(stat -f -c '%a %S' .)
+    missing=$(( $3 * $4 - $2 / $4 * $4 ))
+    if [ $missing -eq 0 ] || { [ $missing -lt 0 ] && [ ! -s "$balloon" ]; }; then exit; fi
+    if [ $missing -gt 0 ]; then head -c $missing /dev/zero >> "$balloon" || true
+    else
+        size=$(( $(stat -c %s "$balloon") + missing ))
+        truncate -s $(( size > 0 ? size : 0 )) "$balloon"
+    fi
+done
+"""
+_BURST = 'rm -f "$1/.seawall-balloon"'
+_TRY = 'head -c "$2" /dev/zero > "$1/.seawall-probe"; status=$?; rm -f "$1/.seawall-probe"; exit $status'
+_WIPE = 'find "$1" -mindepth 1 -delete'
+_LIST = 'find "$1" -mindepth 1 -print -quit'
+
+
+class Volumes:
+    """The disks of the project's brokers; a broker has one log directory, in a volume of its own."""
+
+    def __init__(self, project: Project) -> None:
+        self._project = project
+
+    # ------------------------------------------------------------------------------------------------ space
+
+    def limit(self, node: str, free_bytes: int | None) -> None:
+        """Let the node's disk take ``free_bytes`` more, rounded down to whole pages; None lifts the limit."""
+        if free_bytes is None:
+            self._shell(_BURST, self._volume(node))
+        else:
+            self._shell(_INFLATE, self._volume(node), str(free_bytes))
+
+    def is_full(self, node: str) -> Receipt:
+        """Whether a file of 64 KiB does not fit on the node's disk now: one is written, and removed."""
+        refusal = self._refusal(node)
+        return Receipt(_NO_SPACE in refusal, f"node {node}: a file of {_PROBE_BYTES} bytes: {refusal or 'was written'}")
+
+    def takes_writes(self, node: str) -> Receipt:
+        """Whether a file of 64 KiB fits on the node's disk now."""
+        refusal = self._refusal(node)
+        return Receipt(not refusal, f"node {node}: a file of {_PROBE_BYTES} bytes: {refusal or 'was written'}")
+
+    def has_refused_write(self, node: str) -> Receipt:
+        """Whether the broker, since it was last started, has logged that a write of its own met with ``ENOSPC``."""
+        [container] = self._project.containers(node)
+        started = datetime.fromisoformat(container.attrs["State"]["StartedAt"]).timestamp()
+        said = asked(lambda: container.logs(since=started)).decode(errors="replace")
+        lines = said.splitlines()
+        found = next((number for number, line in enumerate(lines) if _NO_SPACE in line), None)
+        if found is None:
+            return Receipt(False, f"node {node}: no write of its own was refused")
+        what = next((f"append {one[1]}" for line in lines[found::-1] if (one := _APPENDING.search(line))), "write")
+        return Receipt(True, f"node {node}: a write of its own ({what}) was refused: {lines[found].strip()}")
+
+    def _refusal(self, node: str) -> str:
+        status, said = run_in(self._holder, "bash", "-c", _TRY, "try", self._volume(node), str(_PROBE_BYTES))
+        return (said.strip() or f"exit {status}") if status else ""
+
+    # ------------------------------------------------------------------------------------------------ files
+
+    def wipe(self, node: str) -> None:
+        """Empty the disk of a node that is not running."""
+        self._refuse_running(node)
+        self._shell(_WIPE, self._data(node))
+
+    def is_empty(self, node: str) -> Receipt:
+        """Whether there is nothing on the node's disk."""
+        found = self._shell(_LIST, self._data(node)).strip()
+        return Receipt(not found, f"node {node}: its disk is {'not ' if found else ''}empty")
+
+    def damage(self, node: str, damage: LogDamage) -> None:
+        """Harm the log of a node that is not running: a copy of it, of which the file that was harmed is put back.
+
+        Raises:
+            EnvironmentFault: the node runs; or no batch holds the offset.
+        """
+        self._refuse_running(node)
+        with self._copied(node) as copy:
+            batch = node_disk.batch_at(copy, damage.partition, damage.offset)
+            node_disk.damage(copy, damage)
+            assert batch is not None, "it was damaged"
+            self._put(batch.path, f"{self._data(node)}/{batch.path.relative_to(copy)}")
+
+    def is_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :meth:`harness.target.Target.is_log_damaged`."""
+        with self._copied(node) as copy:
+            return node_disk.inspect(copy, damage)
+
+    def copy_out(self, node: str, directory: Path) -> None:
+        """Copy what is on the node's disk into ``directory``, which is made when it is missing."""
+        chunks, _ = asked(lambda: self._holder.get_archive(self._data(node)))
+        with tempfile.TemporaryFile() as packed:
+            for chunk in chunks:
+                packed.write(chunk)
+            packed.seek(0)
+            with tarfile.open(fileobj=packed) as archive:
+                for member in archive:
+                    member.name = member.name.partition("/")[2] or "."
+                    archive.extract(member, directory, filter="data")
+
+    @contextmanager
+    def _copied(self, node: str) -> Iterator[Path]:
+        with tempfile.TemporaryDirectory() as scratch:
+            copy = Path(scratch, DATA)
+            self.copy_out(node, copy)
+            yield copy
+
+    def _put(self, file: Path, place: str) -> None:
+        """Write what is in ``file`` into a file of the holder, which stays whose it was."""
+        content, packed = file.read_bytes(), io.BytesIO()
+        directory, _, name = _REPLACEMENT.rpartition("/")
+        with tarfile.open(fileobj=packed, mode="w") as archive:
+            about = tarfile.TarInfo(name)
+            about.size = len(content)
+            archive.addfile(about, io.BytesIO(content))
+        asked(lambda: self._holder.put_archive(directory, packed.getvalue()))
+        told_by(self._holder, "cp", _REPLACEMENT, place)
+        told_by(self._holder, "rm", _REPLACEMENT)
+
+    # ------------------------------------------------------------------------------------------------ the holder
+
+    @property
+    def _holder(self) -> Container:
+        return self._project.container(HOLDER)
+
+    def _shell(self, script: str, *words: str) -> str:
+        return told_by(self._holder, "bash", "-c", script, "seawall", *words)
+
+    def _volume(self, node: str) -> str:
+        [service] = self._project.nodes[node]
+        return f"{HELD}/{service}"
+
+    def _data(self, node: str) -> str:
+        return f"{self._volume(node)}/{DATA}"
+
+    def _refuse_running(self, node: str) -> None:
+        if any(is_living(one) for one in self._project.containers(node)):
+            raise EnvironmentFault(f"the disk of node {node} cannot be changed while the node runs.", "Kill it first.")
