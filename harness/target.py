@@ -7,7 +7,7 @@ called from one thread at a time. Methods raise ``EnvironmentFault`` when the ta
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -324,11 +324,11 @@ class Target(Protocol):
 
     # Evidence.
 
-    def timeline(self, run: str) -> list[dict[str, Any]]:
+    def timeline(self, run: str) -> Iterable[dict[str, Any]]:
         """Rows of ``schema.TIMELINE`` from every node, dead ones included. Call after :meth:`stop`."""
         ...
 
-    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+    def replica_logs(self, run: str) -> Iterable[dict[str, Any]]:
         """Rows of ``schema.REPLICA_LOGS`` of every replica, read from its disk. Call after :meth:`stop`."""
         ...
 

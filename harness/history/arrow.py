@@ -6,7 +6,9 @@ table's name is therefore whole, however the writer ended.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +26,16 @@ _TYPES: Mapping[ColumnType, pa.DataType] = {
     "list<string>": pa.list_(pa.string()),
 }
 
+_ROW_GROUP = 65_536
+
 
 def arrow_schema(table: Table) -> pa.Schema:
     """The Arrow schema of ``table``: the same columns, order and nullability."""
     return pa.schema([pa.field(c.name, _TYPES[c.type], nullable=c.nullable) for c in table.columns])
 
 
-def write_rows(table: Table, path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Write ``rows`` as the whole Parquet file ``path``.
+def write_rows(table: Table, path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
+    """Write ``rows`` as the whole Parquet file ``path``; no more than a row group of them is held at a time.
 
     Args:
         table: what the rows are; a column that a row lacks is null.
@@ -42,9 +46,11 @@ def write_rows(table: Table, path: Path, rows: Sequence[Mapping[str, Any]]) -> N
         AssertionError: a row has a column that the table lacks, or lacks one that must not be null.
     """
     names = [c.name for c in table.columns]
-    strange = {key for row in rows for key in row}.difference(names)
-    assert not strange, f"table {table.name} has no column {', '.join(sorted(strange))}"
-    write_columns(table, path, [[row.get(name) for row in rows] for name in names])
+    with _writer(table, path) as writer:
+        for group in _groups(rows):
+            strange = {key for row in group for key in row}.difference(names)
+            assert not strange, f"table {table.name} has no column {', '.join(sorted(strange))}"
+            writer.write_table(_arrow(table, [[row.get(name) for row in group] for name in names]))
 
 
 def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) -> None:
@@ -53,10 +59,31 @@ def write_columns(table: Table, path: Path, columns: Sequence[Sequence[Any]]) ->
     Raises:
         AssertionError: a column that must not be null holds None.
     """
+    with _writer(table, path) as writer:
+        writer.write_table(_arrow(table, columns))
+
+
+def _arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
     for column, values in zip(table.columns, columns, strict=True):
         assert column.nullable or None not in values, f"{table.name}.{column.name} must not be null"
     schema = arrow_schema(table)
     arrays = [pa.array(values, type=field.type) for values, field in zip(columns, schema, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+@contextmanager
+def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
+    """Writes beside ``path``, which appears when all has been written; nothing is left of what has not."""
     temporary = path.with_name(f".{path.name}.partial")
-    pq.write_table(pa.Table.from_arrays(arrays, schema=schema), temporary, write_page_checksum=True)
-    temporary.replace(path)
+    try:
+        with pq.ParquetWriter(temporary, arrow_schema(table), write_page_checksum=True) as writer:
+            yield writer
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    left = iter(rows)
+    while group := list(islice(left, _ROW_GROUP)):
+        yield group

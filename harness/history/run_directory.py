@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from io import IOBase
 from pathlib import Path
@@ -128,7 +128,7 @@ class RunDirectory:
         """The recorder of this run's client history; make only one."""
         return Recorder(self.manifest().run, self.path / TABLES["history"].path, clock)
 
-    def write_table(self, name: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    def write_table(self, name: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """Write the whole table ``name`` (``timeline``, ``replica_logs`` or ``faults``); replaces an older one."""
         table = TABLES[name]
         write_rows(table, self.path / _file_name(table), rows)

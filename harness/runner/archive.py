@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from harness.clock import Clock
@@ -27,7 +27,7 @@ class Archive(Protocol):
         """The recorder of the client history; asked for once."""
         ...
 
-    def take(self, table: str, rows: Rows) -> None:
+    def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """A whole table other than the history."""
         ...
 
@@ -51,7 +51,7 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         return self._directory.recorder(clock)
 
-    def take(self, table: str, rows: Rows) -> None:
+    def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
         self._directory.write_table(table, rows)
 
@@ -88,9 +88,9 @@ class KeptArchive:
         """The rows of the history."""
         return self._recorder.rows if self._recorder else []
 
-    def take(self, table: str, rows: Rows) -> None:
+    def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
-        self.tables[table] = rows
+        self.tables[table] = list(rows)
 
     def take_diary(self, diary: Diary) -> None:
         """See :class:`Archive`."""

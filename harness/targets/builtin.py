@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -294,21 +294,17 @@ class BuiltinTarget(BuiltinDisks):
 
     # ------------------------------------------------------------------------------------------------ evidence
 
-    def timeline(self, run: str) -> list[dict[str, Any]]:
+    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return [
-            {"run": run, **row}
-            for node in self._nodes.values()
-            for row in timeline_rows(node.node, node.timeline, node.data_dir, self._last_seen.get(node.name))
-        ]
+        for node in self._nodes.values():
+            for row in timeline_rows(node.node, node.timeline, node.data_dir, self._last_seen.get(node.name)):
+                yield {"run": run, **row}
 
-    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return [
-            {"run": run, **row}
-            for name in self.brokers()
-            for row in replica_log_rows(node_id(name), self._node(name).data_dir)
-        ]
+        for name in self.brokers():
+            for row in replica_log_rows(node_id(name), self._node(name).data_dir):
+                yield {"run": run, **row}
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""

@@ -7,7 +7,7 @@ node answers the harness, it answers at once: the control channel is no part of 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -262,26 +262,19 @@ class SimulatedTarget(SimulatedDisks):
 
     # ------------------------------------------------------------------------------------------------ evidence
 
-    def timeline(self, run: str) -> list[dict[str, Any]]:
+    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return [
-            {"run": run, **row}
-            for node in self.cluster.nodes.values()
-            for row in timeline_rows(
-                node.node,
-                self._laid_out(node) / "timeline.jsonl",
-                self._laid_out(node) / "data",
-                self._last_seen.get(node.name),
-            )
-        ]
+        for node in self.cluster.nodes.values():
+            place = self._laid_out(node)
+            seen = self._last_seen.get(node.name)
+            for row in timeline_rows(node.node, place / "timeline.jsonl", place / "data", seen):
+                yield {"run": run, **row}
 
-    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return [
-            {"run": run, **row}
-            for node in self.cluster.brokers()
-            for row in replica_log_rows(node.node, self._laid_out(node) / "data")
-        ]
+        for node in self.cluster.brokers():
+            for row in replica_log_rows(node.node, self._laid_out(node) / "data"):
+                yield {"run": run, **row}
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,11 +20,10 @@ from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.nodes import KafkaNode
 from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.topics import TIMEOUT_S, is_whole
 from harness.targets.kafka.watching import Watching
 from harness.targets.node_process import Spawned
 from harness.targets.replica_logs import replica_log_rows
-
-_TOPIC_TIMEOUT_S = 30.0
 
 
 def capabilities() -> frozenset[Capability]:
@@ -83,16 +82,8 @@ class ProcessTarget(KafkaClocks):
         """See :class:`harness.target.Target`."""
         self._create_topic(topic)
         self._topics.add(topic.name)
-        names = [TopicPartition(topic.name, number) for number in range(topic.partitions)]
         complaint = f"topic {topic.name!r} does not have a leader and a full ISR everywhere"
-        self._await(complaint, lambda: all(map(self._is_whole, names)), _TOPIC_TIMEOUT_S)
-
-    def _is_whole(self, name: TopicPartition) -> bool:
-        partition = self.view().partitions.get(name)
-        if partition is None or set(partition.isr) != set(partition.replicas):
-            return False
-        seen = [self.replica(str(node), name) for node in partition.replicas]
-        return all(replica is not None and replica.leader == partition.leader for replica in seen)
+        self._await(complaint, lambda: is_whole(self, topic), TIMEOUT_S)
 
     # ------------------------------------------------------------------------------------------------ looking
 
@@ -151,18 +142,16 @@ class ProcessTarget(KafkaClocks):
 
     # ------------------------------------------------------------------------------------------------ evidence
 
-    def timeline(self, run: str) -> list[dict[str, Any]]:
+    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
         return self.watching.rows(run)
 
-    def replica_logs(self, run: str) -> list[dict[str, Any]]:
+    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
-        return [
-            {"run": run, **row}
-            for name in self.brokers()
-            for row in replica_log_rows(node_id(name), self._node(name).data_dir)
-            if row["topic"] in self._topics
-        ]
+        for name in self.brokers():
+            for row in replica_log_rows(node_id(name), self._node(name).data_dir):
+                if row["topic"] in self._topics:
+                    yield {"run": run, **row}
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""

@@ -18,7 +18,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
-from itertools import groupby
+from heapq import merge
+from itertools import chain, groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TextIO
@@ -223,7 +224,7 @@ class Watching:
         if self._looking.view().partitions:
             yield node_name(CONTROLLER_ID), []
 
-    def rows(self, run: str) -> list[Row]:
+    def rows(self, run: str) -> Iterator[Row]:
         """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.
 
         Raises:
@@ -236,16 +237,20 @@ class Watching:
             if isinstance(problem, EnvironmentFault | AssertionError):
                 raise problem
             raise EnvironmentFault(f"the cluster was not watched to the end: {problem!r}.") from problem
-        parts = [*(self._rows_of_broker(name) for name in self._disks), self._rows_of_controller()]
-        return [{**_NOTHING, "run": run, **row} for rows in parts for row in rows]
+        for row in chain(*map(self._rows_of_broker, self._disks), self._rows_of_controller()):
+            yield {**_NOTHING, "run": run, **row}
 
     def _rows_of_broker(self, name: str) -> Iterator[Row]:
-        seen = [json.loads(line) for line in self._seen(name).read_text().splitlines()] if self._threads else []
-        told = sorted([*self._lives[name], *map(self._with_leader, seen)], key=itemgetter("incarnation"))
+        told = merge(self._lives[name], map(self._with_leader, self._looks(name)), key=itemgetter("incarnation"))
         finals = self._finals.get(name)
         last = list(self._final_live(name, finals) if finals is not None else final_rows(self._disks[name]))
         ours = (self._silences[name].told(row) for row in last if not row["topic"].startswith(_INTERNAL))
         yield from _numbered(node_id(name), told, ours)
+
+    def _looks(self, name: str) -> Iterator[Row]:
+        if self._threads:
+            with self._seen(name).open() as lines:
+                yield from map(json.loads, lines)
 
     def _with_leader(self, row: Row) -> Row:
         leader = self._leaders.of(TopicPartition(row["topic"], row["partition"]), row["leader_epoch"])

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,24 @@ def test_rows_come_back_as_they_were_written_with_null_for_what_they_lack(direct
     directory.write_table("faults", [FAULT])
     [row] = directory.read_table("faults")
     assert row == {**FAULT, "proof": None, "healed_ns": None, "heal_proven_ns": None, "heal_proof": None}
+
+
+def test_rows_that_are_told_one_by_one_are_written_in_groups_and_come_back_in_order(directory: RunDirectory) -> None:
+    count = 65_536 + 1
+    directory.write_table("faults", ({**FAULT, "aimed_ns": number} for number in range(count)))
+    [path] = directory.table_files("faults")
+    assert pq.ParquetFile(path).num_row_groups == 2
+    assert [row["aimed_ns"] for row in directory.read_table("faults")] == list(range(count))
+
+
+def test_a_table_whose_rows_end_in_an_error_leaves_nothing(directory: RunDirectory) -> None:
+    def told() -> Iterator[dict[str, Any]]:
+        yield FAULT
+        raise EnvironmentFault("the disk cannot be read.")
+
+    with pytest.raises(EnvironmentFault, match="cannot be read"):
+        directory.write_table("faults", told())
+    assert not list(directory.path.glob("*faults*"))
 
 
 def test_an_empty_table_is_not_a_missing_one(directory: RunDirectory) -> None:

@@ -292,7 +292,7 @@ def test_evidence_tells_of_every_node_and_every_record_dead_nodes_included(name:
         target.kill("1")
         target.stop()
         target.stop()
-        rows = target.timeline("r")
+        rows = list(target.timeline("r"))
         finals = {row["node"]: json.loads(row["detail"])["source"] for row in rows if row["kind"] == "final"}
         assert finals == {0: "live", 1: "disk", 2: "live", 100: "live"}
         assert {row["run"] for row in rows} == {"r"}

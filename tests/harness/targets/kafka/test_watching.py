@@ -230,7 +230,7 @@ def test_the_timeline_tells_every_election_and_nothing_that_cannot_be(trial: Tri
     trial.cluster.kill("2")
     trial.watching.stop()
     trial.cluster.stop()
-    rows = trial.watching.rows("r")
+    rows = list(trial.watching.rows("r"))
     controller = [row for row in rows if row["node"] == 100]
 
     assert {row["run"] for row in rows} == {"r"}

@@ -88,7 +88,7 @@ def rows_of(scripted: Scripted, directory: Path) -> list[dict[str, Any]]:
     scripted.looked.wait()
     scripted.decided.wait()
     watched.stop()
-    return watched.rows("r")
+    return list(watched.rows("r"))
 
 
 def test_a_thread_that_stumbles_over_an_answer_leaves_no_timeline(tmp_path: Path) -> None:
@@ -126,7 +126,7 @@ def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypat
     watched.stop()
     try:
         with pytest.raises(EnvironmentFault, match="watching 0 has not ended"):
-            watched.rows("r")
+            list(watched.rows("r"))
     finally:
         answered.set()
 
