@@ -51,7 +51,21 @@ def resolved(file: Path) -> Mapping[str, Any]:
     read = yaml.safe_load(done.stdout)
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
-    return read
+    written = yaml.safe_load(file.read_text())  # v1 makes up a version where there is none
+    return {**read, "version": written.get("version")}
+
+
+def provide(file: Path, services: Sequence[str]) -> None:
+    """Have the tool pull or build the images of these services, as it would to start them.
+
+    Raises:
+        EnvironmentFault: it did not work.
+    """
+    project = ComposeProject("seawall-images", [file])
+    try:
+        project.create(services)
+    finally:
+        project.down()
 
 
 class ComposeProject:
@@ -73,6 +87,10 @@ class ComposeProject:
             EnvironmentFault: it did not work.
         """
         self._do(("up", "--detach", *services), _UP_TIMEOUT_S)
+
+    def create(self, services: Sequence[str]) -> None:
+        """The same without starting anything. Raises as :meth:`up`."""
+        self._do(("up", "--no-start", *services), _UP_TIMEOUT_S)
 
     def down(self) -> None:
         """Remove every container, network and volume of the project; harmless when there are none.

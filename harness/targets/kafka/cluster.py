@@ -10,18 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 import psutil
-from tenacity import (
-    RetryError,
-    Retrying,
-    retry_if_exception_type,
-    retry_if_result,
-    stop_after_delay,
-    wait_fixed,
-)
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
-from harness.clients.topics import NoController, create_topic
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, node_id
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
 from harness.target import Receipt, TopicSpec
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
@@ -31,6 +23,7 @@ from harness.targets.kafka.nodes import KafkaNode, KraftNode, ZooKeeperControlle
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.zookeeper import give_control, registered
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_process import Spawned
@@ -40,7 +33,6 @@ READY_TIMEOUT_S = 60.0
 """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
 
 _SHUT_DOWN_TIMEOUT_S = 30.0
-_TOPIC_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
 _POLL_S = 0.05
@@ -122,21 +114,9 @@ class KafkaCluster:
 
     def _create_topic(self, topic: TopicSpec) -> None:
         """Ask for the topic, past the proxies, with its replicas on the brokers proper."""
-        count = len(self.brokers())
-        assignment = topic.assignment or tuple(
-            tuple(NodeId((number + place) % count) for place in range(topic.replication_factor))
-            for number in range(topic.partitions)
-        )
-        asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
         addresses = (self.layout.real(name, Listener.HARNESS) for name in self.brokers())
         bootstrap = ",".join(f"{host}:{port}" for host, port in addresses)
-        asking = Retrying(
-            retry=retry_if_exception_type(NoController),
-            wait=wait_fixed(_POLL_S),
-            stop=stop_after_delay(_TOPIC_TIMEOUT_S),
-            reraise=True,
-        )
-        asking(create_topic, bootstrap, asked, _TOPIC_TIMEOUT_S)
+        create_assigned(bootstrap, topic, list(map(node_id, self.brokers())))
 
     def _groups_topic(self) -> TopicSpec:
         """Where groups commit; Kafka itself would put it on the controller's broker, too."""

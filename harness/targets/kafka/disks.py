@@ -11,29 +11,26 @@ from pathlib import Path, PurePosixPath
 
 from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, node_id
+from harness.model import CONTROLLER
 from harness.target import Capability, LogDamage, Receipt
 from harness.targets import log_dirs
 from harness.targets.kafka import flushed, shim
 from harness.targets.kafka.cluster import KafkaCluster
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.flushed import Flushed
 from harness.targets.kafka.layout import Listener
+from harness.targets.kafka.offline import offline_log_dirs
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.shim import Refusal, Shim
 from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import in_words, inspect, is_empty, wipe
 from harness.targets.node_process import Spawned
-from harness.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 NEEDS_SHIM = frozenset({Capability.DISK_FULL, Capability.POWER_LOSS, Capability.CLOCK})
 """What cannot be done where the shim cannot be built."""
 
 _FIRST_WITH_OFFLINE_DIRS = (1, 0)
-_DESCRIBE_LOG_DIRS = 4
 _PROBE_BYTES = 65_536
-_ANSWER_TIMEOUT_S = 5.0
 
 
 class KafkaDisks(KafkaCluster):
@@ -188,12 +185,7 @@ class KafkaDisks(KafkaCluster):
             raise EnvironmentFault(f"node {node} does not answer: {self._node(node).in_words()}.")
         if node == CONTROLLER or not self._has_offline_dirs:
             return []
-        conversation = Conversation(node_id(node), self.layout.real(node, Listener.HARNESS), _ANSWER_TIMEOUT_S)
-        try:
-            told = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)
-        finally:
-            conversation.close()
-        offline = {Path(one.log_dir) for one in told.results if one.error_code}
+        offline = offline_log_dirs(node, self.layout.real(node, Listener.HARNESS))
         numbers = range(len(self._log_dirs(node)))
         return [number for number in numbers if self._log_dir(node, number) in offline]
 

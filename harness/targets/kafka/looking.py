@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
@@ -16,6 +15,7 @@ from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDe
 from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.sight import Eyes
+from harness.targets.kafka.zookeeper import answers
 from harness.wire.messages import (
     ApiVersionsRequest,
     ApiVersionsResponse,
@@ -33,7 +33,6 @@ _TIMEOUT_S = 1.0
 _FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
 """The newest versions that are asked in: those about one group."""
 
-_SERVER_STATS = b"srvr"
 _NO_COMMIT = -1
 
 Answer = TypeVar("Answer")
@@ -149,7 +148,7 @@ class Looking:
 
     def _controller_answers(self) -> bool:
         if self.release.metadata is Metadata.ZOOKEEPER:
-            return self._zookeeper_answers()
+            return answers(self.scene.zookeeper())
         if (controller := self.scene.controller) is None:
             return self.first_answer(_ping, lambda _: True) is not None
         try:
@@ -157,15 +156,6 @@ class Looking:
         except NoAnswer:
             return False
         return True
-
-    def _zookeeper_answers(self) -> bool:
-        """Whether it answers ``srvr``, which every release does without being configured to."""
-        try:
-            with socket.create_connection(self.scene.zookeeper(), _TIMEOUT_S) as connection:
-                connection.sendall(_SERVER_STATS)
-                return bool(connection.recv(1))
-        except OSError:
-            return False
 
 
 def _ping(talk: Conversation) -> ApiVersionsResponse:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from harness.model import NodeId, TopicPartition
+from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.targets.kafka.decisions import Decision, PartitionDecision, SessionDecision
 from harness.targets.kafka.metadata_records import (
@@ -38,6 +39,7 @@ class MetadataLog(RereadLog):
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._readable_end: Offset = sys.maxsize
         super().__init__()
 
     def _forget(self) -> None:
@@ -69,9 +71,10 @@ class MetadataLog(RereadLog):
         with segment.open("rb") as file:
             file.seek(position)
             data = file.read()
-        size = batches.complete_size(data)
-        self._position[segment] = position + size
-        for header in batches.headers(data[:size]):
+        for header in batches.headers(data[: batches.complete_size(data)]):
+            if header.end_offset > self._readable_end:
+                return
+            self._position[segment] = position + header.position + header.size
             start = data[header.position : header.position + batches.HEADER_BYTES]
             self._last = Mark(segment, position + header.position, start)
             if header.base_offset >= self._next_offset:

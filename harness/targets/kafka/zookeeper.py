@@ -7,6 +7,7 @@ start (Kafka until 2.1, and later unless the session was its own).
 from __future__ import annotations
 
 import logging
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -21,12 +22,24 @@ from harness.targets.addresses import Address
 
 _CONNECT_TIMEOUT_S = 15.0
 _SESSION_TIMEOUT_S = 10.0
+_ANSWER_TIMEOUT_S = 1.0
 _POLL_S = 0.05
+_SERVER_STATS = b"srvr"
 _BROKERS = "/brokers/ids"
 _CONTROLLER = "/controller"
 _SILENT = logging.getLogger("seawall.targets.kafka.zookeeper")
 _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
+
+
+def answers(address: Address) -> bool:
+    """Whether ZooKeeper answers ``srvr``, which every release does without being configured to."""
+    try:
+        with socket.create_connection(address, _ANSWER_TIMEOUT_S) as connection:
+            connection.sendall(_SERVER_STATS)
+            return bool(connection.recv(1))
+    except OSError:
+        return False
 
 
 @contextmanager

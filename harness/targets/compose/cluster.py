@@ -1,0 +1,406 @@
+"""The life of a compose file's Kafka: a project of its own is brought up, its nodes end and start, all is removed."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+import socket
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
+from pathlib import Path
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER, NodeId, node_id
+from harness.target import Receipt
+from harness.targets.addresses import Address
+from harness.targets.compose.compose_tool import ComposeProject
+from harness.targets.compose.node import ComposeNode
+from harness.targets.compose.numbering import Numbering
+from harness.targets.compose.overlay import (
+    SNAPSHOTS,
+    TRANSACTIONS,
+    Addition,
+    Ports,
+    Wishes,
+    listener_for_controllers,
+    needed,
+    overlay,
+)
+from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
+from harness.targets.compose.source import ComposedKafka
+from harness.targets.control_client import NoAnswer
+from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.releases import Metadata
+from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.zookeeper import answers, registered
+from harness.targets.link_probe import ping_as_client
+from harness.wire.messages import MetadataRequest, MetadataResponse
+
+DISK_MIB = 1024
+"""The size of each broker's volume, which is memory as far as it is used."""
+
+READY_TIMEOUT_S = 120.0
+"""How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
+
+OVERLAY = "overlay.json"
+"""The file of the overlay, which is YAML as any JSON is, below the directory of the nodes' files."""
+
+PROJECT = "project"
+"""The file with the project's name, beside the overlay; :func:`remove_leftovers` goes by it."""
+
+_SHUT_DOWN_TIMEOUT_S = 60.0
+_ANSWER_TIMEOUT_S = 1.0
+_ZOOKEEPER_TIMEOUT_S = 5.0
+_POLL_S = 0.1
+_METADATA = 4
+"""The newest version that is asked in."""
+
+_LOADING = b"Loading logs"
+_PORTS = range(20_000, 32_000)
+"""Below those that Linux gives to outgoing connections."""
+
+
+class ComposeCluster:
+    """What every part of the target stands on: the project, its nodes, and who lives.
+
+    Args:
+        directory: of this machine, for what the nodes leave; created when missing.
+        kafka: what is run.
+        settings: of every broker and controller.
+    """
+
+    def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
+        self._directory = directory.resolve()
+        self._kafka = kafka
+        self._file = kafka.file
+        self._settings = settings
+        self.numbering = Numbering(kafka.file.kafka_ids)
+        self._ports: Ports | None = None
+        self._project: Project | None = None
+        self._compose: ComposeProject | None = None
+        self._nodes: dict[str, ComposeNode] = {}
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        assert self._ports is None, "a target starts once"
+        self._directory.mkdir(parents=True, exist_ok=True)
+        client = connected()
+        name = f"seawall-{random.SystemRandom().getrandbits(32):08x}"
+        self._ports = free_ports(self.brokers())
+        self._project = Project(client, name, self._file.nodes)
+        self._write_overlay(name, self._ports)
+        self._compose = ComposeProject(name, [self._file.path, self._directory / OVERLAY])
+        begun_ns = time.monotonic_ns()
+        self._compose.up(needed(self._file))
+        self._nodes = {node: ComposeNode(self._project, node) for node in self._file.nodes}
+        for node in reversed(self._nodes):
+            self._started(node, begun_ns)
+        self._await("the nodes have not all come up", self._all_answer)
+        self._await("the brokers have not all heard of each other", self._all_know_each_other)
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
+        if self._project is None:
+            return
+        with ExitStack() as last_things_first:
+            last_things_first.callback(self._remove, self._project)
+            if self._nodes:
+                last_things_first.callback(self._keep_logs)
+                last_things_first.callback(self._keep_disks)
+                last_things_first.callback(self._kill_all)
+
+    def _kill_all(self) -> None:
+        for node in self._nodes.values():
+            node.kill()
+
+    def _remove(self, project: Project) -> None:
+        """Take the project down: by Compose, and what that leaves by the engine itself."""
+        self._project = None
+        try:
+            if self._compose is not None:
+                with suppress(EnvironmentFault):
+                    self._compose.down()
+            project.remove()
+        finally:
+            project.client.close()
+        (self._directory / PROJECT).unlink(missing_ok=True)
+
+    def _write_overlay(self, name: str, ports: Ports) -> None:
+        """The overlay, and before it the name of what it makes: whoever is killed from now on leaves that."""
+        metadata = {service: self._writable(service, "metadata") for service in self._metadata_services()}
+        for keeper in self._file.zookeepers:
+            for part in (SNAPSHOTS, TRANSACTIONS):
+                self._writable(keeper.name, f"metadata/{part}")
+        wishes = Wishes(
+            project=name,
+            ports=ports,
+            settings=self._settings,
+            metadata={service: str(directory) for service, directory in metadata.items()},
+            clocks=self._clock_additions(),
+            tools_image=image_of(TOOLS_IMAGE),
+            toxiproxy_image=image_of(TOXIPROXY_IMAGE),
+            disk_mib=DISK_MIB,
+        )
+        (self._directory / PROJECT).write_text(name)
+        made = json.dumps(overlay(self._file, wishes), indent=2)
+        (self._directory / OVERLAY).write_text(made.replace("$", "$$"))
+
+    def _metadata_services(self) -> list[str]:
+        controllers = [one.name for one in self._file.kafkas if one.is_controller]
+        return [*controllers, *(one.name for one in self._file.zookeepers)]
+
+    def _metadata_dirs(self) -> list[Path]:
+        """Of the controllers, or ZooKeepers, on this machine."""
+        return [self._directory / service / "metadata" for service in self._metadata_services()]
+
+    def _writable(self, service: str, part: str) -> Path:
+        """A directory for a service, whoever that runs as."""
+        directory = self._directory / service / part
+        directory.mkdir(parents=True, exist_ok=True)
+        directory.chmod(0o777)
+        return directory
+
+    def _clock_additions(self) -> Mapping[str, Addition]:
+        """What lets clocks be bent."""
+        return {}
+
+    def _started(self, node: str, begun_ns: int) -> None:
+        """A node's containers have just been started, the first time or again."""
+
+    def bootstrap(self) -> str:
+        """See :class:`harness.target.Target`."""
+        return ",".join(f"127.0.0.1:{self.ports.clients[name]}" for name in self.brokers())
+
+    # ------------------------------------------------------------------------------------------------ nodes
+
+    @property
+    def ports(self) -> Ports:
+        """Where the running cluster is reached."""
+        assert self._ports is not None, "the target has not been started"
+        return self._ports
+
+    @property
+    def project(self) -> Project:
+        """The running project."""
+        assert self._project is not None, "the target is not running"
+        return self._project
+
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return list(self._file.nodes)
+
+    def brokers(self) -> list[str]:
+        """The names of the brokers, in order."""
+        return [str(number) for number in range(len(self._file.brokers))]
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).kill()
+
+    def restart(self, node: str) -> None:
+        """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
+        one = self._resting(node)
+        if self._has_zookeeper and node != CONTROLLER:
+            self._await_end_of_session(node)
+        self._start(one)
+        self._await(f"node {node} has not come up", lambda: self._answers(node) or self.has_exited(node).holds)
+
+    def start_and_die(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        one = self._resting(node)
+        before = {service: len(told) for service, told in one.printed().items()}
+        self._start(one)
+        self._await(
+            f"node {node} does not load its logs",
+            lambda: any(_LOADING in told[before[service] :] for service, told in one.printed().items()),
+        )
+        one.kill()
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        if not one.is_whole:
+            return Receipt(False, f"node {node}: {one.in_words()}")
+        if not self._answers(node):
+            return Receipt(False, f"node {node}: {one.in_words()}, but does not answer")
+        return Receipt(True, f"node {node}: {one.in_words()}, and answers")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        return Receipt(one.was_killed, f"node {node}: {one.in_words()}")
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`. By the freezer of their control group, unseen by processes."""
+        one = self._node(node)
+        if not one.exists:
+            raise EnvironmentFault(f"node {node} cannot be paused: {one.in_words()}.")
+        one.pause()
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).resume()
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        return Receipt(one.is_stopped, f"node {node}: {one.in_words()}")
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        if not one.exists:
+            raise EnvironmentFault(f"node {node} cannot be asked to shut down: {one.in_words()}.")
+        if not one.shut_down(_SHUT_DOWN_TIMEOUT_S):
+            raise EnvironmentFault(f"node {node} has not shut down in {_SHUT_DOWN_TIMEOUT_S:g} s: {one.log_tail()}.")
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        return Receipt(one.was_shut_down, f"node {node}: {one.in_words()}")
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        return Receipt(one.has_exited, f"node {node}: {one.in_words()}")
+
+    # ------------------------------------------------------------------------------------------------ what is left
+
+    def _keep_disks(self) -> None:
+        """Copy to this machine what is on the disks."""
+
+    def _keep_logs(self) -> None:
+        """Write down what the nodes have printed, as long as there are containers to ask."""
+        for node in self._nodes.values():
+            for service, told in node.printed().items():
+                place = self._directory / service
+                place.mkdir(parents=True, exist_ok=True)
+                (place / "output.log").write_bytes(told)
+
+    def copy_logs(self, directory: Path) -> None:
+        """See :class:`harness.target.Target`."""
+        for services in self._file.nodes.values():
+            for service in services:
+                log = self._directory / service / "output.log"
+                if log.exists():
+                    shutil.copyfile(log, directory / f"{service}.log")
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    @property
+    def _has_zookeeper(self) -> bool:
+        return self._kafka.release.metadata is Metadata.ZOOKEEPER
+
+    def _start(self, one: ComposeNode) -> None:
+        begun_ns = time.monotonic_ns()
+        one.start()
+        self._started(one.name, begun_ns)
+
+    def _node(self, name: str) -> ComposeNode:
+        if name not in self._nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self._nodes)}.")
+        return self._nodes[name]
+
+    def _resting(self, node: str) -> ComposeNode:
+        one = self._node(node)
+        if one.exists:
+            raise EnvironmentFault(f"node {node} is not at rest: {one.in_words()}.")
+        return one
+
+    def _answers(self, node: str) -> bool:
+        """Whether the node answers the harness now; one that is frozen does not."""
+        one = self._node(node)
+        if not one.is_whole or one.is_stopped:
+            return False
+        return self._speaks(node, self.ports.address(node))
+
+    def _speaks(self, node: str, address: Address) -> bool:
+        """Whether a node whose containers run is ready; controllers that cannot be asked are taken at their word."""
+        if node == CONTROLLER and self._has_zookeeper:
+            return answers(address)
+        if node == CONTROLLER and listener_for_controllers(self._file) is None:
+            return True
+        return ping_as_client(address, _ANSWER_TIMEOUT_S, lambda: 0) is None
+
+    def _all_answer(self) -> bool:
+        for node in self._nodes.values():
+            if not node.is_whole:
+                raise EnvironmentFault(f"node {node.name} ended at once: {node.in_words()}: {node.log_tail()}")
+        return all(map(self._answers, self._nodes))
+
+    def _all_know_each_other(self) -> bool:
+        wanted = {self.numbering.kafka_id(NodeId(int(name))) for name in self.brokers()}
+        return all(wanted <= self._known_to(name) for name in self.brokers())
+
+    def _known_to(self, broker: str) -> set[int]:
+        with closing(Conversation(node_id(broker), self.ports.address(broker), _ANSWER_TIMEOUT_S)) as conversation:
+            try:
+                told = conversation.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA)
+            except NoAnswer:
+                return set()
+        return {one.node_id for one in told.brokers}
+
+    def _await_end_of_session(self, node: str) -> None:
+        """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
+        deadline = time.monotonic() + READY_TIMEOUT_S
+        kafka_id = self.numbering.kafka_id(node_id(node))
+        with suppress(EnvironmentFault):
+            while kafka_id in registered(self.ports.address(CONTROLLER), _ZOOKEEPER_TIMEOUT_S):
+                if time.monotonic() > deadline:
+                    return
+                time.sleep(_POLL_S)
+
+    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
+        waiting = Retrying(
+            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
+        )
+        try:
+            waiting(holds)
+        except RetryError:
+            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
+            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+
+
+def free_ports(brokers: Sequence[str]) -> Ports:
+    """Ports of 127.0.0.1 that nobody has now.
+
+    Raises:
+        EnvironmentFault: there are not enough.
+    """
+    free = _free_ports()
+    try:
+        clients, harness = ({name: next(free) for name in brokers} for _ in range(2))
+        return Ports(clients, harness, next(free), next(free))
+    except StopIteration:
+        raise EnvironmentFault(f"no free ports are left from {_PORTS.start} to {_PORTS.stop - 1}.") from None
+
+
+def _free_ports() -> Iterator[int]:
+    for port in random.SystemRandom().sample(_PORTS, len(_PORTS)):
+        with socket.socket() as listener, suppress(OSError):
+            listener.bind(("127.0.0.1", port))
+            yield port
+
+
+def remove_leftovers(directory: Path) -> str | None:
+    """Remove what a target whose harness was killed has left, which kept its files in ``directory``.
+
+    Returns:
+        What was removed; None: there was nothing to remove.
+
+    Raises:
+        EnvironmentFault: the engine does not do it.
+    """
+    note = directory / PROJECT
+    if not note.exists():
+        return None
+    with closing(connected()) as client:
+        removed = Project(client, note.read_text().strip(), {}).remove()
+    note.unlink()
+    return ", ".join(removed) or "nothing of it was left"

@@ -1,0 +1,96 @@
+"""What is in the image that a broker runs: which release of Kafka, and which C library."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+import docker
+from docker.errors import ContainerError, DockerException, ImageNotFound
+
+from harness.errors import EnvironmentFault, UsageError
+from harness.targets.kafka.releases import Release, numbers, release
+
+OLDEST = "2.4.0"
+"""Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
+
+_SEARCH = "find / -xdev -name 'kafka_2.*.jar' -o -xdev -name 'ld-musl-*'"
+_JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
+_MUSL = "ld-musl-"
+_CONFLUENT = ("-ccs", "-ce")
+
+_OF_CONFLUENT = {
+    (5, 4): "2.4.1", (5, 5): "2.5.1", (6, 0): "2.6.3", (6, 1): "2.7.2", (6, 2): "2.8.1",
+    (7, 0): "3.0.2", (7, 1): "3.1.2", (7, 2): "3.2.3", (7, 3): "3.3.2", (7, 4): "3.4.1", (7, 5): "3.5.2",
+    (7, 6): "3.6.2", (7, 7): "3.7.2", (7, 8): "3.8.1", (7, 9): "3.9.1", (8, 0): "4.0.0", (8, 1): "4.1.0",
+}  # fmt: skip
+"""The release of Apache Kafka in each of Confluent's, whose jars have the numbers of the platform."""
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaImage:
+    """What is in an image.
+
+    Attributes:
+        release: of Kafka.
+        has_glibc: whether programs are linked with glibc, so that the clock shim can be loaded into them.
+    """
+
+    release: Release
+    has_glibc: bool
+
+
+def has_image(client: docker.DockerClient, image: str) -> bool:
+    """Whether the engine has it already."""
+    try:
+        client.images.get(image)
+    except ImageNotFound:
+        return False
+    except DockerException as problem:
+        raise EnvironmentFault(f"the Docker engine does not answer: {problem}.") from None
+    return True
+
+
+def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
+    """Search an image, by a container of it that lives for a moment, without a network.
+
+    Raises:
+        UsageError: there is no Kafka in it, or one that is not known.
+        EnvironmentFault: the engine does not have it, or it cannot be run.
+    """
+    try:
+        told = client.containers.run(
+            image, ["-c", f"{_SEARCH} 2>/dev/null; true"], entrypoint="/bin/sh", remove=True, network_mode="none"
+        )
+    except ImageNotFound:
+        raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
+    except (ContainerError, DockerException) as problem:
+        raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
+    return found_in(told.decode(errors="replace").split("\n"), image)
+
+
+def found_in(paths: list[str], image: str) -> KafkaImage:
+    """What these files of an image tell. Raises UsageError as :func:`look_into`."""
+    names = [PurePosixPath(path.strip()).name for path in paths]
+    versions = {_version(match["version"], match["build"]) for name in names if (match := _JAR.fullmatch(name))}
+    if len(versions) != 1:
+        seen = ", ".join(sorted(versions)) or "none"
+        raise UsageError(f"image {image} has not exactly one release of Kafka in it, but {seen}.")
+    found = release(versions.pop())
+    if found.numbers < numbers(OLDEST):
+        raise UsageError(
+            f"image {image} has Kafka {found.version}, whose brokers do not tell their leader epochs.",
+            f"In containers {OLDEST} is the oldest that can be looked at; --target process: goes back to 0.10.2.",
+        )
+    return KafkaImage(found, not any(name.startswith(_MUSL) for name in names))
+
+
+def _version(written: str, build: str | None) -> str:
+    if build not in _CONFLUENT:
+        return written
+    platform = numbers(written)[:2]
+    if platform not in _OF_CONFLUENT:
+        known = ", ".join(f"{major}.{minor}" for major, minor in _OF_CONFLUENT)
+        raise UsageError(f"Confluent Platform {written} is not known; known are {known}.")
+    return _OF_CONFLUENT[platform]

@@ -1,0 +1,159 @@
+"""The containers that a node is made of: started, signalled, frozen, ended, and what the engine says of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
+
+from docker.models.containers import Container
+
+from harness.errors import EnvironmentFault
+from harness.targets.compose.containers import asked
+from harness.targets.compose.project import Project
+
+_POLL_S = 0.05
+_GONE_TIMEOUT_S = 30.0
+_KILLED, _TERMINATED, _OUT_OF_MEMORY = 137, 143, 3
+"""Exit statuses: of SIGKILL, of SIGTERM, and of a JVM that is told to end when its heap is full."""
+
+_LOG_TAIL_LINES = 3
+
+
+class ComposeNode:
+    """One node.
+
+    Args:
+        project: which has it.
+        name: of the node.
+
+    Attributes:
+        incarnation: how often it had been started before it was last.
+    """
+
+    def __init__(self, project: Project, name: str) -> None:
+        self.name = name
+        self.incarnation = 0
+        self._project = project
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """Start its containers again."""
+        self.incarnation += 1
+        for one in self._containers():
+            asked(one.start)
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until its containers have ended; harmless when they already have."""
+        self._end("SIGKILL", _GONE_TIMEOUT_S)
+
+    def shut_down(self, timeout_s: float) -> bool:
+        """SIGTERM; returns whether its containers have ended within ``timeout_s``."""
+        return self._end("SIGTERM", timeout_s)
+
+    def _end(self, signal: str, timeout_s: float) -> bool:
+        for one in self._containers():
+            if _state(one)["Running"]:
+                asked(partial(one.kill, signal))
+        deadline = time.monotonic() + timeout_s
+        while self.exists:
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_POLL_S)
+        return True
+
+    def pause(self) -> None:
+        """Freeze its containers; harmless when they are frozen."""
+        for one in self._containers():
+            if _state(one)["Running"] and not _state(one)["Paused"]:
+                asked(one.pause)
+
+    def resume(self) -> None:
+        """Let its containers go on; harmless when they do."""
+        for one in self._containers():
+            if _state(one)["Paused"]:
+                asked(one.unpause)
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @property
+    def exists(self) -> bool:
+        """Whether one of its containers runs, frozen or not."""
+        return any(state["Running"] for state in self._states())
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of its containers run, frozen or not."""
+        return all(state["Running"] for state in self._states())
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether all of its containers are frozen."""
+        return all(state["Paused"] for state in self._states())
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL has ended each of its containers."""
+        return all(not state["Running"] and state["ExitCode"] == _KILLED for state in self._states())
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether each of its containers has ended because it was asked to."""
+        return all(not state["Running"] and state["ExitCode"] in (0, _TERMINATED) for state in self._states())
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether one of its containers has ended itself without being asked to.
+
+        Raises:
+            EnvironmentFault: one was out of memory, which no release of Kafka is to blame for.
+        """
+        states = self._states()
+        if any(state.get("OOMKilled") or _exit_status(state) == _OUT_OF_MEMORY for state in states):
+            raise EnvironmentFault(
+                f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
+            )
+        return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
+
+    def in_words(self) -> str:
+        """Its containers and what is of them."""
+        return ", ".join(map(_in_words, self._containers()))
+
+    def printed(self) -> Mapping[str, bytes]:
+        """What each of its services has printed, in all its lives."""
+        return {
+            service: bytes(asked(self._project.container(service).logs)) for service in self._project.nodes[self.name]
+        }
+
+    def log_tail(self) -> str:
+        """The last lines that its containers have printed, in one line."""
+        tails = [asked(partial(one.logs, tail=_LOG_TAIL_LINES)) for one in self._containers()]
+        return " | ".join(line for tail in tails for line in tail.decode(errors="replace").splitlines())
+
+    def _containers(self) -> Sequence[Container]:
+        return self._project.containers(self.name)
+
+    def _states(self) -> list[Mapping[str, Any]]:
+        return [_state(one) for one in self._containers()]
+
+
+def _state(container: Container) -> Mapping[str, Any]:
+    """As of now: a container object remembers what it was told."""
+    asked(container.reload)
+    state: Mapping[str, Any] = container.attrs["State"]
+    return state
+
+
+def _exit_status(state: Mapping[str, Any]) -> int | None:
+    return None if state["Running"] else int(state["ExitCode"])
+
+
+def _in_words(container: Container) -> str:
+    state = _state(container)
+    if state["Paused"]:
+        return f"container {container.name} is frozen"
+    if state["Running"]:
+        return f"container {container.name} runs, as process {state['Pid']}"
+    return f"container {container.name} has ended with status {state['ExitCode']}"

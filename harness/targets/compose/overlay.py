@@ -1,0 +1,291 @@
+"""The overlay: what seawall adds to a user's compose file, as a second file that Compose merges with it.
+
+Every broker gets two listeners more: clients come through Toxiproxy to the one, the harness comes past every proxy to
+the other. Both are published at 127.0.0.1, which is what they advertise. Its log directory is moved to a volume of
+limited size, which a *holder* mounts, too, so that it outlives the broker. What the controllers decide is written to
+directories of the run, where it is read at once. Nothing of the file itself is lost: the peers talk as they did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from harness.errors import UsageError
+from harness.model import CONTROLLER
+from harness.targets.addresses import Address
+from harness.targets.compose.compose_file import ComposeFile, Endpoint, KafkaService, ZooKeeperService
+from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, TOXIPROXY
+from harness.targets.kafka.server_properties import KafkaSettings
+
+CLIENTS_LISTENER, HARNESS_LISTENER = "SEAWALL_CLIENTS", "SEAWALL_HARNESS"
+CLIENTS_PORT, HARNESS_PORT = 19094, 19095
+"""In the containers."""
+
+FIRST_PROXY_PORT, TOXIPROXY_API_PORT = 20000, 8474
+"""In Toxiproxy's container: that of broker 0, and where it is told what to do."""
+
+METADATA, HELD_METADATA = "/seawall/metadata", "/metadata"
+"""Where a controller's log is: in its own container, and, under the name of its service, in the holder."""
+
+LABEL = "seawall.run"
+"""Of all that the overlay adds to, and adds; the value is the project."""
+
+_TMPFS = "size={size_mib}m,mode=1777"
+_FOREVER = ["sleep", "infinity"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Of 127.0.0.1, free ones.
+
+    Attributes:
+        clients: of each broker, by its name: where clients reach it through Toxiproxy.
+        harness: of each broker, by its name: where it is reached past Toxiproxy.
+        toxiproxy: where Toxiproxy is told what to do.
+        controller: where ZooKeeper is reached, or KRaft's controller where it is a single one beside the brokers.
+    """
+
+    clients: Mapping[str, int]
+    harness: Mapping[str, int]
+    toxiproxy: int
+    controller: int
+
+    def address(self, node: str) -> Address:
+        """Where a node answers the harness."""
+        return "127.0.0.1", self.controller if node == CONTROLLER else self.harness[node]
+
+
+@dataclass(frozen=True, slots=True)
+class Addition:
+    """What a service is given so that its clock can be bent: variables, and volumes as Compose writes them."""
+
+    environment: Mapping[str, str] = field(default_factory=dict)
+    volumes: Sequence[Any] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What the overlay is made from, beside the file.
+
+    Attributes:
+        project: its name.
+        ports: see :class:`Ports`.
+        settings: of every broker and controller.
+        metadata: the directory of this machine for the log of each controller and ZooKeeper, by its service.
+        clocks: for each service whose clock can be bent, what that takes.
+        tools_image: what the holder runs.
+        toxiproxy_image: what Toxiproxy runs.
+        disk_mib: the size of each broker's volume.
+    """
+
+    project: str
+    ports: Ports
+    settings: KafkaSettings
+    metadata: Mapping[str, str]
+    clocks: Mapping[str, Addition]
+    tools_image: str
+    toxiproxy_image: str
+    disk_mib: int
+
+
+def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
+    """The second compose file, as plain data.
+
+    Raises:
+        UsageError: a service cannot be given what it needs.
+    """
+    services = {broker.name: _broker(broker, node, wishes) for node, broker in _named(file)}
+    services |= {one.name: _controller(one, file, wishes) for one in file.controllers}
+    for number, keeper in enumerate(file.zookeepers):
+        services[keeper.name] = _zookeeper(keeper, wishes, is_first=number == 0)
+    services |= {HOLDER: _holder(file, wishes), TOXIPROXY: _toxiproxy(file, wishes)}
+    for service in services.values():
+        service["labels"] = {LABEL: wishes.project}
+    made = {"services": services, "volumes": {_volume(one): _sized(wishes) for one in file.brokers}}
+    return made if file.version is None else {"version": file.version, **made}
+
+
+def needed(file: ComposeFile) -> Sequence[str]:
+    """The services that are to be started; Compose starts what they depend on, too."""
+    kept = [one.name for one in (*file.kafkas,)] + [one.name for one in file.zookeepers]
+    return [*kept, HOLDER, TOXIPROXY]
+
+
+def _named(file: ComposeFile) -> Iterator[tuple[str, KafkaService]]:
+    return ((str(number), broker) for number, broker in enumerate(file.brokers))
+
+
+# ---------------------------------------------------------------------------------------------------------- Kafka
+
+
+def _broker(broker: KafkaService, node: str, wishes: Wishes) -> dict[str, Any]:
+    own = {
+        **_listeners(broker, wishes.ports.clients[node], wishes.ports.harness[node]),
+        "log.dirs": f"{DISK}/{DATA}",
+    }
+    if broker.is_controller:
+        own["metadata.log.dir"] = METADATA
+    volumes = [f"{_volume(broker)}:{DISK}", *_metadata_volume(broker.name, wishes)]
+    published = {"ports": [_published(wishes.ports.harness[node], HARNESS_PORT)]}
+    return _kafka(broker, own, volumes, wishes) | published
+
+
+def _controller(controller: KafkaService, file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
+    volumes = list(_metadata_volume(controller.name, wishes))
+    made = _kafka(controller, {"log.dirs": METADATA, "metadata.log.dir": METADATA}, volumes, wishes)
+    listener = listener_for_controllers(file)
+    return made if listener is None else made | {"ports": [_published(wishes.ports.controller, listener.port)]}
+
+
+def listener_for_controllers(file: ComposeFile) -> Endpoint | None:
+    """Where KRaft's only controller can be asked itself; None: there are several, brokers among them, or it is safe."""
+    controllers = [one for one in file.kafkas if one.is_controller]
+    if len(controllers) != 1 or controllers[0].is_broker:
+        return None
+    (controller,) = controllers
+    return next((one for one in controller.listeners if controller.protocols[one.name] == "PLAINTEXT"), None)
+
+
+def _published(port: int, at: int) -> str:
+    return f"127.0.0.1:{port}:{at}"
+
+
+def _kafka(service: KafkaService, own: Mapping[str, str], volumes: Sequence[Any], wishes: Wishes) -> dict[str, Any]:
+    clock = wishes.clocks.get(service.name, Addition())
+    settings = {service.variable(name): value for name, value in {**wishes.settings.properties, **own}.items()}
+    return {
+        **_stays_dead(service.name, wishes.project, has_own_name=service.has_own_name),
+        "environment": {**settings, **clock.environment},
+        "volumes": [*volumes, *clock.volumes],
+    }
+
+
+def _metadata_volume(service: str, wishes: Wishes) -> Iterator[Mapping[str, str]]:
+    if service in wishes.metadata:
+        yield bound(wishes.metadata[service], METADATA)
+
+
+def bound(source: str, target: str) -> Mapping[str, str]:
+    """A directory of this machine, as Compose writes it where a path may have a colon in it."""
+    return {"type": "bind", "source": source, "target": target}
+
+
+def _stays_dead(service: str, project: str, *, has_own_name: bool) -> dict[str, Any]:
+    """Nobody but seawall starts it again; and a second project of the same file can be there at the same time."""
+    named = {"container_name": f"{project}-{service}"} if has_own_name else {}
+    return {"restart": "no", **named}
+
+
+def _listeners(broker: KafkaService, clients: int, harness: int) -> dict[str, str]:
+    taken = {one.port for one in broker.listeners} & {CLIENTS_PORT, HARNESS_PORT}
+    if taken:
+        raise UsageError(
+            f"service {broker.name!r} listens at port {min(taken)}, which seawall needs for itself.",
+            "Take another one.",
+        )
+    listeners = [Endpoint(CLIENTS_LISTENER, "", CLIENTS_PORT), Endpoint(HARNESS_LISTENER, "", HARNESS_PORT)]
+    advertised = [
+        Endpoint(CLIENTS_LISTENER, "127.0.0.1", clients),
+        Endpoint(HARNESS_LISTENER, "127.0.0.1", harness),
+    ]
+    protocols = {**broker.protocols, CLIENTS_LISTENER: "PLAINTEXT", HARNESS_LISTENER: "PLAINTEXT"}
+    return {
+        "listeners": ",".join(map(str, (*broker.listeners, *listeners))),
+        "advertised.listeners": ",".join(map(str, (*broker.advertised, *advertised))),
+        "listener.security.protocol.map": ",".join(f"{name}:{protocol}" for name, protocol in protocols.items()),
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- ZooKeeper
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperPlaces:
+    """Where an image's ZooKeeper writes.
+
+    Attributes:
+        variables: that tell it so.
+        snapshots: directory of the container.
+        transactions: directory of the container, that of the log.
+    """
+
+    variables: Mapping[str, str]
+    snapshots: str
+    transactions: str
+
+
+_ELSEWHERE = ZooKeeperPlaces(
+    {"ZOO_DATA_DIR": f"{METADATA}/snapshots", "ZOO_DATA_LOG_DIR": f"{METADATA}/transactions"},
+    f"{METADATA}/snapshots",
+    f"{METADATA}/transactions",
+)
+_PLACES = {
+    "cp-zookeeper": ZooKeeperPlaces({}, "/var/lib/zookeeper/data", "/var/lib/zookeeper/log"),
+    "bitnami": ZooKeeperPlaces(
+        {"ZOO_DATA_LOG_DIR": "/bitnami/zookeeper/dataLog"}, "/bitnami/zookeeper/data", "/bitnami/zookeeper/dataLog"
+    ),
+}
+"""By what is in the name of the image; others take the variables of the official one."""
+
+SNAPSHOTS, TRANSACTIONS = "snapshots", "transactions"
+"""The directories of ZooKeeper below its directory of this machine."""
+
+
+def _zookeeper(keeper: ZooKeeperService, wishes: Wishes, *, is_first: bool) -> dict[str, Any]:
+    places = next((place for known, place in _PLACES.items() if known in keeper.image), _ELSEWHERE)
+    host = wishes.metadata[keeper.name]
+    published = {"ports": [_published(wishes.ports.controller, keeper.port)]} if is_first else {}
+    return {
+        **_stays_dead(keeper.name, wishes.project, has_own_name=keeper.has_own_name),
+        "environment": dict(places.variables),
+        "volumes": [
+            bound(f"{host}/{SNAPSHOTS}", places.snapshots),
+            bound(f"{host}/{TRANSACTIONS}", places.transactions),
+        ],
+        **published,
+    }
+
+
+# ---------------------------------------------------------------------------------------------------------- additions
+
+
+def _holder(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
+    return {
+        "image": wishes.tools_image,
+        "entrypoint": _FOREVER,
+        "network_mode": "none",
+        "restart": "no",
+        "init": True,
+        "volumes": [
+            *(f"{_volume(broker)}:{HELD}/{broker.name}" for broker in file.brokers),
+            *(bound(directory, f"{HELD_METADATA}/{service}") for service, directory in wishes.metadata.items()),
+        ],
+    }
+
+
+def _toxiproxy(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
+    ports = [_published(wishes.ports.clients[node], proxy_port(node)) for node, _ in _named(file)]
+    networks = sorted({broker.networks[0] for broker in file.brokers})
+    return {
+        "image": wishes.toxiproxy_image,
+        "restart": "no",
+        "networks": networks,
+        "ports": [*ports, _published(wishes.ports.toxiproxy, TOXIPROXY_API_PORT)],
+    }
+
+
+def proxy_port(node: str) -> int:
+    """Where Toxiproxy listens for the clients of a broker, in its container."""
+    assert node != CONTROLLER, "clients do not talk to the controller"
+    return FIRST_PROXY_PORT + int(node)
+
+
+def _volume(broker: KafkaService) -> str:
+    return f"seawall-{broker.name}"
+
+
+def _sized(wishes: Wishes) -> dict[str, Any]:
+    options = {"type": "tmpfs", "device": "tmpfs", "o": _TMPFS.format(size_mib=wishes.disk_mib)}
+    return {"driver": "local", "driver_opts": options, "labels": {LABEL: wishes.project}}

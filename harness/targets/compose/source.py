@@ -1,0 +1,94 @@
+"""What ``--target compose:FILE`` names: a compose file with the release of Kafka that is in its images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from harness.errors import UsageError
+from harness.target import Capability
+from harness.targets.compose import compose_tool
+from harness.targets.compose.compose_file import ComposeFile, understood
+from harness.targets.compose.image import has_image, look_into
+from harness.targets.compose.project import connected
+from harness.targets.kafka import shim
+from harness.targets.kafka.releases import Release
+
+_ALWAYS = frozenset(
+    {
+        Capability.KILL,
+        Capability.STOP,
+        Capability.PAUSE,
+        Capability.PARTITION,
+        Capability.DISK_FULL,
+        Capability.WIPE_DISK,
+        Capability.CORRUPT_LOG,
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedKafka:
+    """A compose file that can be run.
+
+    Attributes:
+        file: what it says.
+        release: of Kafka, the same in every image.
+        has_glibc: whether the clock shim can be loaded into every broker.
+        pattern: that named the services; None: they were known by their variables.
+    """
+
+    file: ComposeFile
+    release: Release
+    has_glibc: bool
+    pattern: str | None = None
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to its containers on this machine."""
+        return _ALWAYS | {Capability.CLOCK} if self.has_glibc and shim.is_available() else _ALWAYS
+
+    @property
+    def lacks(self) -> Mapping[Capability, str]:
+        """Why it is that something cannot be done, in a sentence."""
+        clock = (
+            "The clock shim needs a C compiler: see `seawall doctor`."
+            if self.has_glibc
+            else f"Image {self.file.brokers[0].image} has musl for its C library, and the clock shim needs glibc."
+        )
+        return {
+            Capability.CLOCK: clock,
+            Capability.POWER_LOSS: "What a container has written cannot be taken back; use --target process:.",
+            Capability.LOG_DIR_FAILURE: "A container's volume cannot lose its name; use --target process:.",
+        }
+
+    @property
+    def settings(self) -> Mapping[str, str]:
+        """What the file itself sets, by its first broker."""
+        return self.file.brokers[0].properties
+
+
+def find(path: str, pattern: str | None = None) -> ComposedKafka:
+    """The Kafka that a compose file runs; its images are looked into, and pulled or built where they are missing.
+
+    Raises:
+        UsageError: the file cannot be understood, or its images differ, or have no Kafka that is known.
+        EnvironmentFault: there is no Docker engine or no Compose, or an image is not to be had.
+    """
+    file = understood(compose_tool.resolved(Path(path)), Path(path), pattern)
+    client = connected()
+    try:
+        if missing := [one.name for one in file.kafkas if not has_image(client, one.image)]:
+            compose_tool.provide(file.path, missing)
+        images = {image: look_into(client, image) for image in sorted({one.image for one in file.kafkas})}
+    finally:
+        client.close()
+    releases = {found.release.version: found.release for found in images.values()}
+    if len(releases) > 1:
+        raise UsageError(
+            f"{path}: brokers of different releases, {' and '.join(sorted(releases))}.",
+            "Let all of them run the same: promises and predictions are those of one release.",
+        )
+    has_glibc = all(found.has_glibc for found in images.values())
+    return ComposedKafka(file, next(iter(releases.values())), has_glibc, pattern)

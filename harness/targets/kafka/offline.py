@@ -1,0 +1,25 @@
+"""The log directories that a real broker has given up, as it tells itself (KIP-112, KIP-113)."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from harness.model import node_id
+from harness.targets.addresses import Address
+from harness.targets.kafka.conversation import Conversation
+from harness.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
+
+_DESCRIBE_LOG_DIRS = 4
+_ANSWER_TIMEOUT_S = 5.0
+
+
+def offline_log_dirs(node: str, address: Address) -> set[Path]:
+    """The paths of those log directories that broker ``node`` has given up.
+
+    Raises:
+        NoAnswer: it does not say.
+    """
+    with closing(Conversation(node_id(node), address, _ANSWER_TIMEOUT_S)) as conversation:
+        told = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)
+    return {Path(one.log_dir) for one in told.results if one.error_code}

@@ -1,0 +1,51 @@
+"""Topics of a real cluster: created with their replicas where a scenario wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
+
+from harness.clients.topics import NoController, create_topic
+from harness.model import NodeId, TopicPartition
+from harness.target import Target, TopicSpec
+
+TIMEOUT_S = 30.0
+"""How long it may take to create a topic, and then again until all of its replicas are in sync."""
+
+_POLL_S = 0.05
+
+
+def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) -> None:
+    """Ask for the topic with its replicas on these brokers, the ids of which Kafka knows: broker 0 first.
+
+    Raises:
+        EnvironmentFault: the cluster refused, or no controller answered in time.
+    """
+    count = len(kafka_ids)
+    wanted = topic.assignment or tuple(
+        tuple(NodeId((number + place) % count) for place in range(topic.replication_factor))
+        for number in range(topic.partitions)
+    )
+    assignment = tuple(tuple(NodeId(kafka_ids[node]) for node in replicas) for replicas in wanted)
+    asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
+    asking = Retrying(
+        retry=retry_if_exception_type(NoController),
+        wait=wait_fixed(_POLL_S),
+        stop=stop_after_delay(TIMEOUT_S),
+        reraise=True,
+    )
+    asking(create_topic, bootstrap, asked, TIMEOUT_S)
+
+
+def is_whole(target: Target, topic: TopicSpec) -> bool:
+    """Whether every partition has a leader that all of its replicas know of, and all of them are in sync."""
+    return all(_is_whole(target, TopicPartition(topic.name, number)) for number in range(topic.partitions))
+
+
+def _is_whole(target: Target, name: TopicPartition) -> bool:
+    partition = target.view().partitions.get(name)
+    if partition is None or set(partition.isr) != set(partition.replicas):
+        return False
+    seen = [target.replica(str(node), name) for node in partition.replicas]
+    return all(replica is not None and replica.leader == partition.leader for replica in seen)
