@@ -24,7 +24,8 @@ def asked(call: Callable[[], _T]) -> _T:
     try:
         return call()
     except (DockerException, OSError) as problem:
-        raise EnvironmentFault(f"the Docker engine refuses: {problem}.") from None
+        why = getattr(problem, "explanation", None) or problem
+        raise EnvironmentFault(f"the Docker engine refuses: {why}.") from None
 
 
 def is_living(container: Container) -> bool:
