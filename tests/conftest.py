@@ -14,6 +14,7 @@ settings.register_profile("seawall", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("seawall")
 
 _SPARK = Path(__file__).parent / "spark_analysis"
+_COMPOSE = Path(__file__).parent / "harness" / "targets" / "compose"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,8 +23,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest."""
+    """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest.
+
+    What needs a Docker engine goes to one as well, which may have to start it.
+    """
     for item in items:
-        group = "spark" if item.path.is_relative_to(_SPARK) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+        shared = next((folder for folder in (_SPARK, _COMPOSE) if item.path.is_relative_to(folder)), item.path)
+        item.add_marker(pytest.mark.xdist_group(str(shared)))
     items.sort(key=lambda item: not item.path.is_relative_to(_SPARK))

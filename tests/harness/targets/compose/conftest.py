@@ -1,0 +1,109 @@
+"""The Docker engine of the tests that need one: this machine's, or else one of their own; without it they skip."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import uuid
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import docker
+import pytest
+import yaml
+from docker.errors import ImageNotFound
+
+from harness.errors import EnvironmentFault
+from harness.targets.compose import compose_tool
+from harness.targets.compose.project import TOXIPROXY_IMAGE, Project, connected
+from tests.harness.targets.compose.daemon import own_engine
+
+_ROOT = Path(__file__).parents[4]
+_BUILD = Path("compose", "images", "build.py")
+_BUILD_TIMEOUT_S = 600.0
+
+
+@dataclass(frozen=True)
+class Engine:
+    """A Docker engine; one that is the tests' ``own`` may be filled with images."""
+
+    client: docker.DockerClient
+    own: bool
+
+    def need(self, *images: str) -> None:
+        """Skip the test unless these images of ours, called ``base``, ``tools`` or ``kafka:4.1.0``, are there."""
+        for image in images:
+            try:
+                self.client.images.get(f"seawall/{image}")
+            except ImageNotFound:
+                if not self.own:
+                    pytest.skip(f"image seawall/{image} is missing: python {_BUILD} base {image}")
+                _build(image)
+
+    @contextmanager
+    def project(self, directory: Path, services: Mapping[str, Any], **more: Any) -> Iterator[Project]:
+        """A project of these services, each of which is the node called as its last letter, while it is needed."""
+        name, file = f"seawall-test-{uuid.uuid4().hex[:8]}", directory / "compose.yml"
+        file.write_text(yaml.safe_dump({"services": dict(services), **more}))
+        words = (*_compose_or_skip(), "-f", str(file), "-p", name)
+        project = Project(self.client, name, {service[-1]: [service] for service in services})
+        try:
+            subprocess.run((*words, "up", "-d"), check=True, capture_output=True)
+            yield project
+        finally:
+            project.remove()
+
+
+def _build(image: str) -> None:
+    done = subprocess.run(
+        (sys.executable, str(_BUILD), image),
+        cwd=_ROOT,
+        capture_output=True,
+        text=True,
+        timeout=_BUILD_TIMEOUT_S,
+        check=False,
+    )
+    if done.returncode != 0:
+        pytest.skip(f"image seawall/{image} cannot be built: {done.stderr.strip().splitlines()[-1]}")
+
+
+@pytest.fixture(scope="session")
+def engine() -> Iterator[Engine]:
+    """The engine. While it is there, the environment variables of this process tell every tool so."""
+    with ExitStack() as stack, pytest.MonkeyPatch.context() as environment:
+        own = _is_missing()
+        if own:
+            try:
+                environment.setenv("DOCKER_HOST", stack.enter_context(own_engine()))
+            except EnvironmentFault as missing:
+                pytest.skip(str(missing))
+        environment.setenv(TOXIPROXY_IMAGE, "seawall/toxiproxy")
+        found = Engine(stack.enter_context(closing(connected())), own)
+        if own:
+            found.need("base")
+        yield found
+
+
+def _is_missing() -> bool:
+    """Whether no engine answers. The docker library does not close a socket that it could not connect."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        try:
+            connected().close()
+            missing = False
+        except EnvironmentFault:
+            missing = True
+        gc.collect()
+    return missing
+
+
+def _compose_or_skip() -> tuple[str, ...]:
+    try:
+        return compose_tool.command()
+    except EnvironmentFault as missing:
+        pytest.skip(str(missing))

@@ -1,0 +1,119 @@
+"""A Docker engine of the tests' own, for machines that have the daemon's program and do not run it."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import product
+from pathlib import Path
+
+from harness.errors import EnvironmentFault
+
+_UP_TIMEOUT_S = 90.0
+_DOWN_TIMEOUT_S = 60.0
+_POLL_S = 0.2
+_FILTERS, _TABLES = ("iptables", "ip6tables"), ("filter", "nat", "raw", "mangle")
+_DIES_WITH_ITS_PARENT = """\
+import ctypes, os, signal, sys
+ctypes.CDLL(None).prctl(1, signal.SIGTERM)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""
+
+
+@contextmanager
+def own_engine() -> Iterator[str]:
+    """Where an engine listens that is there for as long as this lasts; images that it builds are kept for the next one.
+
+    Raises:
+        EnvironmentFault: this machine, or this user, cannot run one, or somebody runs it now.
+    """
+    data = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall", "engine")
+    if os.geteuid() != 0 or not all(map(shutil.which, ("dockerd", "docker", "iptables-save"))):
+        raise EnvironmentFault(
+            "no Docker engine runs, and none can be started: that takes root, and Debian's docker.io."
+        )
+    data.mkdir(parents=True, exist_ok=True)
+    with _only_one(data.with_name("engine.lock")), _rules_put_back(), tempfile.TemporaryDirectory() as scratch:
+        place = Path(scratch, "docker.sock")
+        with (Path(scratch) / "log").open("wb") as log:
+            process = subprocess.Popen(_command(Path(scratch), data, place), stdout=log, stderr=log)
+        try:
+            _await_up(process, place, Path(scratch) / "log")
+            yield f"unix://{place}"
+        finally:
+            _end(process)
+
+
+def _command(scratch: Path, data: Path, socket_path: Path) -> Sequence[str]:
+    config = scratch / "daemon.json"
+    config.write_text("{}")
+    return (
+        *(sys.executable, "-I", "-S", "-c", _DIES_WITH_ITS_PARENT),
+        *("dockerd", "--host", f"unix://{socket_path}", "--config-file", str(config), "--data-root", str(data)),
+        *("--exec-root", str(scratch / "exec"), "--pidfile", str(scratch / "pid"), "--bridge", "none"),
+        *("--oom-score-adjust", "0", "--log-level", "warn"),
+    )
+
+
+def _await_up(process: subprocess.Popen[bytes], socket_path: Path, log: Path) -> None:
+    deadline = time.monotonic() + _UP_TIMEOUT_S
+    while process.poll() is None and time.monotonic() < deadline:
+        if _answers(socket_path):
+            return
+        time.sleep(_POLL_S)
+    last = log.read_text(errors="replace").strip().splitlines()[-1:] or ["(nothing)"]
+    raise EnvironmentFault(f"no Docker engine runs, and one that was started does not answer; it says: {last[0]}")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(_DOWN_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+@contextmanager
+def _only_one(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise EnvironmentFault("no Docker engine runs but that of other tests, which goes on just now.") from None
+        yield
+
+
+@contextmanager
+def _rules_put_back() -> Iterator[None]:
+    """The engine adds rules to the machine's packet filters, and leaves them there."""
+    kept = [(f"{tool}-restore", _output(f"{tool}-save", "-t", table)) for tool, table in product(_FILTERS, _TABLES)]
+    try:
+        yield
+    finally:
+        for restore, rules in kept:
+            subprocess.run((restore,), input=rules, check=True)
+
+
+def _output(*words: str) -> bytes:
+    return subprocess.run(words, capture_output=True, check=True).stdout
+
+
+def _answers(socket_path: Path) -> bool:
+    with socket.socket(socket.AF_UNIX) as connection:
+        connection.settimeout(_UP_TIMEOUT_S)
+        try:
+            connection.connect(str(socket_path))
+            connection.sendall(b"GET /_ping HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            return b" 200 " in connection.recv(64)
+        except OSError:
+            return False
