@@ -200,6 +200,11 @@ class Scenario(BaseModel):
         return frozenset((self.id, catalogue, catalogue.partition("/")[0]))
 
     @property
+    def transacts(self) -> bool:
+        """Whether clients run transactions, which only real Kafka has."""
+        return any(step.send is not None and step.send.transaction is not None for step in self.schedule or ())
+
+    @property
     def text(self) -> str:
         """Its file as it is written."""
         return _read(Path(self._file) if self._file else _SHIPPED / f"{self.id}{_SUFFIX}")

@@ -70,6 +70,8 @@ class Send(Where):
         retries: how often the client repeats a request that was refused or not answered in ``retry_after_s``.
         producer: a name: sends with the same one are of one producer, whose order and sequence numbers they share.
         idempotent: whether the producer numbers its batches (KIP-98); needs ``producer``.
+        transaction: the records of each partition are a transaction of ``producer``, and this is how it ends:
+            ``commit``, or ``abort``, after which none of them counts as acknowledged. Only real Kafka has transactions.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 
@@ -83,6 +85,7 @@ class Send(Where):
     retry_after_s: Seconds = Field(default=1.0, gt=0)
     producer: Name | None = None
     idempotent: bool = False
+    transaction: Literal["commit", "abort"] | None = None
     name: str | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")
@@ -91,6 +94,8 @@ class Send(Where):
             raise ValueError("write exactly one of per_partition and records.")
         if self.idempotent and self.producer is None:
             raise ValueError("an idempotent send needs a producer: its sequence numbers are the producer's.")
+        if self.transaction is not None and (self.producer is None or self.acks != "all"):
+            raise ValueError("a transaction needs a producer, whose it is, and acks=all.")
         return self
 
     @property

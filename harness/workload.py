@@ -60,6 +60,7 @@ class SendOrder:
         age_ms: the records' CreateTime is the client's wall clock minus this.
         retries: how often a request that was refused or not answered in ``retry_after_s`` is sent again as it is.
         producer: orders with the same name share a producer id and its sequence numbers, if they are idempotent.
+        transaction: how the transaction ends that the records of each partition are; None: there is none.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -72,6 +73,7 @@ class SendOrder:
     retry_after_s: float = 1.0
     producer: str | None = None
     idempotent: bool = False
+    transaction: Literal["commit", "abort"] | None = None
 
 
 @dataclass(frozen=True, slots=True)

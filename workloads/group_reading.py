@@ -100,7 +100,7 @@ class GroupMember:
         process = self._around.new_process()
         where = {partition: BEGINNING if start is None else start}
         log = self._around.log
-        reader = Reader(self._around.bootstrap, f"seawall-{process}", where, log, {partition: epoch})
+        reader = Reader(self._around.bootstrap, f"seawall-{process}", where, log, epochs={partition: epoch})
         try:
             bounds = self._bounds(partition, reader)
             if bounds is None:

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Self
 
 from harness.clients.sender import PLAIN, Manner, Sender
-from harness.clients.sending_process import SendingProcess, end_batch, usable
+from harness.clients.sending_process import SendingProcess, TransactingProcess, end_batch, usable
+from harness.clients.transactional_sender import TransactionalSender
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
 from harness.workload import ALL_ACKS, SendOrder, Sent
@@ -89,6 +90,32 @@ class OrderedProducer:
         timestamp_ms = time.time_ns() // 1_000_000 - order.age_ms if order.age_ms else None
         answers = self._sender.send_batch(partition, batch, timestamp_ms=timestamp_ms, give_up=give_up)
         return end_batch(processes, partition, answers)
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._sender.close()
+
+
+class TransactingProducer:
+    """Sends what a schedule orders in transactions, one for each partition of an order, one after the other.
+
+    Each transaction is of a process of its own in the history.
+    """
+
+    def __init__(self, around: Surroundings, order: SendOrder, size: int) -> None:
+        self._around = around
+        self._size = size
+        self._one_at_a_time = threading.Lock()
+        self._sender = TransactionalSender(around.bootstrap, f"seawall-{order.producer}", order.timeout_s, around.log)
+
+    def send(self, partition: TopicPartition, order: SendOrder, give_up: threading.Event) -> list[Sent]:
+        """Run one transaction; none any more once ``give_up`` is set."""
+        with self._one_at_a_time:
+            if give_up.is_set():
+                return []
+            process = TransactingProcess(self._around.recorder, self._around.new_process())
+            records = process.begin(partition, order.count, self._size)
+            return process.end(partition, self._sender.run(partition, records, commits=order.transaction == "commit"))
 
     def close(self) -> None:
         """Close the connections."""

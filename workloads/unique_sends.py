@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -29,7 +29,7 @@ from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, D
 from workloads.crew import Crew, Patience
 from workloads.group_reading import GroupMember, commit
 from workloads.pending import Threaded
-from workloads.producing_process import OrderedProducer, ProducingProcess
+from workloads.producing_process import OrderedProducer, ProducingProcess, TransactingProducer
 from workloads.surroundings import Surroundings
 
 _POLL_S = 0.2
@@ -50,6 +50,7 @@ class UniqueSendsParameters(BaseModel):
         rate: background records per second of all producers together; 0: only what a schedule sends.
         size: the least size of a record, in bytes.
         delivery_timeout_s: how long a background producer waits for an answer.
+        isolation: whether consumers are given what transactions have not committed.
         idempotent: whether background producers number their records (KIP-98) and send them again until they are
             answered; generations and releases before 0.11 do not know that, and there they send once only.
     """
@@ -62,6 +63,7 @@ class UniqueSendsParameters(BaseModel):
     size: int = Field(default=0, ge=0, le=1_000_000)
     delivery_timeout_s: Seconds = Field(default=2.0, gt=0)
     idempotent: bool = False
+    isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
 
 
 class UniqueSends:
@@ -76,7 +78,7 @@ class UniqueSends:
         self._crew = Crew()
         self._sendings: list[Threaded[list[Sent]]] = []
         self._naming = threading.Lock()
-        self._named: dict[str, OrderedProducer] = {}
+        self._named: dict[str, OrderedProducer | TransactingProducer] = {}
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
 
     def start(self) -> None:
@@ -164,12 +166,13 @@ class UniqueSends:
         with OrderedProducer(self._around, order, self._parameters.size) as producer:
             return producer.send(partition, order, self._crew.stopping)
 
-    def _named_producer(self, order: SendOrder) -> OrderedProducer:
+    def _named_producer(self, order: SendOrder) -> OrderedProducer | TransactingProducer:
         """One client for every order of that producer: it keeps the producer id and its sequence numbers."""
         assert order.producer is not None
+        kind = OrderedProducer if order.transaction is None else TransactingProducer
         with self._naming:
             if order.producer not in self._named:
-                self._named[order.producer] = OrderedProducer(self._around, order, self._parameters.size)
+                self._named[order.producer] = kind(self._around, order, self._parameters.size)
             return self._named[order.producer]
 
     def _producing(self) -> ProducingProcess:
@@ -234,4 +237,5 @@ class UniqueSends:
 
     def _reading(self, positions: Mapping[TopicPartition, Offset]) -> tuple[ProcessId, Reader]:
         process = self._around.new_process()
-        return process, Reader(self._around.bootstrap, f"seawall-{process}", positions, self._around.log)
+        around, isolation = self._around, self._parameters.isolation
+        return process, Reader(around.bootstrap, f"seawall-{process}", positions, around.log, isolation=isolation)

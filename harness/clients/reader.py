@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
 from confluent_kafka import TopicPartition as Assigned
@@ -56,7 +56,9 @@ class Reader:
         client_id: str,
         positions: Mapping[TopicPartition, Offset],
         log: logging.Logger,
+        *,
         epochs: Mapping[TopicPartition, int] | None = None,
+        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> None:
         self.positions = dict(positions)
         self._consumer = Consumer(
@@ -66,7 +68,7 @@ class Reader:
                 "enable.auto.commit": False,
                 "enable.auto.offset.store": False,
                 "auto.offset.reset": "error",
-                "isolation.level": "read_uncommitted",
+                "isolation.level": isolation,
                 "check.crcs": True,
                 "fetch.wait.max.ms": 100,
                 "fetch.error.backoff.ms": 50,

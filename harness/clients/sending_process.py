@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 
 from harness import payload
 from harness.clients.sender import Answer
-from harness.history.recorder import Recorder
+from harness.clients.transactional_sender import Transacted
+from harness.history.recorder import Recorder, Sending
 from harness.model import ProcessId, TopicPartition
 from harness.workload import Sent
 
@@ -40,6 +41,32 @@ class SendingProcess:
         """The operation ended."""
         self._recorder.complete_send(self._op, answer.kind, answer.offset, answer.error)
         self.is_usable = answer.kind != "info"
+
+
+class TransactingProcess:
+    """A process of the history that runs one transaction, to one partition."""
+
+    def __init__(self, recorder: Recorder, process: ProcessId) -> None:
+        self._recorder = recorder
+        self._process = process
+        self._values: list[int] = []
+        self._op = -1
+
+    def begin(self, partition: TopicPartition, count: int, size: int) -> list[bytes]:
+        """Begin to send ``count`` values; returns the records, each of at least ``size`` bytes."""
+        topic, number = partition
+        self._values = [(self._process << _PROCESS_SHIFT) + index for index in range(count)]
+        steps = [Sending(topic, number, value) for value in self._values]
+        self._op = self._recorder.invoke_txn(self._process, steps)
+        return [payload.encode(value, topic, number, size) for value in self._values]
+
+    def end(self, partition: TopicPartition, transacted: Transacted) -> list[Sent]:
+        """The transaction ended; returns what became of its records."""
+        kind, offsets, error = transacted
+        self._recorder.complete_txn(self._op, kind, offsets, error)
+        return [
+            Sent(partition, value, kind, offset, error) for value, offset in zip(self._values, offsets, strict=True)
+        ]
 
 
 def usable(

@@ -116,6 +116,15 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Twice without idempotence on every release, once with it.",
     ),
     Exhibit(
+        "Transactions without their leader",
+        "KIP-98; KIP-890 in 4.0",
+        "A transaction begins while its leader, and perhaps its coordinator, is dead; others before and after it are "
+        "aborted.",
+        ("transactions-outlive-their-leader",),
+        "What was committed is there once and in order, and who reads committed records is given nothing of what was "
+        "aborted. The built-in brokers have no transactions: what is predicted is what Kafka promises.",
+    ),
+    Exhibit(
         "Two requests in flight",
         "KAFKA-3197; max.in.flight.requests.per.connection",
         "Of two requests in flight the first is refused and sent again when the second one has been taken.",

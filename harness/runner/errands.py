@@ -104,7 +104,7 @@ class Errands:
     def _send(self, send: Send, path: str) -> Errand[Sequence[Sent]]:
         order = SendOrder(
             self._meant(send), send.count, _ACKS[send.acks], send.within_s, send.batch, round(send.age_s * 1000),
-            send.retries, send.retry_after_s, send.producer, send.idempotent,
+            send.retries, send.retry_after_s, send.producer, send.idempotent, send.transaction,
         )  # fmt: skip
         names = self._diary.sending(order.partitions, send)
 

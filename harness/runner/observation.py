@@ -229,7 +229,8 @@ def final_logs(replica_logs: Rows, timeline: Rows, diary: Diary) -> dict[TopicPa
 
 
 def _log(rows: Sequence[Mapping[str, Any]], names: Mapping[int, str]) -> Log:
-    ordered = sorted(rows, key=lambda row: int(row["offset"]))
+    """A transaction's markers are not shown: they are no records."""
+    ordered = sorted((row for row in rows if row.get("control") is None), key=lambda row: int(row["offset"]))
     entries = [f"{names.get(row['value'], '?')}@{row['leader_epoch']}{'' if row['intact'] else '!'}" for row in ordered]
     if ordered and ordered[0]["offset"] > 0:
         entries[0] = f"{ordered[0]['offset']}:{entries[0]}"

@@ -96,3 +96,11 @@ def test_a_step_that_makes_no_sense_is_refused_with_its_place(steps: tuple[str, 
 def test_a_fault_may_be_held_again_once_it_was_released_under_another_name() -> None:
     made = scheduled("hold: {links: [[0, 1]], as: a}", "release: a", "hold: {links: [[0, 1]], as: b}", "release: b")
     assert [step.kind for step in made.schedule or ()] == ["hold", "release", "hold", "release"]
+
+
+def test_a_transaction_needs_a_producer_and_every_replica_in_sync() -> None:
+    assert scheduled("send: {records: [a], producer: p, transaction: commit}").transacts
+    assert not scheduled("send: {records: [a], producer: p}").transacts
+    for wrong in ("{records: [a], transaction: abort}", "{records: [a], producer: p, acks: 1, transaction: abort}"):
+        with pytest.raises(UsageError, match="a transaction needs a producer, whose it is, and acks=all"):
+            scheduled(f"send: {wrong}")

@@ -1,0 +1,49 @@
+"""A transaction is recorded as what it was: committed, proven never to be, or unknown."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from harness import payload
+from harness.clients.sending_process import TransactingProcess
+from harness.clients.transactional_sender import ABORTED, Transacted, TransactionalSender
+from harness.clock import SystemClock
+from harness.history.recorder import Completion, KeptRecorder
+from harness.model import ProcessId, TopicPartition
+
+LEDGER = TopicPartition("ledger", 0)
+
+
+@pytest.mark.parametrize(
+    ("ended", "kinds"),
+    [
+        (Transacted("ok", [4, 5]), {("ok", None)}),
+        (Transacted("fail", [4, 5], ABORTED), {("fail", ABORTED)}),
+        (Transacted("info", [4, None], "_TIMED_OUT"), {("info", "_TIMED_OUT")}),
+    ],
+)
+def test_every_record_of_a_transaction_ends_as_the_transaction_does(
+    ended: Transacted, kinds: set[tuple[Completion, str | None]]
+) -> None:
+    recorder = KeptRecorder("run", SystemClock())
+    process = TransactingProcess(recorder, ProcessId(3))
+    values = [payload.decode(record) for record in process.begin(LEDGER, 2, 0)]
+    sent = process.end(LEDGER, ended)
+    recorder.flush()
+    rows = [row for row in recorder.rows if row["type"] != "invoke"]
+    assert [one.value for one in sent] == [one.value for one in values if one] == [row["value"] for row in rows]
+    assert {(one.kind, one.error) for one in sent} == {(row["type"], row["error"]) for row in rows} == kinds
+    assert [one.offset for one in sent] == ended.offsets
+    assert {row["op"] for row in rows if row["txn"]} == {row["op"] for row in recorder.rows}
+
+
+def test_without_a_coordinator_nothing_was_sent() -> None:
+    sender = TransactionalSender("127.0.0.1:1", "nobody", 1.0, logging.getLogger("test"))
+    try:
+        ended = sender.run(LEDGER, [b"a", b"b"], commits=True)
+    finally:
+        sender.close()
+    assert (ended.kind, ended.offsets) == ("fail", [None, None])
+    assert ended.error
