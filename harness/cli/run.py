@@ -24,8 +24,15 @@ def run(
     context: typer.Context,
     scenario: Annotated[str, typer.Argument(metavar="SCENARIO", help="A shipped scenario's name or a YAML file.")],
     target: Annotated[
-        str, typer.Option(metavar="TARGET", help="builtin, simulated, or real Kafka: process:3.9.1, process:DIR.")
+        str,
+        typer.Option(
+            metavar="TARGET", help="builtin, simulated, or real Kafka: process:3.9.1, process:DIR, compose:FILE."
+        ),
     ] = "builtin",
+    service_pattern: Annotated[
+        str | None,
+        typer.Option(metavar="PATTERN", help="The services of a compose file that run Kafka, where that is not plain."),
+    ] = None,
     generation: Annotated[
         str | None, typer.Option(metavar="G", help=f"Replication protocol: {', '.join(GENERATIONS)}.")
     ] = None,
@@ -43,15 +50,20 @@ def run(
     Keys of --set: settings.min.insync.replicas=1, workload.producers=2, topic.partitions=3, replication.truncation=hw.
     """
     from harness.runner import plan
+    from harness.runner.real import with_pattern
     from harness.scenario import load
     from spark_analysis.session import warm_up
 
     if seed is None:
         seed = random.SystemRandom().randrange(2**31)
         context.obj.fix("--seed", seed)
+    if service_pattern is not None:
+        target = with_pattern(target, service_pattern)
     made = plan(load(scenario), target, generation, seed, duration_s=duration_s, overrides=overrides(set_ or ()))
     say = progress()
     say(f"scenario {made.scenario.id}, {made.system}, seed {made.seed}")
+    for sentence in made.left_out.values():
+        say(f"left out: {sentence}")
     if made.kafka is None:  # whose own JVMs need the processors now
         warm_up()
     directory = record(made, out, say)

@@ -23,6 +23,7 @@ import psutil
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.targets import log_dirs
+from harness.targets.compose.cluster import remove_leftovers
 
 _SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
@@ -182,6 +183,10 @@ def _heal(path: Path) -> str | None:
     what = _what(entries)
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     mended = log_dirs.mend_all(Path(entries.run_directory))
+    try:
+        removed = remove_leftovers(Path(entries.run_directory, "cluster"))
+    except EnvironmentFault as problem:
+        return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
     if entries.is_temporary:
         shutil.rmtree(entries.run_directory, ignore_errors=True)
     else:
@@ -190,6 +195,7 @@ def _heal(path: Path) -> str | None:
     faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
     put_back = f"; put back {', '.join(mended)}" if mended else ""
+    put_back += f"; removed {removed}" if removed else ""
     return (
         f"{what} was abandoned by process {entries.owner.pid}: "
         f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."

@@ -13,6 +13,7 @@ import confluent_kafka
 
 from harness.history.run_directory import Manifest
 from harness.runner.plan import Plan
+from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import java_version
 
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
@@ -39,7 +40,9 @@ def now() -> datetime:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version, "java": java_version()}
+    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version}
+    if plan.kafka is not None and isinstance(plan.kafka.source, Distribution):
+        kafka["java"] = java_version()
     found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
     return {
         **kafka,

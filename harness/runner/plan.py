@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
 from typing import Any
 
@@ -14,19 +14,18 @@ import workloads
 from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.fault import Fault
-from harness.model import NodeId, TopicPartition, partition_named
+from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
 from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
-from harness.runner.real import PREFIX, RealKafka, configured, knows_idempotence, real_kafka
+from harness.runner.real import COMPOSE, PROCESS, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER
 from harness.steps import LONGEST_S, meant
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
-from harness.targets.kafka.process import capabilities
 from harness.targets.simulated import SimulatedTarget
 from workloads.unique_sends import UniqueSendsParameters
 
@@ -62,6 +61,8 @@ class Plan:
         expectation: what is known to come of it; None when nothing is, or a knob was overridden.
         duration_s: how long chaos lasts at least; None for a schedule.
         kafka: what is run where the target is real Kafka, else None.
+        left_out: why a fault of the random mix does not come up, by its index, for each that does not: what a compose
+            file runs cannot be broken in every way.
     """
 
     scenario: Scenario
@@ -79,6 +80,7 @@ class Plan:
     expectation: Expectation | None
     overrides: Mapping[str, str]
     kafka: RealKafka | None = None
+    left_out: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def system(self) -> str:
@@ -96,10 +98,13 @@ class Plan:
         return sorted(_partitions(self.scenario))
 
     def resolved(self) -> dict[str, Any]:
-        """The whole configuration as plain data, defaults included, without the steps that are not performed."""
+        """The whole configuration as plain data, defaults included, without steps and faults that do not come up."""
         scenario = self.scenario.model_dump(mode="json", by_alias=True, exclude_none=True)
         if self.steps:
             scenario["schedule"] = [scenario["schedule"][index] for index in self.steps]
+        if self.left_out:
+            mix = enumerate(scenario["chaos"]["faults"])
+            scenario["chaos"]["faults"] = [fault for index, fault in mix if index not in self.left_out]
         return {
             "target": self.target,
             "scenario": scenario,
@@ -107,6 +112,8 @@ class Plan:
             "settings": self._settings_in_force(),
             "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
             "duration_s": self.duration_s,
+            **({"left_out": list(self.left_out.values())} if self.left_out else {}),
+            **({} if self.kafka is None else self.kafka.in_words()),
         }
 
     def _settings_in_force(self) -> dict[str, Any]:
@@ -128,7 +135,8 @@ def plan(
 
     Args:
         scenario: see :func:`harness.scenario.load`.
-        target: a name in :data:`TARGETS`, or ``process:`` and a release of Kafka or the path of an unpacked one.
+        target: a name in :data:`TARGETS`, or ``process:`` and a release of Kafka or the path of an unpacked one, or
+            ``compose:`` and the path of a compose file.
         generation: of the replication protocol; None: the scenario's own, else the current one. Real Kafka has its own.
         seed: 0 <= seed < 2**63.
         duration_s: how long random faults go on; None: as the scenario says.
@@ -136,19 +144,24 @@ def plan(
 
     Raises:
         UsageError: names what is wrong, and where.
-        EnvironmentFault: the release of Kafka is not on this machine.
+        EnvironmentFault: the release of Kafka is not on this machine; or there is nothing to run a compose file with.
     """
     scenario = with_overrides(scenario, overrides)
-    distribution = real_kafka(_known_target(target))
-    spoken = None if distribution is None else distribution.release.generation
+    source = real_kafka(_known_target(target))
+    spoken = None if source is None else source.release.generation
     if spoken is not None and generation not in (None, spoken):
         raise UsageError(f"target {target!r} speaks generation {spoken}, not {generation}.", "Leave --generation out.")
     name = spoken or generation or scenario.generation or CURRENT_GENERATION
     with _named(scenario):
-        kafka = None if distribution is None else configured(distribution, scenario, overrides)
+        kafka = None if source is None else configured(source, scenario, overrides)
+        if kafka is None and scenario.transacts:
+            raise UsageError(
+                f"scenario {scenario.id!r} runs transactions, which target {target!r} does not know.",
+                "Run it on real Kafka.",
+            )
         steps = dict(performed(scenario.schedule or (), name))
         steps_faults = dict(_steps_faults(steps))
-        chaos_faults = tuple(_chaos_faults(scenario))
+        chaos_faults, left_out = _possible(tuple(_chaos_faults(scenario)), kafka, target)
         predicted, expected = predictions(scenario, name), expectations(scenario).get(name)
     knobs = {key.removeprefix(_KNOB_GROUP): text for key, text in overrides.items() if key.startswith(_KNOB_GROUP)}
     made = Plan(
@@ -159,7 +172,7 @@ def plan(
         settings=_settings(scenario) if kafka is None else kafka.as_built_in,
         seed=checked_seed(seed),
         duration_s=_duration_s(scenario, duration_s),
-        workload=_workload(scenario, name if distribution is None else distribution.release.version),
+        workload=_workload(scenario, name if source is None else source.release.version),
         steps=steps,
         steps_faults=steps_faults,
         chaos_faults=chaos_faults,
@@ -167,6 +180,7 @@ def plan(
         expectation=None if knobs else expected,
         overrides=dict(overrides),
         kafka=kafka,
+        left_out=left_out,
     )
     with _named(scenario):
         _refuse_the_impossible(made)
@@ -183,8 +197,9 @@ def _named(scenario: Scenario) -> Iterator[None]:
 
 
 def _known_target(target: str) -> str:
-    if target not in TARGETS and not target.startswith(PREFIX):
-        raise UsageError(f"target {target!r} is not known; {closest(target, [*TARGETS, f'{PREFIX}RELEASE'])}")
+    if target not in TARGETS and not target.startswith((PROCESS, COMPOSE)):
+        known = [*TARGETS, f"{PROCESS}RELEASE", f"{COMPOSE}FILE"]
+        raise UsageError(f"target {target!r} is not known; {closest(target, known)}")
     return target
 
 
@@ -269,9 +284,8 @@ def _refuse_the_impossible(made: Plan) -> None:
     paths = [(_path(made, index), fault) for index, fault in made.steps_faults.items()]
     paths += [(f"chaos.faults[{index}]", chosen.fault) for index, chosen in enumerate(made.chaos_faults)]
     for path, fault in paths:
-        if fault.needs not in (capabilities() if made.kafka else TARGETS[made.target]):
-            remedy = "It takes a C compiler: see `seawall doctor`." if made.kafka else ""
-            raise UsageError(f"{path}: target {made.target!r} cannot do {fault.kind!r}.", remedy)
+        if (refusal := _refusal(path, fault, made.kafka, made.target)) is not None:
+            raise refusal
         _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
         _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
@@ -284,6 +298,38 @@ def _refuse_the_impossible(made: Plan) -> None:
     _refuse_overlaps(made)
     for partition in made.partitions:
         _refuse_names_given_twice(made, partition)
+
+
+def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
+    """Why the target cannot do that fault; None: it can."""
+    if fault.needs not in (TARGETS[target] if kafka is None else kafka.capabilities):
+        remedy = "" if kafka is None else kafka.why_not(fault.needs)
+        return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
+    if kafka is not None and not kafka.has_controller and fault.parameters().get("node") == CONTROLLER:
+        return UsageError(
+            f"{path}: {fault.kind!r} at the controller, and in {target!r} brokers are the controllers.",
+            "Choose a file whose controllers are services of their own.",
+        )
+    return None
+
+
+def _possible(
+    chosen: tuple[ChaosFault, ...], kafka: RealKafka | None, target: str
+) -> tuple[tuple[ChaosFault, ...], Mapping[int, str]]:
+    """Those of a random mix that a compose file's Kafka can be broken by, and why the others are left out.
+
+    Where nothing would be left, all are kept, to be refused.
+    """
+    if kafka is None or not target.startswith(COMPOSE):
+        return chosen, {}
+    left_out = {
+        index: str(refusal)
+        for index, one in enumerate(chosen)
+        if (refusal := _refusal(f"chaos.faults[{index}]", one.fault, kafka, target)) is not None
+    }
+    if len(left_out) == len(chosen):
+        return chosen, {}
+    return tuple(one for index, one in enumerate(chosen) if index not in left_out), left_out
 
 
 def _path(made: Plan, index: int) -> str:

@@ -1,20 +1,27 @@
-"""What a plan for real Kafka has besides: the release that is run, and its brokers' configuration."""
+"""What a plan for real Kafka has besides: what is run, and its brokers' configuration."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from harness.broker.settings import Settings
 from harness.errors import UsageError
+from harness.model import CONTROLLER
 from harness.scenario import Scenario
+from harness.target import Capability
+from harness.targets.compose.source import PATTERN_MARK, ComposedKafka
+from harness.targets.compose.source import find as composed
 from harness.targets.kafka.fetching import Distribution, find
 from harness.targets.kafka.jvm import java
+from harness.targets.kafka.process import capabilities
 from harness.targets.kafka.releases import Release, numbers
-from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
+from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, known_settings, understood
 
-PREFIX = "process:"
-"""How the names of these targets begin; what follows is a release, or the path of an unpacked one."""
+PROCESS, COMPOSE = "process:", "compose:"
+"""How the names of these targets begin; what follows is a release, or the path of an unpacked one; or that of a compose
+file."""
 
 _FIRST_IDEMPOTENT = numbers("0.11")
 
@@ -24,17 +31,37 @@ class RealKafka:
     """What is run.
 
     Attributes:
-        distribution: the release, and where it is.
+        source: the release and where its jars are; or the compose file that runs it.
         settings: of every broker.
     """
 
-    distribution: Distribution
+    source: Distribution | ComposedKafka
     settings: KafkaSettings
 
     @property
     def release(self) -> Release:
         """Which release it is."""
-        return self.distribution.release
+        return self.source.release
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to it on this machine."""
+        return self.source.capabilities if isinstance(self.source, ComposedKafka) else capabilities()
+
+    def why_not(self, capability: Capability) -> str:
+        """Why that cannot be done to it, in a sentence."""
+        if isinstance(self.source, ComposedKafka):
+            return self.source.lacks[capability]
+        return "It takes a C compiler: see `seawall doctor`."
+
+    @property
+    def has_controller(self) -> bool:
+        """Whether the controller is a node of its own."""
+        return not isinstance(self.source, ComposedKafka) or CONTROLLER in self.source.file.nodes
+
+    def in_words(self) -> dict[str, Any]:
+        """What ``run.json`` says of it beside the release."""
+        return {"compose": self.source.in_words()} if isinstance(self.source, ComposedKafka) else {}
 
     @property
     def as_built_in(self) -> Settings:
@@ -44,20 +71,33 @@ class RealKafka:
         return Settings.parse({name: value for name, value in written.items() if name in known})
 
 
-def real_kafka(target: str) -> Distribution | None:
-    """The distribution that ``target`` names; None: it is a target of another kind.
+def real_kafka(target: str) -> Distribution | ComposedKafka | None:
+    """What ``target`` names; None: it is a target of another kind.
 
     Raises:
-        UsageError: it names no release, and no distribution.
-        EnvironmentFault: the release has not been fetched.
+        UsageError: it names no release, no distribution, and no compose file that can be understood.
+        EnvironmentFault: the release has not been fetched; or there is nothing to run a compose file with.
     """
-    return find(target.removeprefix(PREFIX)) if target.startswith(PREFIX) else None
+    if target.startswith(COMPOSE):
+        return composed(target.removeprefix(COMPOSE))
+    return find(target.removeprefix(PROCESS)) if target.startswith(PROCESS) else None
+
+
+def with_pattern(target: str, pattern: str) -> str:
+    """The target with a pattern of the names of the services that run Kafka.
+
+    Raises:
+        UsageError: it is no compose file.
+    """
+    if not target.startswith(COMPOSE):
+        raise UsageError(f"--service-pattern {pattern!r} is for --target compose:FILE, not for {target!r}.")
+    return f"{target}{PATTERN_MARK}{pattern}"
 
 
 def generation_of(target: str) -> str | None:
     """The generation that ``target`` speaks; None: it speaks any. Raises as :func:`real_kafka`."""
-    distribution = real_kafka(target)
-    return None if distribution is None else distribution.release.generation
+    source = real_kafka(target)
+    return None if source is None else source.release.generation
 
 
 def knows_idempotence(version: str) -> bool:
@@ -65,15 +105,14 @@ def knows_idempotence(version: str) -> bool:
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
-def configured(distribution: Distribution, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
+def configured(source: Distribution | ComposedKafka, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
     """What is run of a scenario, whose ``overrides`` have been applied.
 
     Raises:
         UsageError: the scenario wants something of the built-in cluster that this release does not have.
         EnvironmentFault: there is no Java to run it.
     """
-    java()
-    release = distribution.release
+    release = source.release
     for knob, value in scenario.replication.items():
         if release.family.knobs.get(knob) != _text(value):
             raise UsageError(
@@ -83,13 +122,41 @@ def configured(distribution: Distribution, scenario: Scenario, overrides: Mappin
     for key in overrides:
         if key.startswith("replication."):
             raise UsageError(f"--set {key}: Kafka {release.version} has no such switch, only the built-in cluster has.")
+    if not knows_idempotence(release.version) and scenario.transacts:
+        raise UsageError(
+            f"scenario {scenario.id!r} runs transactions, which Kafka {release.version} does not know yet."
+        )
     if not knows_idempotence(release.version) and any(
         step.send is not None and step.send.idempotent for step in scenario.schedule or ()
     ):
         raise UsageError(
             f"scenario {scenario.id!r} numbers its batches, which Kafka {release.version} does not know yet."
         )
-    return RealKafka(distribution, understood(scenario.cluster.settings, release, scenario.cluster.brokers))
+    return RealKafka(source, _settings(source, scenario))
+
+
+def _settings(source: Distribution | ComposedKafka, scenario: Scenario) -> KafkaSettings:
+    """As the scenario has it, then as the compose file does."""
+    wanted, written = scenario.cluster.brokers, scenario.cluster.settings
+    if not isinstance(source, ComposedKafka):
+        java()
+        return understood(written, source.release, wanted)
+    if len(source.file.brokers) != wanted:
+        names = ", ".join(broker.name for broker in source.file.brokers)
+        raise UsageError(
+            f"scenario {scenario.id!r} is about {wanted} brokers, and {source.file.path} has "
+            f"{len(source.file.brokers)}: {names}.",
+            "Choose another file, or the brokers that are meant with --service-pattern.",
+        )
+    own = {name: value for name, value in source.file.brokers[0].properties.items() if name in known_settings()}
+    settings = understood({**own, **written}, source.release, wanted)
+    if len(settings.log_dirs) > 1:
+        raise UsageError(
+            f"scenario {scenario.id!r} has {len(settings.log_dirs)} log directories for each broker, "
+            "and a broker in a container has one volume.",
+            "Run it with --target process:.",
+        )
+    return settings
 
 
 def _text(value: object) -> str:

@@ -16,6 +16,9 @@ from harness.runner.real import RealKafka
 from harness.simulation.stack.sends import SimulatedSends
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.compose.source import ComposedKafka
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
@@ -65,7 +68,14 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
 def process(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
-    target = ProcessTarget(directory / "cluster", brokers, kafka.distribution, kafka.settings, started)
+    assert isinstance(kafka.source, Distribution), "a compose file is another target"
+    target = ProcessTarget(directory / "cluster", brokers, kafka.source, kafka.settings, started)
+    return Rig(target, SystemClock(), _measuring(plan, target, log))
+
+
+def compose(plan: Plan, kafka: RealKafka, composed: ComposedKafka, directory: Path, log: logging.Logger) -> Rig:
+    """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
+    target = ComposeTarget(directory / "cluster", composed, kafka.settings)
     return Rig(target, SystemClock(), _measuring(plan, target, log))
 
 
@@ -82,6 +92,8 @@ def _measuring(plan: Plan, target: Target, log: logging.Logger) -> Callable[[Rec
 def rig_of(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
     """The rig of the plan's target."""
     if plan.kafka is not None:
+        if isinstance(plan.kafka.source, ComposedKafka):
+            return compose(plan, plan.kafka, plan.kafka.source, directory, log)
         return process(plan, plan.kafka, directory, log, started)
     match plan.target:
         case BuiltinTarget.name:

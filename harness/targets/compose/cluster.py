@@ -376,7 +376,7 @@ def free_ports(brokers: Sequence[str]) -> Ports:
     free = _free_ports()
     try:
         clients, harness = ({name: next(free) for name in brokers} for _ in range(2))
-        return Ports(clients, harness, next(free), next(free))
+        return Ports(clients, harness, next(free), next(free), next(free))
     except StopIteration:
         raise EnvironmentFault(f"no free ports are left from {_PORTS.start} to {_PORTS.stop - 1}.") from None
 

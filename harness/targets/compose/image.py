@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 import docker
-from docker.errors import ContainerError, DockerException, ImageNotFound
+from docker.errors import DockerException, ImageNotFound
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.kafka.releases import Release, numbers, release
@@ -16,6 +16,7 @@ OLDEST = "2.4.0"
 """Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
 
 _SEARCH = "find / -xdev -name 'kafka_2.*.jar' -o -xdev -name 'ld-musl-*'"
+_SEARCH_TIMEOUT_S = 120
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
 _MUSL = "ld-musl-"
 _CONFLUENT = ("-ccs", "-ce")
@@ -60,12 +61,16 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
         EnvironmentFault: the engine does not have it, or it cannot be run.
     """
     try:
-        told = client.containers.run(
-            image, ["-c", f"{_SEARCH} 2>/dev/null; true"], entrypoint="/bin/sh", remove=True, network_mode="none"
-        )
+        container = client.containers.create(image, ["-c", _SEARCH], entrypoint="/bin/sh", network_mode="none")
+        try:
+            container.start()
+            container.wait(timeout=_SEARCH_TIMEOUT_S)
+            told = container.logs(stderr=False)
+        finally:
+            container.remove(force=True, v=True)
     except ImageNotFound:
         raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
-    except (ContainerError, DockerException) as problem:
+    except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
     return found_in(told.decode(errors="replace").split("\n"), image)
 

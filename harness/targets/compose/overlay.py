@@ -17,6 +17,7 @@ from harness.model import CONTROLLER
 from harness.targets.addresses import Address
 from harness.targets.compose.compose_file import ComposeFile, Endpoint, KafkaService, ZooKeeperService
 from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, TOXIPROXY
+from harness.targets.compose.toxics import PROBE_PORT
 from harness.targets.kafka.server_properties import KafkaSettings
 
 CLIENTS_LISTENER, HARNESS_LISTENER = "SEAWALL_CLIENTS", "SEAWALL_HARNESS"
@@ -44,12 +45,14 @@ class Ports:
         clients: of each broker, by its name: where clients reach it through Toxiproxy.
         harness: of each broker, by its name: where it is reached past Toxiproxy.
         toxiproxy: where Toxiproxy is told what to do.
+        probe: where a link through Toxiproxy is tried.
         controller: where ZooKeeper is reached, or KRaft's controller where it is a single one beside the brokers.
     """
 
     clients: Mapping[str, int]
     harness: Mapping[str, int]
     toxiproxy: int
+    probe: int
     controller: int
 
     def address(self, node: str) -> Address:
@@ -266,13 +269,14 @@ def _holder(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
 
 
 def _toxiproxy(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
+    told, tried = wishes.ports.toxiproxy, wishes.ports.probe
     ports = [_published(wishes.ports.clients[node], proxy_port(node)) for node, _ in _named(file)]
     networks = sorted({broker.networks[0] for broker in file.brokers})
     return {
         "image": wishes.toxiproxy_image,
         "restart": "no",
         "networks": networks,
-        "ports": [*ports, _published(wishes.ports.toxiproxy, TOXIPROXY_API_PORT)],
+        "ports": [*ports, _published(told, TOXIPROXY_API_PORT), _published(tried, PROBE_PORT)],
     }
 
 

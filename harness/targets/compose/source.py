@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from harness.errors import UsageError
+from harness.model import CONTROLLER
 from harness.target import Capability
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
@@ -14,6 +16,9 @@ from harness.targets.compose.image import has_image, look_into
 from harness.targets.compose.project import connected
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release
+
+PATTERN_MARK = "#"
+"""Between the path of the file and the pattern of its services."""
 
 _ALWAYS = frozenset(
     {
@@ -36,13 +41,11 @@ class ComposedKafka:
         file: what it says.
         release: of Kafka, the same in every image.
         has_glibc: whether the clock shim can be loaded into every broker.
-        pattern: that named the services; None: they were known by their variables.
     """
 
     file: ComposeFile
     release: Release
     has_glibc: bool
-    pattern: str | None = None
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -63,20 +66,27 @@ class ComposedKafka:
             Capability.LOG_DIR_FAILURE: "A container's volume cannot lose its name; use --target process:.",
         }
 
-    @property
-    def settings(self) -> Mapping[str, str]:
-        """What the file itself sets, by its first broker."""
-        return self.file.brokers[0].properties
+    def in_words(self) -> Mapping[str, Any]:
+        """Which service each node is, as plain data: what ``run.json`` says of it."""
+        brokers = {
+            node: {"service": broker.name, "id": broker.kafka_id, "image": broker.image}
+            for node, broker in zip(self.file.nodes, self.file.brokers, strict=False)
+        }
+        return {"file": str(self.file.path), "brokers": brokers, CONTROLLER: list(self.file.nodes.get(CONTROLLER, ()))}
 
 
-def find(path: str, pattern: str | None = None) -> ComposedKafka:
+def find(spelling: str) -> ComposedKafka:
     """The Kafka that a compose file runs; its images are looked into, and pulled or built where they are missing.
+
+    Args:
+        spelling: the path of the file, and behind a ``#`` the pattern of the names of the services that run Kafka.
 
     Raises:
         UsageError: the file cannot be understood, or its images differ, or have no Kafka that is known.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is not to be had.
     """
-    file = understood(compose_tool.resolved(Path(path)), Path(path), pattern)
+    path, _, pattern = spelling.partition(PATTERN_MARK)
+    file = understood(compose_tool.resolved(Path(path)), Path(path), pattern or None)
     client = connected()
     try:
         if missing := [one.name for one in file.kafkas if not has_image(client, one.image)]:
@@ -91,4 +101,4 @@ def find(path: str, pattern: str | None = None) -> ComposedKafka:
             "Let all of them run the same: promises and predictions are those of one release.",
         )
     has_glibc = all(found.has_glibc for found in images.values())
-    return ComposedKafka(file, next(iter(releases.values())), has_glibc, pattern)
+    return ComposedKafka(file, next(iter(releases.values())), has_glibc)

@@ -152,6 +152,11 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     return KafkaSettings(release, known, log_dir_names(int(count)), int(session))
 
 
+def known_settings() -> frozenset[str]:
+    """The names of all settings that a scenario may write."""
+    return frozenset({*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *MORE})
+
+
 def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_dir: Path) -> str:
     """``server.properties`` of ``node``, a broker or a controller, whose disk is ``data_dir``."""
     log_dirs = [data_dir] if node == CONTROLLER else [data_dir / name for name in settings.log_dirs]
@@ -244,7 +249,7 @@ def _internal_topics(brokers: int) -> dict[str, str]:
 
 
 def _refuse_unknown(name: str, release: Release) -> None:
-    known = sorted({*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *MORE})
+    known = sorted(known_settings())
     if name not in known:
         near = " or ".join(map(repr, get_close_matches(name, known, n=3, cutoff=0.5)))
         raise UsageError(f"broker setting {name!r} is not known{f'; did you mean {near}?' if near else '.'}")

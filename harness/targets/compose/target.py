@@ -1,0 +1,348 @@
+"""A user's compose file as a target: real Kafka in containers, which is looked at and broken from outside."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from harness.errors import EnvironmentFault
+from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id
+from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
+from harness.targets.compose.cluster import READY_TIMEOUT_S, ComposeCluster
+from harness.targets.compose.container_clock import Clocks
+from harness.targets.compose.containers import told_by
+from harness.targets.compose.network import Network
+from harness.targets.compose.overlay import (
+    CLIENTS_PORT,
+    HELD_METADATA,
+    Addition,
+    listener_for_controllers,
+    proxy_port,
+)
+from harness.targets.compose.project import DATA, DISK, HOLDER
+from harness.targets.compose.scene import ComposeScene
+from harness.targets.compose.source import ComposedKafka
+from harness.targets.compose.toxics import Toxics
+from harness.targets.compose.volumes import Volumes
+from harness.targets.kafka.electing import Electing
+from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.offline import offline_log_dirs
+from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.topics import TIMEOUT_S, create_assigned, is_whole
+from harness.targets.kafka.watching import Watching
+from harness.targets.replica_logs import replica_log_rows
+
+_READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
+
+
+class ComposeTarget(ComposeCluster):
+    """Implements :class:`harness.target.Target`. Its arguments are those of :class:`ComposeCluster`."""
+
+    name = "compose"
+
+    def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
+        super().__init__(directory, kafka, settings)
+        self.capabilities = kafka.capabilities
+        self._topics: set[str] = set()
+        self._cut_by_name: set[Link] = set()
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def start(self) -> None:
+        """See :class:`harness.target.Target`."""
+        super().start()
+        self.watching.start()
+
+    def stop(self) -> None:
+        """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
+        if self._project is None:
+            return
+        with ExitStack() as last_things_first:
+            last_things_first.callback(super().stop)
+            if self._nodes:
+                last_things_first.callback(self.looking.close)
+                last_things_first.callback(self.watching.stop)
+                for node in self._nodes.values():
+                    node.resume()
+
+    def _clock_additions(self) -> Mapping[str, Addition]:
+        added = {node: Clocks.additions(directory) for node, directory in self._shim_directories().items()}
+        return {service: Addition(*added[node]) for node in added for service in self._file.nodes[node]}
+
+    def _started(self, node: str, begun_ns: int) -> None:
+        if self._node(node).incarnation == 0 and node == self.brokers()[0]:
+            self._open_proxies()
+        self.network.attach(node)
+        self.watching.started(node, self._node(node).incarnation, begun_ns)
+
+    def _open_proxies(self) -> None:
+        self.toxics.await_up(READY_TIMEOUT_S)
+        for number, broker in enumerate(self._file.brokers):
+            node = str(number)
+            self.toxics.create(node, f"0.0.0.0:{proxy_port(node)}", f"{broker.name}:{CLIENTS_PORT}")
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        bootstrap = ",".join(f"{host}:{port}" for host, port in map(self.ports.address, self.brokers()))
+        create_assigned(bootstrap, topic, [broker.kafka_id for broker in self._file.brokers])
+        self._topics.add(topic.name)
+        complaint = f"topic {topic.name!r} does not have a leader and a full ISR everywhere"
+        self._await(complaint, lambda: is_whole(self, topic), TIMEOUT_S)
+
+    # ------------------------------------------------------------------------------------------------ parts
+
+    @cached_property
+    def network(self) -> Network:
+        """The links between the running nodes."""
+        return Network(self.project)
+
+    @cached_property
+    def toxics(self) -> Toxics:
+        """The links between clients and the running brokers."""
+        listeners = {node: ("127.0.0.1", port) for node, port in self.ports.clients.items()}
+        return Toxics(("127.0.0.1", self.ports.toxiproxy), listeners, ("127.0.0.1", self.ports.probe))
+
+    @cached_property
+    def volumes(self) -> Volumes:
+        """The disks of the brokers."""
+        return Volumes(self.project)
+
+    @cached_property
+    def clocks(self) -> Clocks:
+        """The clocks of those nodes that run Kafka."""
+        return Clocks(self.project, self._shim_directories())
+
+    def _shim_directories(self) -> Mapping[str, Path]:
+        kafkas = {one.name for one in self._file.kafkas}
+        return {
+            node: self._directory / services[0] / "shim"
+            for node, services in self._file.nodes.items()
+            if kafkas.issuperset(services) and Capability.CLOCK in self.capabilities
+        }
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    @cached_property
+    def looking(self) -> Looking:
+        """How the running cluster is looked at."""
+        controller = None if listener_for_controllers(self._file) is None else CONTROLLER
+        return Looking(
+            ComposeScene(
+                self._kafka.release, self.brokers(), controller, self.ports, self.numbering, self._metadata_dirs()
+            )
+        )
+
+    @cached_property
+    def watching(self) -> Watching:
+        """How the running cluster is watched."""
+        return Watching(
+            self.looking,
+            self._directory / "watch",
+            {name: self._copy_of_disk(name) for name in self.brokers()},
+            clock_offset_ms=self._wanted_offset_ms,
+            is_up=lambda node: self._node(node).exists and not self._node(node).is_stopped,
+        )
+
+    def _wanted_offset_ms(self, node: str) -> int:
+        return self.clocks.wanted_ms(node) if node in self._shim_directories() else 0
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        return self.looking.view()
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        return self.looking.replica(node, partition) if one.exists and not one.is_stopped else None
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        return self.looking.committed(group)
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        Electing(self.looking).elect(partition, leader, unclean=unclean)
+
+    # ------------------------------------------------------------------------------------------------ links
+
+    def cut(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self.toxics.cut(_of_clients(links))
+        self._cut_by_name |= set(_among_nodes(links))
+        self.network.cut(sorted(self._meant(_among_nodes(links))))
+
+    def mend(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self.toxics.mend(_of_clients(links))
+        mended = _among_nodes(links)
+        self._cut_by_name -= set(mended)
+        self.network.mend(sorted(self._meant(mended) - self._meant(self._cut_by_name)))
+
+    def is_cut(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        if CLIENTS in link:
+            return self.toxics.is_cut(link)
+        return _all(map(self.network.is_cut, sorted(self._meant([link]))))
+
+    def carries(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        if CLIENTS in link:
+            return self.toxics.carries(link)
+        return _all(map(self.network.carries, sorted(self._meant([link]))))
+
+    def _meant(self, links: Sequence[Link] | set[Link]) -> set[Link]:
+        """The links between nodes: where brokers are the controllers, ``controller`` is every other broker."""
+        if CONTROLLER in self.nodes():
+            return set(links)
+        return {
+            Link(source, destination)
+            for link in links
+            for source in self._ends(link.source)
+            for destination in self._ends(link.destination)
+            if source != destination
+        }
+
+    def _ends(self, end: str) -> Sequence[str]:
+        return self.brokers() if end == CONTROLLER else [end]
+
+    # ------------------------------------------------------------------------------------------------ disks
+
+    def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
+        """See :class:`harness.target.Target`. There is one log directory, and a file beside it takes its space."""
+        del log_dir
+        self.volumes.limit(self._broker(node), free_bytes)
+
+    def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        del log_dir
+        return self.volumes.is_full(self._broker(node))
+
+    def takes_writes(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.volumes.takes_writes(self._broker(node))
+
+    def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
+        """See :class:`harness.target.Target`. The broker says so itself, in what it prints."""
+        del log_dir
+        if node == CONTROLLER:
+            return Receipt(False, "the controller's disk is not limited")
+        return self.volumes.has_refused_write(node)
+
+    def wipe_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._resting(node)
+        self.volumes.wipe(self._broker(node))
+
+    def is_disk_empty(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.volumes.is_empty(self._broker(node))
+
+    def damage_log(self, node: str, damage: LogDamage) -> None:
+        """See :class:`harness.target.Target`."""
+        self._resting(node)
+        self.volumes.damage(self._broker(node), damage)
+
+    def is_log_damaged(self, node: str, damage: LogDamage) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.volumes.is_damaged(self._broker(node), damage)
+
+    def sync_disk(self, node: str) -> None:
+        """See :class:`harness.target.Target`. Nothing is slower than a volume in memory."""
+        self._broker(node)
+
+    def _broker(self, node: str) -> str:
+        if node == CONTROLLER:
+            raise EnvironmentFault("the disk of the controller is a directory of the run, which nothing is done to.")
+        return node
+
+    # ------------------------------------------------------------------------------------------------ clocks
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        """See :class:`harness.target.Target`."""
+        self._clocked(node)
+        self.clocks.offset(node, offset_ms)
+
+    def clock_offset_ms(self, node: str) -> int:
+        """See :class:`harness.target.Target`."""
+        self._clocked(node)
+        return self.clocks.offset_ms(node)
+
+    def _clocked(self, node: str) -> None:
+        if node not in self._shim_directories():
+            why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else "It runs ZooKeeper."
+            raise EnvironmentFault(f"the clock of node {node} cannot be moved.", why)
+
+    # ------------------------------------------------------------------------------------------------ not to be had
+
+    def lose_power(self, node: str) -> None:
+        """See :class:`harness.target.Target`: not to be had."""
+        raise self._refusal(node, Capability.POWER_LOSS)
+
+    def has_lost_power(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(False, f"node {node} cannot lose power")
+
+    def fail_log_dir(self, node: str, log_dir: int) -> None:
+        """See :class:`harness.target.Target`: not to be had."""
+        raise self._refusal(node, Capability.LOG_DIR_FAILURE)
+
+    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
+        """See :class:`harness.target.Target`: not to be had."""
+        raise self._refusal(node, Capability.LOG_DIR_FAILURE)
+
+    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(False, f"node {node}: log directory {log_dir} cannot fail")
+
+    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(False, f"node {node}: log directory {log_dir} is the one that it had")
+
+    def offline_log_dirs(self, node: str) -> Sequence[int]:
+        """See :class:`harness.target.Target`."""
+        if not self._answers(node):
+            raise EnvironmentFault(f"node {node} does not answer: {self._node(node).in_words()}.")
+        if node == CONTROLLER:
+            return []
+        return [0] if Path(DISK, DATA) in offline_log_dirs(node, self.ports.address(node)) else []
+
+    def _refusal(self, node: str, capability: Capability) -> EnvironmentFault:
+        return EnvironmentFault(f"node {node} cannot do {capability}.", self._kafka.lacks[capability])
+
+    # ------------------------------------------------------------------------------------------------ evidence
+
+    def _keep_disks(self) -> None:
+        for node in self.brokers():
+            self.volumes.copy_out(node, self._copy_of_disk(node))
+        # Containers write as whom they like; the run's directory is to be read, and removed, by its owner.
+        told_by(self.project.container(HOLDER), *_READABLE)
+
+    def _copy_of_disk(self, node: str) -> Path:
+        return self._directory / self._file.brokers[int(node)].name / DATA
+
+    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        yield from self.watching.rows(run)
+
+    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
+        for name in self.brokers():
+            for row in replica_log_rows(node_id(name), self._copy_of_disk(name)):
+                if row["topic"] in self._topics:
+                    yield {"run": run, **row}
+
+
+def _of_clients(links: Sequence[Link]) -> list[Link]:
+    return [link for link in links if CLIENTS in link]
+
+
+def _among_nodes(links: Sequence[Link]) -> list[Link]:
+    return [link for link in links if CLIENTS not in link]
+
+
+def _all(receipts: Iterator[Receipt]) -> Receipt:
+    seen = list(receipts)
+    return Receipt(all(one.holds for one in seen), "; ".join(one.seen for one in seen))
