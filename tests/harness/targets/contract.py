@@ -122,14 +122,14 @@ def _heals(fault: Fault, target: Target) -> bool:
 
 def _builtin(path: Path) -> Trial:
     target = BuiltinTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS)
-    return Trial(target, SystemClock(), partial(_send, target))
+    return Trial(target, SystemClock(), partial(send_once, target))
 
 
 def _process(version: str, path: Path) -> Trial:
     distribution = fetched_or_skip(version)
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, distribution.release, BROKERS)
     target = ProcessTarget(path, BROKERS, distribution, settings)
-    return Trial(target, SystemClock(), partial(_send, target), patience_s=60.0)
+    return Trial(target, SystemClock(), partial(send_once, target), patience_s=60.0)
 
 
 def fetched_or_skip(version: str) -> Distribution:
@@ -141,7 +141,8 @@ def fetched_or_skip(version: str) -> Distribution:
         pytest.skip(str(missing))
 
 
-def _send(target: Target, data: bytes, acks: int) -> Answer:
+def send_once(target: Target, data: bytes, acks: int) -> Answer:
+    """Send one record as a client of its own does, and wait for its answer."""
     sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
     try:
         return sender.send(LEDGER, data)
