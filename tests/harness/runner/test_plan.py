@@ -37,6 +37,12 @@ def test_every_shipped_scenario_can_be_planned_on_every_generation() -> None:
             assert plan(one, generation=generation).generation == generation
 
 
+def test_transactions_are_refused_where_there_are_none() -> None:
+    for target in ("builtin", "simulated"):
+        with pytest.raises(UsageError, match=f"runs transactions, which target '{target}' does not know"):
+            plan(scenario.load("transactions-outlive-their-leader"), target, "3.7")
+
+
 def test_the_generation_is_the_one_asked_for_else_the_scenarios_else_the_current() -> None:
     assert planned().generation == CURRENT_GENERATION
     assert planned(CHAOS + 'generation: "0.10"\n').generation == "0.10"
