@@ -40,12 +40,13 @@ def detection(
     say = progress()
     matrix = measure(chosen(bugs), seeds, jobs or os.cpu_count() or 1, lambda done, of: say(f"{done} of {of} tasks"))
     _show(matrix)
+    if bugs and json_ is not None and json_.exists():
+        matrix = _joined(from_json(json.loads(json_.read_text())), matrix)
+    written = json.dumps(to_json(matrix), indent=1, sort_keys=True) + "\n"
     if json_ is not None:
-        known = from_json(json.loads(json_.read_text())) if bugs and json_.exists() else None
-        matrix = matrix if known is None else _joined(known, matrix)
-        json_.write_text(json.dumps(to_json(matrix), indent=1, sort_keys=True) + "\n")
+        json_.write_text(written)
     if docs is not None:
-        docs.write_text(document(matrix))
+        docs.write_text(document(from_json(json.loads(written))))  # the page says what the file does, rounded as there
 
 
 def _joined(known: Matrix, measured: Matrix) -> Matrix:
