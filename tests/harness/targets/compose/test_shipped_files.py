@@ -1,0 +1,62 @@
+"""The compose files that seawall ships: each is started, loaded, and broken by what is special about containers."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from harness.clock import SystemClock
+from harness.model import CONTROLLER, NodeId
+from harness.target import TopicSpec
+from harness.targets.compose.source import find
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.server_properties import understood
+from tests.harness.targets.compose.conftest import Engine
+from tests.harness.targets.contract import BROKERS, LEDGER, Trial, send_once
+
+SHIPPED = Path(__file__).parents[4] / "compose"
+PATIENCE_S = 120.0
+SETTINGS = {"min.insync.replicas": 2, "default.replication.factor": 3}
+BROKEN: tuple[dict[str, object], ...] = (
+    {"fault": "kill", "node": 1},
+    {"fault": "partition", "links": [[1, 2], [0, "clients"]]},
+    {"fault": "disk_full", "node": 2, "free_bytes": 0},
+    {"fault": "clock", "node": 1, "offset_ms": 3_600_000},
+)
+
+
+@pytest.mark.parametrize(
+    ("file", "images"),
+    [
+        ("kafka-kraft.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}),
+        pytest.param("kafka-toxiproxy.yml", {"KAFKA_IMAGE": "kafka:4.1.0"}, marks=pytest.mark.nightly),
+        pytest.param(
+            "kafka-zookeeper.yml",
+            {"KAFKA_IMAGE": "kafka:2.8.1", "ZOOKEEPER_IMAGE": "zookeeper:2.8.1"},
+            marks=pytest.mark.nightly,
+        ),
+    ],
+)
+def test_a_shipped_file_runs_and_is_broken_and_whole_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, file: str, images: dict[str, str]
+) -> None:
+    engine.need("tools", "toxiproxy", *images.values())
+    for variable, image in images.items():
+        monkeypatch.setenv(variable, f"seawall/{image}")
+    kafka = find(str(SHIPPED / file))
+    target = ComposeTarget(tmp_path, kafka, understood(SETTINGS, kafka.release, BROKERS))
+    trial = Trial(target, SystemClock(), partial(send_once, target), PATIENCE_S)
+    try:
+        target.start()
+        target.create_topic(TopicSpec(LEDGER.topic, 1, BROKERS, (tuple(map(NodeId, range(BROKERS))),)))
+        assert (CONTROLLER in target.nodes()) is (file != "kafka-toxiproxy.yml")
+        assert trial.eventually(lambda: trial.send().kind == "ok")
+        for written in BROKEN:
+            with trial.in_effect(**written) as fault:
+                assert trial.holds(fault.probe), written
+        assert trial.eventually(lambda: trial.send().kind == "ok")
+    finally:
+        target.stop()
+    assert {row["node"] for row in target.replica_logs("test")} == {0, 1, 2}
