@@ -124,6 +124,12 @@ def _taken(one: Stretch, before: Stretch | None, faults: Sequence[Row]) -> tuple
 
 
 def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:
-    """Whether a fault can have shown itself between two stretches; damage in a log may lie there for several lives."""
+    """Whether a fault can have shown itself between two stretches; damage in a log may lie there for several lives.
+
+    It has taken effect when it is proven: until then its broker may still be shutting down, and say so.
+    """
+    if fault["injected_ns"] is None:
+        return False
     since_ns = before.begin_ns if before is not None and fault["kind"] != "corrupt_log" else 0
-    return fault["injected_ns"] is not None and since_ns <= fault["injected_ns"] <= one.begin_ns
+    effect_ns = fault["proven_ns"] or fault["injected_ns"]
+    return bool(fault["injected_ns"] <= one.begin_ns and since_ns <= effect_ns)
