@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
+import psutil
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from harness.errors import EnvironmentFault
@@ -18,6 +19,7 @@ from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose.compose_tool import ComposeProject
+from harness.targets.compose.image import has_image
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
 from harness.targets.compose.overlay import (
@@ -91,10 +93,15 @@ class ComposeCluster:
         assert self._ports is None, "a target starts once"
         self._directory.mkdir(parents=True, exist_ok=True)
         client = connected()
+        if not has_image(client, tools := image_of(TOOLS_IMAGE)):
+            raise EnvironmentFault(
+                f"image {tools}, of what runs beside the brokers, is not on this machine.",
+                f"Build it (`python compose/images/build.py tools`), or name another in {TOOLS_IMAGE}.",
+            )
         name = f"seawall-{random.SystemRandom().getrandbits(32):08x}"
         self._ports = free_ports(self.brokers())
         self._project = Project(client, name, self._file.nodes)
-        self._write_overlay(name, self._ports)
+        self._write_overlay(name, self._ports, tools)
         self._compose = ComposeProject(name, [self._file.path, self._directory / OVERLAY])
         begun_ns = time.monotonic_ns()
         self._compose.up(needed(self._file))
@@ -131,7 +138,7 @@ class ComposeCluster:
             project.client.close()
         (self._directory / PROJECT).unlink(missing_ok=True)
 
-    def _write_overlay(self, name: str, ports: Ports) -> None:
+    def _write_overlay(self, name: str, ports: Ports, tools: str) -> None:
         """The overlay, and before it the name of what it makes: whoever is killed from now on leaves that."""
         metadata = {service: self._writable(service, "metadata") for service in self._metadata_services()}
         for keeper in self._file.zookeepers:
@@ -143,7 +150,7 @@ class ComposeCluster:
             settings=self._settings,
             metadata={service: str(directory) for service, directory in metadata.items()},
             clocks=self._clock_additions(),
-            tools_image=image_of(TOOLS_IMAGE),
+            tools_image=tools,
             toxiproxy_image=image_of(TOXIPROXY_IMAGE),
             disk_mib=DISK_MIB,
         )
@@ -233,8 +240,7 @@ class ComposeCluster:
 
     def is_dead(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        return Receipt(one.was_killed, f"node {node}: {one.in_words()}")
+        return self._seen(node, lambda one: one.was_killed)
 
     def pause(self, node: str) -> None:
         """See :class:`harness.target.Target`. By the freezer of their control group, unseen by processes."""
@@ -249,8 +255,7 @@ class ComposeCluster:
 
     def is_paused(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        return Receipt(one.is_stopped, f"node {node}: {one.in_words()}")
+        return self._seen(node, lambda one: one.is_stopped)
 
     def shut_down(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -262,13 +267,11 @@ class ComposeCluster:
 
     def is_shut_down(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        return Receipt(one.was_shut_down, f"node {node}: {one.in_words()}")
+        return self._seen(node, lambda one: one.was_shut_down)
 
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        return Receipt(one.has_exited, f"node {node}: {one.in_words()}")
+        return self._seen(node, lambda one: one.has_exited)
 
     # ------------------------------------------------------------------------------------------------ what is left
 
@@ -301,6 +304,13 @@ class ComposeCluster:
         begun_ns = time.monotonic_ns()
         one.start()
         self._started(one.name, begun_ns)
+
+    def _seen(self, node: str, look: Callable[[ComposeNode], bool]) -> Receipt:
+        """What a look at a node's containers shows; where brokers are the controllers, ``controller`` has none."""
+        if node == CONTROLLER and node not in self._nodes:
+            return Receipt(False, "the controllers are brokers")
+        one = self._node(node)
+        return Receipt(look(one), f"node {node}: {one.in_words()}")
 
     def _node(self, name: str) -> ComposeNode:
         if name not in self._nodes:
@@ -388,6 +398,14 @@ def _free_ports() -> Iterator[int]:
             yield port
 
 
+def _end_tool(project: str) -> None:
+    """End the compose tool, which would go on to make what is being removed: it is at work on this project alone."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if project in process.cmdline():
+                process.kill()
+
+
 def remove_leftovers(directory: Path) -> str | None:
     """Remove what a target whose harness was killed has left, which kept its files in ``directory``.
 
@@ -400,7 +418,9 @@ def remove_leftovers(directory: Path) -> str | None:
     note = directory / PROJECT
     if not note.exists():
         return None
+    name = note.read_text().strip()
+    _end_tool(name)
     with closing(connected()) as client:
-        removed = Project(client, note.read_text().strip(), {}).remove()
+        removed = Project(client, name, {}).remove()
     note.unlink()
     return ", ".join(removed) or "nothing of it was left"
