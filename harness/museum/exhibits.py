@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
@@ -116,6 +117,19 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Twice without idempotence on every release, once with it.",
     ),
     Exhibit(
+        "The first release of a protocol",
+        "KAFKA-13141, mended in 2.8.1; KAFKA-14704, mended in 3.4.1 and 3.5.0",
+        "2.8.0 was the first release whose followers ask where logs part by the fetch itself. Its leaders took a fetch "
+        "that was told of a divergence for an acknowledgement; and a follower that was told to cut its log took the "
+        "watermark of that answer first, so that it showed what it was about to cut.",
+        (
+            "diverging-fetch-acknowledges",
+            "diverging-fetch-is-no-acknowledgement",
+            "diverging-watermark-exposes-tail",
+        ),
+        "On 2.8.0 an acknowledged record is lost; the same schedule without the bug is played on 2.8.1.",
+    ),
+    Exhibit(
         "Transactions without their leader",
         "KIP-98; KIP-890 in 4.0",
         "A transaction begins while its leader, and perhaps its coordinator, is dead; others before and after it are "
@@ -133,3 +147,10 @@ EXHIBITS: tuple[Exhibit, ...] = (
     ),
 )
 """In the order in which they are shown."""
+
+EXPLAINED: Mapping[str, str] = {
+    "last-replica-loses-page-cache/20261122T003309-1": (
+        "The harness itself was changed while it ran, and read no log; the next tries were made from a copy."
+    ),
+}
+"""Why a recorded run did not go as predicted, by its id."""

@@ -7,8 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from harness.museum.entry import Entry, fingerprint
-from harness.museum.exhibits import EXHIBITS, Exhibit
+from harness.museum.exhibits import EXHIBITS, EXPLAINED, Exhibit
 from harness.outcome import LETTERS, Word
+from harness.runner.matrix import impossible
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers
 
@@ -26,7 +27,7 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
         "\n".join(_overview(runs, older)),
         *("\n".join(_exhibit(one, runs, known)) for one in EXHIBITS),
         "\n".join(_parity(runs, known)),
-        "\n".join(_differences(runs)),
+        "\n".join(_differences(runs, known)),
         "\n".join(_left_out(known)),
         "\n".join(_machines(runs)),
     ]
@@ -155,14 +156,21 @@ def _cell(entries: Sequence[Entry]) -> str:
     return f"{seen}{times}" if all(one.agrees for one in good) else f"**{seen}**{times}"
 
 
-def _differences(runs: Runs) -> Iterator[str]:
+def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
+    """Why a run did not go as predicted; None: nobody knows."""
+    return EXPLAINED.get(one.run) or impossible(known[one.scenario], one.generation)
+
+
+def _differences(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
     yield "## What differed\n"
     yield "Every run that did not go as predicted, and why.\n"
-    yield "| entry | Kafka | seed | what differed |\n|---|---|---|---|"
+    yield "| entry | Kafka | seed | what differed | why |\n|---|---|---|---|---|"
     for entries in runs.values():
         for one in entries:
             if not one.agrees:
-                yield f"| {one.catalogue} | {one.release} | {one.seed} | {_plain(one.differences[0])} |"
+                where = f"{one.catalogue} | {one.release} | {one.seed}"
+                why = _plain(explanation(one, known) or "**not explained**")
+                yield f"| {where} | {_plain(one.differences[0])} | {why} |"
 
 
 def _left_out(known: Mapping[str, Scenario]) -> Iterator[str]:

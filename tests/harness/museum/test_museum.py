@@ -13,8 +13,8 @@ from harness import scenario
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
 from harness.museum.entry import Entry, entry, fingerprint, found, is_of_the_museum, read, write
-from harness.museum.exhibits import EXHIBITS
-from harness.museum.page import counted, page
+from harness.museum.exhibits import EXHIBITS, EXPLAINED
+from harness.museum.page import counted, explanation, page
 from harness.runner.matrix import impossible
 from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Seawall
@@ -59,6 +59,17 @@ def recorded(seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
     written = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
     assert written == page(RECORDED, list(SHIPPED.values())), "write it again: `seawall museum`"
+
+
+def test_every_exhibit_shows_a_run_that_went_as_predicted() -> None:
+    shown = {name for (name, _), runs in counted(RECORDED, SHIPPED).items() if any(one.agrees for one in runs)}
+    assert [one.title for one in EXHIBITS if not shown.intersection(one.scenarios)] == []
+
+
+def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
+    otherwise = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.agrees]
+    assert [one.run for one in otherwise if explanation(one, SHIPPED) is None] == []
+    assert set(EXPLAINED) <= {one.run for one in otherwise}
 
 
 def test_every_scenario_of_an_exhibit_is_shipped_and_is_in_one_exhibit_only() -> None:
