@@ -54,7 +54,8 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield compiler()
     yield kcat()
     yield browser()
-    yield from _not_used_yet()
+    yield docker()
+    yield compose()
 
 
 def python() -> Finding:
@@ -161,15 +162,23 @@ def browser() -> Finding:
     )
 
 
-def _not_used_yet() -> Iterator[Finding]:
-    yield _program("docker", ("--version",), _LATER, "Install Docker.", "Docker client")
-    yield _program("docker", ("info", "--format", "{{.ServerVersion}}"), _LATER, "Start dockerd.", "Docker engine")
-    yield compose()
-    yield _program("toxiproxy-server", ("--version",), _LATER, "Install Toxiproxy from its releases page.")
-    yield privileges()
+_CONTAINERS = "real Kafka in containers: --target compose:FILE"
 
 
-_LATER = "targets that do not exist yet"
+def docker() -> Finding:
+    """The Docker engine that DOCKER_HOST names, or the one of this machine."""
+    from contextlib import closing
+
+    from harness.errors import EnvironmentFault
+    from harness.targets.compose.project import connected
+
+    try:
+        with closing(connected()) as client:
+            seen, present = f"engine {client.version()['Version']}", True
+    except EnvironmentFault as problem:
+        seen, present = problem.sentence, False
+    remedy = "Debian: apt install docker.io; start it, and let this user use it."
+    return Finding("Docker engine", present, False, seen, _CONTAINERS, remedy)
 
 
 def compose() -> Finding:
@@ -177,15 +186,8 @@ def compose() -> Finding:
     plugin = _first_line(("docker", "compose", "version"))
     standalone = _first_line(("docker-compose", "--version"))
     seen = plugin or standalone or "neither `docker compose` (v2) nor `docker-compose` (v1)"
-    return Finding("Docker Compose", bool(plugin or standalone), False, seen, _LATER, "Install the compose plugin.")
-
-
-def privileges() -> Finding:
-    """Whether faults of the kernel (tmpfs, network namespaces) would be possible."""
-    namespaces = _first_line(("unshare", "-Urm", "sh", "-c", "mount -t tmpfs none /mnt && echo yes")) == "yes"
-    user = "root" if os.geteuid() == 0 else f"user id {os.geteuid()}"
-    seen = f"{user}; user namespaces with tmpfs mounts {'work' if namespaces else 'do not work'}"
-    return Finding("privileges", namespaces, False, seen, _LATER, "Allow unprivileged user namespaces.")
+    remedy = "Install the compose plugin of Docker (Debian: apt install docker-compose)."
+    return Finding("Docker Compose", bool(plugin or standalone), False, seen, _CONTAINERS, remedy)
 
 
 def _program(name: str, arguments: Sequence[str], needed_for: str, remedy: str, subject: str = "") -> Finding:
