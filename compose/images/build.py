@@ -11,8 +11,9 @@
 ``zookeeper:VERSION`` the ZooKeeper that came with that release of Kafka
 ====================  ==================================================================================================
 
-The images are called ``seawall/NAME``. Needed are the docker command and, by what is to be built, apt-get, go, or a JDK
-and the jars of Kafka, which are fetched as ``seawall kafka fetch`` does.
+The images are called ``seawall/NAME``, or ``seawall/NAME:VERSION``. Needed are the docker command and, by what is to be
+built, apt-get with its lists up to date, go, or a JDK and the jars of Kafka, which are fetched as ``seawall kafka
+fetch`` does.
 """
 
 from __future__ import annotations
@@ -119,7 +120,7 @@ def _found_base() -> str:
 def _image(kind: str, context: Path, arguments: Mapping[str, str] | None = None, version: str = "latest") -> None:
     shutil.copytree(HERE / kind, context, dirs_exist_ok=True)
     given = [word for name, value in (arguments or {}).items() for word in ("--build-arg", f"{name}={value}")]
-    _run("docker", "build", "--quiet", "--tag", f"{PREFIX}/{kind}:{version}", *given, str(context))
+    _run("docker", "build", "--quiet", "--network", "host", "--tag", f"{PREFIX}/{kind}:{version}", *given, str(context))
 
 
 def _run(*words: str, environment: Mapping[str, str] | None = None) -> None:

@@ -13,11 +13,13 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
 
+_IMAGES = Path(__file__).parents[4] / "compose" / "images"
 _UP_TIMEOUT_S = 90.0
 _DOWN_TIMEOUT_S = 60.0
 _POLL_S = 0.2
@@ -41,8 +43,9 @@ def own_engine() -> Iterator[str]:
         raise EnvironmentFault(
             "no Docker engine runs, and none can be started: that takes root, and Debian's docker.io."
         )
-    data.mkdir(parents=True, exist_ok=True)
+    data.parent.mkdir(parents=True, exist_ok=True)
     with _only_one(data.with_name("engine.lock")), _rules_put_back(), tempfile.TemporaryDirectory() as scratch:
+        _forget_other_images(data)
         place = Path(scratch, "docker.sock")
         with (Path(scratch) / "log").open("wb") as log:
             process = subprocess.Popen(_command(Path(scratch), data, place), stdout=log, stderr=log)
@@ -51,6 +54,7 @@ def own_engine() -> Iterator[str]:
             yield f"unix://{place}"
         finally:
             _end(process)
+            _unmount_below(Path(scratch))
 
 
 def _command(scratch: Path, data: Path, socket_path: Path) -> Sequence[str]:
@@ -81,6 +85,25 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+
+
+def _unmount_below(directory: Path) -> None:
+    """The engine leaves the network namespace of those who share the machine's where it had mounted it."""
+    for line in Path("/proc/self/mounts").read_text().splitlines():
+        place = line.split()[1]
+        if Path(place).is_relative_to(directory):
+            subprocess.run(("umount", place), check=True)
+
+
+def _forget_other_images(data: Path) -> None:
+    """Images that were built from other files are none of this project's."""
+    built_from, now = data / "built-from", sha256()
+    for path in sorted(path for path in _IMAGES.rglob("*") if path.is_file() and path.suffix != ".pyc"):
+        now.update(path.read_bytes())
+    if not built_from.exists() or built_from.read_text() != now.hexdigest():
+        shutil.rmtree(data, ignore_errors=True)
+        data.mkdir()
+        built_from.write_text(now.hexdigest())
 
 
 @contextmanager
