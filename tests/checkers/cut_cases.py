@@ -129,12 +129,9 @@ def what_a_power_loss_took_is_not_held_against_the_broker(story: Story) -> None:
 @case(Outcome.PASS)
 def what_a_broker_says_while_it_shuts_down_was_on_the_disk_that_is_then_wiped(story: Story) -> None:
     write(story, 3)
-    at = {
-        "proven_ns": story.now + 5_000_000,
-        "healed_ns": story.now + 5_000_001,
-        "heal_proven_ns": story.now + 5_000_002,
-    }
-    story.fault(kind="wipe_disk", nodes=["2"], **at)
+    gone_ns = story.now + 5_000_000
+    healed = {"healed_ns": gone_ns + 1, "heal_proven_ns": gone_ns + 2}
+    story.fault("wiped", kind="wipe_disk", nodes=["2"], proven_ns=gone_ns, **healed)
     story.say(
         2, "state", 0, role="follower", leader=-1, leader_epoch=story.partitions[0].epoch, partition_epoch=0,
         high_watermark=3, log_end_offset=3, log_start_offset=0, isr=[0, 1, 2],
