@@ -7,14 +7,19 @@ that is started there as Java was tells the time once with the shim and, before 
 
 from __future__ import annotations
 
+import shlex
 import shutil
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
+import docker
+from docker.errors import DockerException
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.containers import run_in
+from harness.targets.compose.containers import asked, run_in
 from harness.targets.compose.project import Project
 from harness.targets.kafka import shim
 from harness.targets.kafka.shim import Shim
@@ -22,15 +27,23 @@ from harness.targets.kafka.shim import Shim
 _MOUNTED = "/seawall/shim"
 _LIBRARY, _CONTROL = "shim.so", "shim.control"
 _NS_PER_MS = 1_000_000
+_TRIED_MS, _TOLERANCE_MS = 3_600_000, 60_000
+_TIMEOUT_S = 120
 
+_TELL = r"""now=$(date +%s%N); [ ${#now} -eq 19 ] || now=$(bash -c 'echo ${EPOCHREALTIME/[.,]/}000'); echo $now"""
+"""The wall clock in nanoseconds; the ``date`` of Alpine knows no fractions of a second, but bash does."""
+
+_WITHOUT_AND_WITH = f"""\
+tell={shlex.quote(_TELL)}
+LD_PRELOAD= sh -c "$tell"; sh -c "$tell"; LD_PRELOAD= sh -c "$tell"
+"""
 _ASK = f"""\
 for process in /proc/[0-9]*; do
     case $(readlink $process/exe) in
     */java) grep -q ' {_MOUNTED}/{_CONTROL}$' $process/maps && echo bent || echo true ;;
     esac
 done
-LD_PRELOAD= date +%s%N; date +%s%N; LD_PRELOAD= date +%s%N
-"""
+{_WITHOUT_AND_WITH}"""
 
 
 class Clocks:
@@ -87,6 +100,30 @@ class Clocks:
         return max(map(_offset_ms, self._project.containers(node)), key=lambda seen: abs(seen - wanted))
 
 
+def takes_shim(client: docker.DockerClient, image: str) -> bool:
+    """Whether the shim bends the clock in a container of this image: it does where its C library can load it.
+
+    Raises:
+        EnvironmentFault: the shim cannot be built, or the engine does not answer.
+    """
+    with tempfile.TemporaryDirectory() as scratch:
+        environment, volumes = Clocks.additions(Path(scratch))
+        Path(scratch).chmod(0o755)  # it is read by whoever the image runs as
+        Shim(Path(scratch)).clock_offset_ms = _TRIED_MS
+        words = ["-c", _WITHOUT_AND_WITH]
+        more: dict[str, Any] = {"environment": environment, "volumes": volumes, "network_mode": "none"}
+        container = asked(lambda: client.containers.create(image, words, entrypoint="/bin/sh", **more))
+        try:
+            container.start()
+            container.wait(timeout=_TIMEOUT_S)
+            said = container.logs(stderr=False).decode(errors="replace").split()
+        except (DockerException, OSError):
+            return False  # there is no shell in it
+        finally:
+            container.remove(force=True, v=True)
+    return len(said) == 3 and all(map(str.isdecimal, said)) and abs(_between(*said) - _TRIED_MS) < _TOLERANCE_MS
+
+
 def _offset_ms(container: Container) -> int:
     status, said = run_in(container, "sh", "-c", _ASK)
     *processes, before, bent, after = said.split() if status == 0 else [""] * 3
@@ -94,4 +131,9 @@ def _offset_ms(container: Container) -> int:
         raise EnvironmentFault(f"container {container.name} does not tell the time: it says {said.strip()!r}.")
     if not processes or "true" in processes:
         raise EnvironmentFault(f"the clock of container {container.name} cannot be bent: its Java has no shim.")
+    return _between(before, bent, after)
+
+
+def _between(before: str, bent: str, after: str) -> int:
+    """How far the middle one of three readings, in nanoseconds, is off the other two, in milliseconds."""
     return round((int(bent) - (int(before) + int(after)) / 2) / _NS_PER_MS)

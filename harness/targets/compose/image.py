@@ -1,4 +1,4 @@
-"""What is in the image that a broker runs: which release of Kafka, and which C library."""
+"""What is in the image that a broker runs: which release of Kafka, and whether its clock can be bent."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ import docker
 from docker.errors import DockerException, ImageNotFound
 
 from harness.errors import EnvironmentFault, UsageError
+from harness.targets.compose.container_clock import takes_shim
+from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release, numbers, release
 
 OLDEST = "2.4.0"
 """Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
 
-_SEARCH = "find / -xdev -name 'kafka_2.*.jar' -o -xdev -name 'ld-musl-*'"
+_SEARCH = "find / -xdev -name 'kafka_2.*.jar'"
 _SEARCH_TIMEOUT_S = 120
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
-_MUSL = "ld-musl-"
 _CONFLUENT = ("-ccs", "-ce")
 
 _OF_CONFLUENT = {
@@ -35,11 +36,11 @@ class KafkaImage:
 
     Attributes:
         release: of Kafka.
-        has_glibc: whether programs are linked with glibc, so that the clock shim can be loaded into them.
+        takes_shim: whether the clock shim can be loaded into its programs, and moves their clock.
     """
 
     release: Release
-    has_glibc: bool
+    takes_shim: bool
 
 
 def has_image(client: docker.DockerClient, image: str) -> bool:
@@ -72,11 +73,12 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
         raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
-    return found_in(told.decode(errors="replace").split("\n"), image)
+    found = found_in(told.decode(errors="replace").split("\n"), image)
+    return KafkaImage(found, shim.is_available() and takes_shim(client, image))
 
 
-def found_in(paths: list[str], image: str) -> KafkaImage:
-    """What these files of an image tell. Raises UsageError as :func:`look_into`."""
+def found_in(paths: list[str], image: str) -> Release:
+    """The release that these files of an image tell. Raises UsageError as :func:`look_into`."""
     names = [PurePosixPath(path.strip()).name for path in paths]
     versions = {_version(match["version"], match["build"]) for name in names if (match := _JAR.fullmatch(name))}
     if len(versions) != 1:
@@ -88,7 +90,7 @@ def found_in(paths: list[str], image: str) -> KafkaImage:
             f"image {image} has Kafka {found.version}, whose brokers do not tell their leader epochs.",
             f"In containers {OLDEST} is the oldest that can be looked at; --target process: goes back to 0.10.2.",
         )
-    return KafkaImage(found, not any(name.startswith(_MUSL) for name in names))
+    return found
 
 
 def _version(written: str, build: str | None) -> str:

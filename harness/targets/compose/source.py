@@ -40,26 +40,24 @@ class ComposedKafka:
     Attributes:
         file: what it says.
         release: of Kafka, the same in every image.
-        has_glibc: whether the clock shim can be loaded into every broker.
+        takes_shim: whether the clock shim can be loaded into every broker.
     """
 
     file: ComposeFile
     release: Release
-    has_glibc: bool
+    takes_shim: bool
 
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What can be done to its containers on this machine."""
-        return _ALWAYS | {Capability.CLOCK} if self.has_glibc and shim.is_available() else _ALWAYS
+        return _ALWAYS | {Capability.CLOCK} if self.takes_shim else _ALWAYS
 
     @property
     def lacks(self) -> Mapping[Capability, str]:
         """Why it is that something cannot be done, in a sentence."""
-        clock = (
-            "The clock shim needs a C compiler: see `seawall doctor`."
-            if self.has_glibc
-            else f"Image {self.file.brokers[0].image} has musl for its C library, and the clock shim needs glibc."
-        )
+        clock = f"The clock shim, built here, has no effect in image {self.file.brokers[0].image}."
+        if not shim.is_available():
+            clock = "The clock shim needs a C compiler: see `seawall doctor`."
         return {
             Capability.CLOCK: clock,
             Capability.POWER_LOSS: "What a container has written cannot be taken back; use --target process:.",
@@ -100,5 +98,5 @@ def find(spelling: str) -> ComposedKafka:
             f"{path}: brokers of different releases, {' and '.join(sorted(releases))}.",
             "Let all of them run the same: promises and predictions are those of one release.",
         )
-    has_glibc = all(found.has_glibc for found in images.values())
-    return ComposedKafka(file, next(iter(releases.values())), has_glibc)
+    takes_shim = all(found.takes_shim for found in images.values())
+    return ComposedKafka(file, next(iter(releases.values())), takes_shim)

@@ -9,7 +9,7 @@ from datetime import datetime
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.container_clock import Clocks
+from harness.targets.compose.container_clock import Clocks, takes_shim
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.project import Project
 from harness.targets.kafka import shim
@@ -79,3 +79,11 @@ def test_a_container_that_stands_still_does_not_tell_the_time(project_and_clocks
             clocks.offset_ms("0")
     finally:
         container.unpause()
+
+
+def test_an_image_is_asked_whether_its_clock_can_be_bent(engine: Engine) -> None:
+    engine.need("kafka:4.1.0", "toxiproxy")
+    if not shim.is_available():
+        pytest.skip("the clock shim cannot be built here")
+    assert takes_shim(engine.client, "seawall/kafka:4.1.0")
+    assert not takes_shim(engine.client, "seawall/toxiproxy")
