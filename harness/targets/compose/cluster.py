@@ -288,11 +288,11 @@ class ComposeCluster:
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
-        for services in self._file.nodes.values():
+        for node, services in self._file.nodes.items():
             for service in services:
                 log = self._directory / service / "output.log"
                 if log.exists():
-                    shutil.copyfile(log, directory / f"{service}.log")
+                    shutil.copyfile(log, directory / f"{service if node == CONTROLLER else f'broker-{node}'}.log")
 
     # ------------------------------------------------------------------------------------------------ internals
 

@@ -18,6 +18,8 @@ _GONE_TIMEOUT_S = 30.0
 _KILLED, _TERMINATED, _OUT_OF_MEMORY = 137, 143, 3
 """Exit statuses: of SIGKILL, of SIGTERM, and of a JVM that is told to end when its heap is full."""
 
+_HOW = {_KILLED: "by SIGKILL", _TERMINATED: "having shut down as it was asked to"}
+
 _LOG_TAIL_LINES = 3
 
 
@@ -155,5 +157,6 @@ def _in_words(container: Container) -> str:
     if state["Paused"]:
         return f"container {container.name} is frozen"
     if state["Running"]:
-        return f"container {container.name} runs, as process {state['Pid']}"
-    return f"container {container.name} has ended with status {state['ExitCode']}"
+        return f"container {container.name} is running, as process {state['Pid']}"
+    status = int(state["ExitCode"])
+    return f"container {container.name} is gone, {_HOW.get(status, f'having ended with status {status}')}"

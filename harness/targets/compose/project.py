@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import docker
+from docker.constants import DEFAULT_UNIX_SOCKET
 from docker.errors import DockerException
 from docker.models.containers import Container
 
@@ -36,13 +38,26 @@ def connected() -> docker.DockerClient:
         EnvironmentFault: it does not answer.
     """
     try:
+        _refuse_deaf(os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET)
         client = docker.from_env(timeout=_TIMEOUT_S)
         client.ping()
-    except DockerException as problem:
+    except (DockerException, OSError) as problem:
         raise EnvironmentFault(
             f"no Docker engine answers: {problem}.", "Start it, let this user use it, or set DOCKER_HOST."
         ) from None
     return client
+
+
+def _refuse_deaf(place: str) -> None:
+    """Connect once: where nobody listens, the docker library would leave its socket open.
+
+    Raises:
+        OSError: nobody listens there.
+    """
+    scheme, _, path = place.partition("://")
+    if scheme.endswith("unix"):
+        with socket.socket(socket.AF_UNIX) as connection:
+            connection.connect(path)
 
 
 def image_of(variable: str) -> str:

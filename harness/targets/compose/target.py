@@ -256,7 +256,7 @@ class ComposeTarget(ComposeCluster):
     def _broker(self, node: str) -> str:
         if node == CONTROLLER:
             raise EnvironmentFault("the disk of the controller is a directory of the run, which nothing is done to.")
-        return node
+        return self._node(node).name
 
     # ------------------------------------------------------------------------------------------------ clocks
 
@@ -271,6 +271,7 @@ class ComposeTarget(ComposeCluster):
         return self.clocks.offset_ms(node)
 
     def _clocked(self, node: str) -> None:
+        self._node(node)
         if node not in self._shim_directories():
             why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else "It runs ZooKeeper."
             raise EnvironmentFault(f"the clock of node {node} cannot be moved.", why)
@@ -310,7 +311,7 @@ class ComposeTarget(ComposeCluster):
         return [0] if Path(DISK, DATA) in offline_log_dirs(node, self.ports.address(node)) else []
 
     def _refusal(self, node: str, capability: Capability) -> EnvironmentFault:
-        return EnvironmentFault(f"node {node} cannot do {capability}.", self._kafka.lacks[capability])
+        return EnvironmentFault(f"node {self._node(node).name} cannot do {capability}.", self._kafka.lacks[capability])
 
     # ------------------------------------------------------------------------------------------------ evidence
 

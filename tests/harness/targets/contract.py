@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -30,8 +30,12 @@ from harness.simulation.stack.client import Client
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.sends import addresses
 from harness.simulation.stack.tasks import Task
-from harness.target import Receipt, ReplicaView, Target, TopicSpec
+from harness.target import Capability, Receipt, ReplicaView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.compose.image import has_image
+from harness.targets.compose.project import TOXIPROXY_IMAGE, connected
+from harness.targets.compose.source import find
+from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.fetching import Distribution, fetch
 from harness.targets.kafka.jvm import java
 from harness.targets.kafka.process import ProcessTarget
@@ -42,6 +46,7 @@ LEDGER = TopicPartition("ledger", 0)
 SETTINGS = Settings(min_insync_replicas=2, default_replication_factor=3)
 BROKERS = 3
 _SEND_TIMEOUT_S = 5.0
+_SHIPPED = Path(__file__).parents[3] / "compose" / "kafka-kraft.yml"
 
 
 @dataclass
@@ -99,6 +104,11 @@ class Trial:
         assert self.eventually(tells)
         return told[0].log_end_offset
 
+    def needs(self, capability: Capability) -> None:
+        """Skip the test where the target does not say that it can do that."""
+        if capability not in self.target.capabilities:
+            pytest.skip(f"target {self.target.name} does not claim {capability}")
+
     @contextmanager
     def in_effect(self, **written: object) -> Iterator[Fault]:
         """Inject a fault, and leave the cluster whole again."""
@@ -130,6 +140,21 @@ def _process(version: str, path: Path) -> Trial:
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, distribution.release, BROKERS)
     target = ProcessTarget(path, BROKERS, distribution, settings)
     return Trial(target, SystemClock(), partial(send_once, target), patience_s=60.0)
+
+
+def _compose(version: str, path: Path) -> Trial:
+    """The file that is shipped, with images that are here already: those of ``compose/images/build.py``."""
+    try:
+        with closing(connected()) as engine:
+            for image in (f"seawall/kafka:{version}", "seawall/tools", "seawall/toxiproxy"):
+                if not has_image(engine, image):
+                    pytest.skip(f"image {image} is missing: python compose/images/build.py builds it")
+        kafka = find(str(_SHIPPED))
+    except EnvironmentFault as missing:
+        pytest.skip(str(missing))
+    settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, kafka.release, BROKERS)
+    target = ComposeTarget(path, kafka, settings)
+    return Trial(target, SystemClock(), partial(send_once, target), patience_s=90.0)
 
 
 def fetched_or_skip(version: str) -> Distribution:
@@ -170,19 +195,23 @@ TARGETS: dict[str, Callable[[Path], Trial]] = {
     "simulated": _simulated,
     "process:2.8.1": partial(_process, "2.8.1"),
     "process:4.1.0": partial(_process, "4.1.0"),
+    "compose:4.1.0": partial(_compose, "4.1.0"),
 }
 
-NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if name.startswith("process:") else []) for name in TARGETS]
+NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if ":" in name else []) for name in TARGETS]
 """Of the targets, as parameters of a test."""
 
 
 @contextmanager
 def on_trial(name: str, path: Path) -> Iterator[Trial]:
     """The target ``name``, started, with its topic; stopped in the end."""
-    trial = TARGETS[name](path)
-    try:
-        trial.target.start()
-        trial.target.create_topic(TopicSpec(LEDGER.topic, 1, BROKERS, (tuple(map(NodeId, range(BROKERS))),)))
-        yield trial
-    finally:
-        trial.target.stop()
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("KAFKA_IMAGE", f"seawall/kafka:{name.partition(':')[2]}")
+        environment.setenv(TOXIPROXY_IMAGE, "seawall/toxiproxy")
+        trial = TARGETS[name](path)
+        try:
+            trial.target.start()
+            trial.target.create_topic(TopicSpec(LEDGER.topic, 1, BROKERS, (tuple(map(NodeId, range(BROKERS))),)))
+            yield trial
+        finally:
+            trial.target.stop()

@@ -1,0 +1,107 @@
+"""Plans for the Kafka of a compose file, without an engine: what is refused, left out, and taken from the file."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pytest
+
+from harness.errors import UsageError
+from harness.model import CONTROLLER
+from harness.runner import Plan, plan
+from harness.runner.manifest import manifest, now
+from harness.runner.real import with_pattern
+from harness.scenario import load
+from harness.targets.compose.source import ComposedKafka
+from harness.targets.kafka.releases import release
+from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
+
+TARGET = "compose:stack.yml"
+
+Planned = Callable[..., Plan]
+
+
+@pytest.fixture
+def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
+    """Plans a shipped scenario for a compose file with this text."""
+
+    def made(
+        scenario: str,
+        text: str = APACHE_COMBINED,
+        *,
+        takes_shim: bool = True,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Plan:
+        kafka = ComposedKafka(read(text), release("4.1.0"), takes_shim)
+        monkeypatch.setattr("harness.runner.real.composed", lambda _: kafka)
+        monkeypatch.setattr("harness.targets.kafka.shim.is_available", lambda: True)
+        return plan(load(scenario), TARGET, overrides=overrides or {})
+
+    return made
+
+
+def kinds(made: Plan) -> list[tuple[str, object]]:
+    return [(one.fault.kind, one.fault.parameters().get("node")) for one in made.chaos_faults]
+
+
+def test_clocks_are_left_out_of_a_random_mix_where_the_shim_has_no_effect_and_that_is_said(planned: Planned) -> None:
+    made = planned("random-chaos", takes_shim=False)
+    assert "clock" not in dict(kinds(made))
+    assert any("no effect in image apache/kafka:4.1.0" in sentence for sentence in made.left_out.values())
+    resolved = made.resolved()
+    assert [fault["fault"] for fault in resolved["scenario"]["chaos"]["faults"]] == [kind for kind, _ in kinds(made)]
+    assert resolved["left_out"] == list(made.left_out.values())
+
+
+def test_where_brokers_are_the_controllers_none_of_them_is_killed_for_the_controller(planned: Planned) -> None:
+    made = planned("random-chaos")
+    assert ("kill", CONTROLLER) not in kinds(made)
+    assert ("kill", "leader") in kinds(made)
+    assert "clock" in dict(kinds(made))
+
+
+def test_a_schedule_that_needs_a_power_loss_is_refused_with_what_to_do(planned: Planned) -> None:
+    with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*use --target process:"):
+        planned("all-page-caches-lost")
+
+
+def test_a_file_with_too_few_brokers_is_refused_with_their_names(planned: Planned) -> None:
+    with pytest.raises(UsageError, match=r"is about 3 brokers, and compose.yml has 1: kafka\."):
+        planned("random-chaos", BITNAMI)
+
+
+def test_settings_of_the_file_come_before_the_defaults_and_after_the_scenarios(planned: Planned) -> None:
+    text = APACHE_COMBINED.replace(
+        "KAFKA_AUTO_CREATE_TOPICS_ENABLE: false", "KAFKA_MIN_INSYNC_REPLICAS: 1\n          KAFKA_NUM_IO_THREADS: 9"
+    )
+    made = planned("random-chaos", text)
+    assert made.kafka is not None
+    assert made.kafka.settings.properties["num.io.threads"] == "9"
+    assert made.kafka.settings.properties["num.network.threads"] == "2"
+    assert made.settings.min_insync_replicas == 2, "as the scenario says"
+
+
+def test_run_json_says_which_service_is_which_broker_and_how_to_run_it_again(planned: Planned) -> None:
+    told = manifest(planned("random-chaos"), "r", now())
+    assert told.configuration["compose"]["brokers"]["1"] == {
+        "service": "broker-2",
+        "id": 2,
+        "image": "apache/kafka:4.1.0",
+    }
+    assert f"--target {TARGET}" in told.configuration["reproduce"]
+    assert told.versions["kafka"] == "4.1.0"
+    assert "java" not in told.versions, "that of this machine runs nothing"
+    assert told.guarantees["timeline"] == "sampled"
+
+
+def test_several_log_directories_are_refused(planned: Planned) -> None:
+    with pytest.raises(UsageError, match="has 2 log directories for each broker"):
+        planned("random-chaos", overrides={"settings.log.dirs.count": "2"})
+
+
+def test_a_pattern_of_services_is_for_compose_files_alone() -> None:
+    assert with_pattern("compose:stack.yml", "kafka*") == "compose:stack.yml#kafka*"
+    with pytest.raises(
+        UsageError, match="--service-pattern 'kafka\\*' is for --target compose:FILE, not for 'builtin'"
+    ):
+        with_pattern("builtin", "kafka*")
