@@ -51,9 +51,15 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "The disk of one broker of two is full, and it halts; the other one goes on alone, is written to and read "
         "from, and then its disk is full, too. Who is started first decides: the one that died first leads with "
         "nothing, and the other one cuts its log to that.",
-        ("full-disks-wrong-restart-order", "full-disks-no-unclean-election", "full-disks-last-dead-first"),
+        (
+            "full-disks-wrong-restart-order",
+            "regrown-after-the-incident",
+            "full-disks-no-unclean-election",
+            "full-disks-last-dead-first",
+        ),
         "With unclean elections everything is gone on both brokers, while the group's offsets stay at 3 and 7. Without "
-        "them nobody leads until the right one is back. In the right order nothing is lost either way.",
+        "them nobody leads until the right one is back. When the logs have grown past the group's offsets again, it "
+        "goes on in the midst of records that it was never given.",
     ),
     Exhibit(
         "Unequal logs after unclean elections",
