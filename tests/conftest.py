@@ -14,7 +14,6 @@ settings.register_profile("seawall", deadline=None, derandomize="CI" in os.envir
 settings.load_profile("seawall")
 
 _SPARK = Path(__file__).parent / "spark_analysis"
-_COMPOSE = Path(__file__).parent / "harness" / "targets" / "compose"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -23,11 +22,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest.
-
-    What needs a Docker engine goes to one as well, which may have to start it.
-    """
+    """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest."""
     for item in items:
-        shared = next((folder for folder in (_SPARK, _COMPOSE) if item.path.is_relative_to(folder)), item.path)
-        item.add_marker(pytest.mark.xdist_group(str(shared)))
+        group = "spark" if item.path.is_relative_to(_SPARK) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: not item.path.is_relative_to(_SPARK))

@@ -59,6 +59,14 @@ class Engine:
             project.remove()
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist has looked for groups
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give all that may need the engine to one worker, which may have to start it."""
+    for item in items:
+        if item.path.is_relative_to(Path(__file__).parent):
+            item.add_marker(pytest.mark.xdist_group("engine"))
+
+
 def _build(image: str) -> None:
     done = subprocess.run(
         (sys.executable, str(_BUILD), image),
