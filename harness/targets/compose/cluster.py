@@ -85,6 +85,7 @@ class ComposeCluster:
         self._project: Project | None = None
         self._compose: ComposeProject | None = None
         self._nodes: dict[str, ComposeNode] = {}
+        self._came_up = False
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -110,6 +111,7 @@ class ComposeCluster:
             self._started(node, begun_ns)
         self._await("the nodes have not all come up", self._all_answer)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
+        self._came_up = True
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
@@ -119,7 +121,8 @@ class ComposeCluster:
             last_things_first.callback(self._remove, self._project)
             if self._nodes:
                 last_things_first.callback(self._keep_logs)
-                last_things_first.callback(self._keep_disks)
+                if self._came_up:
+                    last_things_first.callback(self._keep_disks)
                 last_things_first.callback(self._kill_all)
 
     def _kill_all(self) -> None:

@@ -20,7 +20,7 @@ _KILLED, _TERMINATED, _OUT_OF_MEMORY = 137, 143, 3
 
 _HOW = {_KILLED: "by SIGKILL", _TERMINATED: "having shut down as it was asked to"}
 
-_LOG_TAIL_LINES = 3
+_LOG_TAIL_LINES, _LAST_LINES = 100, 3
 
 
 class ComposeNode:
@@ -130,9 +130,8 @@ class ComposeNode:
         }
 
     def log_tail(self) -> str:
-        """The last lines that its containers have printed, in one line."""
-        tails = [asked(partial(one.logs, tail=_LOG_TAIL_LINES)) for one in self._containers()]
-        return " | ".join(line for tail in tails for line in tail.decode(errors="replace").splitlines())
+        """The last lines that its containers have printed, without stack traces, in one line."""
+        return " | ".join(line for one in self._containers() for line in _last_words(one))
 
     def _containers(self) -> Sequence[Container]:
         return self._project.containers(self.name)
@@ -146,6 +145,11 @@ def _state(container: Container) -> Mapping[str, Any]:
     asked(container.reload)
     state: Mapping[str, Any] = container.attrs["State"]
     return state
+
+
+def _last_words(container: Container) -> Sequence[str]:
+    told = asked(partial(container.logs, tail=_LOG_TAIL_LINES)).decode(errors="replace").splitlines()
+    return [line for line in told if line.strip() and not line[0].isspace()][-_LAST_LINES:]
 
 
 def _exit_status(state: Mapping[str, Any]) -> int | None:

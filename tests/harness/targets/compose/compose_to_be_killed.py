@@ -1,0 +1,20 @@
+"""Brings up the Kafka of a compose file for the run directory named second, says its project, and waits for its end."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from harness.runner.journal import Journal
+from harness.targets.compose.source import find
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.server_properties import understood
+
+kafka, directory = find(sys.argv[1]), Path(sys.argv[2])
+target = ComposeTarget(directory / "cluster", kafka, understood({}, kafka.release, len(kafka.file.brokers)))
+with Journal(directory, is_temporary=True):
+    target.start()
+    sys.stdout.write(target.project.name + "\n")
+    sys.stdout.flush()
+    time.sleep(600)

@@ -1,0 +1,133 @@
+"""Kafka of a user's compose file: whole runs, and what is left of them."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from harness import runner, scenario
+from harness.cli.verdicts import Engine as Judge
+from harness.cli.verdicts import judge
+from harness.errors import EnvironmentFault
+from harness.runner import plan
+from harness.runner.journal import heal_leftovers
+from harness.targets.compose.project import TOOLS_IMAGE
+from harness.targets.compose.source import find
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.server_properties import understood
+from tests.harness.targets.compose.conftest import Engine
+
+HARNESS = Path(__file__).parent / "compose_to_be_killed.py"
+IMAGE = "kafka:4.1.0"
+STARTED_TIMEOUT_S = 300
+LEADER_IS_ALONE = """\
+id: leader-is-alone
+title: The leader is cut off from everybody under load and comes back
+source: a test
+cluster: {settings: {min.insync.replicas: 2}}
+topics: [{name: ledger, partitions: 2, replicas: [0, 1, 2]}]
+workload: {name: unique_sends, consumers: 1}
+settle_s: 90
+schedule:
+  - send: {per_partition: 10}
+  - inject: {fault: partition, isolate: 0, as: alone}
+  - until: {leader: 1, isr: [1, 2], replicas: [{node: 1, role: leader}], within_s: 60}
+  - send: {per_partition: 10}
+  - heal: alone
+  - until: {isr: [0, 1, 2], within_s: 60}
+  - send: {per_partition: 10}
+"""
+
+
+def combined(directory: Path, ids: tuple[int, ...], **more: str) -> Path:
+    """A file whose brokers are the controllers, with these ids; ``more`` are further variables."""
+    voters = ",".join(f"{one}@kafka-{one}:9093" for one in ids)
+    file = directory / "stack.yml"
+    file.write_text(yaml.safe_dump({"services": {f"kafka-{one}": _service(one, voters, more) for one in ids}}))
+    return file
+
+
+def _service(kafka_id: int, voters: str, more: Mapping[str, str]) -> dict[str, Any]:
+    environment = {
+        "CLUSTER_ID": "c2Vhd2FsbC1jbHVzdGVyIQ",
+        "KAFKA_HEAP_OPTS": "-Xmx256m",
+        "KAFKA_NODE_ID": kafka_id,
+        "KAFKA_PROCESS_ROLES": "broker,controller",
+        "KAFKA_CONTROLLER_LISTENER_NAMES": "CONTROLLER",
+        "KAFKA_CONTROLLER_QUORUM_VOTERS": voters,
+        "KAFKA_LISTENERS": "PLAINTEXT://:9092,CONTROLLER://:9093",
+        **more,
+    }
+    return {"image": f"seawall/{IMAGE}", "restart": "always", "environment": environment}
+
+
+def left_of(engine: Engine, project: str) -> list[object]:
+    ours = {"label": f"com.docker.compose.project={project}"}
+    client = engine.client
+    return [
+        *client.containers.list(all=True, filters=ours),
+        *client.volumes.list(filters=ours),
+        *client.networks.list(filters=ours),
+    ]
+
+
+def test_heal_removes_what_a_harness_that_was_killed_has_left(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.need("tools", "toxiproxy", IMAGE)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
+    run = tmp_path / "run"
+    run.mkdir()
+    words = [sys.executable, str(HARNESS), str(combined(tmp_path, (5,))), str(run)]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[4]) as harness:
+        assert harness.stdout is not None
+        project = harness.stdout.readline().strip()
+        harness.send_signal(signal.SIGKILL)
+    assert project
+    assert left_of(engine, project)
+    (line,) = heal_leftovers()
+    assert f"{project}" in line
+    assert not left_of(engine, project)
+    assert not run.exists()
+    assert not heal_leftovers()
+
+
+def test_a_project_that_does_not_come_up_leaves_nothing(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine.need("tools", "toxiproxy", IMAGE)
+    file = combined(tmp_path, (5,), KAFKA_LOG_RETENTION_MS="never")
+    kafka = find(str(file))
+    target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
+    with pytest.raises(EnvironmentFault, match=r"node 0 ended at once: .*log\.retention\.ms"):
+        target.start()
+    project = target.project.name
+    target.stop()
+    target.stop()
+    assert not left_of(engine, project)
+    assert "log.retention.ms" in (tmp_path / "cluster" / "kafka-5" / "output.log").read_text()
+    monkeypatch.setenv(TOOLS_IMAGE, "seawall/no-such-image")
+    with pytest.raises(EnvironmentFault, match="image seawall/no-such-image, of what runs beside the brokers"):
+        ComposeTarget(tmp_path / "again", kafka, understood({}, kafka.release, 1)).start()
+
+
+@pytest.mark.nightly
+def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: Engine, tmp_path: Path) -> None:
+    engine.need("tools", "toxiproxy", IMAGE)
+    file = combined(tmp_path, (7, 3, 5))
+    directory = runner.run(plan(scenario.parse(LEADER_IS_ALONE), f"compose:{file}", seed=1), tmp_path / "runs")
+    verdict = judge([directory.path], Judge.REFERENCE)[0].verdict
+    assert verdict.outcome.value == "pass", verdict.reasons
+    assert directory.manifest().configuration["compose"]["brokers"]["0"]["service"] == "kafka-3"
+    elected = {
+        (row["leader"], row["leader_epoch"]) for row in directory.read_table("timeline") if row["kind"] == "election"
+    }
+    assert (0, 0) in elected
+    assert (1, 1) in elected
