@@ -46,8 +46,8 @@ done
 """
 _BURST = 'rm -f "$1/.seawall-balloon"'
 _TRY = 'head -c "$2" /dev/zero > "$1/.seawall-probe"; status=$?; rm -f "$1/.seawall-probe"; exit $status'
-_WIPE = 'find "$1" -mindepth 1 -delete'
-_LIST = 'find "$1" -mindepth 1 -print -quit'
+_WIPE = '[ ! -e "$1" ] || find "$1" -mindepth 1 -delete'
+_LIST = '[ ! -e "$1" ] || find "$1" -mindepth 1 -print -quit'
 
 
 class Volumes:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import subprocess
 import sys
+import tempfile
 import uuid
 import warnings
 from collections.abc import Iterator, Mapping
@@ -21,7 +23,7 @@ from docker.errors import ImageNotFound
 from harness.errors import EnvironmentFault
 from harness.targets.compose import compose_tool
 from harness.targets.compose.project import TOXIPROXY_IMAGE, Project, connected
-from tests.harness.targets.compose.daemon import own_engine
+from tests.harness.targets.compose.daemon import locked, own_engine
 
 _ROOT = Path(__file__).parents[4]
 _BUILD = Path("compose", "images", "build.py")
@@ -38,12 +40,19 @@ class Engine:
     def need(self, *images: str) -> None:
         """Skip the test unless these images of ours, called ``base``, ``tools`` or ``kafka:4.1.0``, are there."""
         for image in images:
-            try:
-                self.client.images.get(f"seawall/{image}")
-            except ImageNotFound:
-                if not self.own:
-                    pytest.skip(f"image seawall/{image} is missing: python {_BUILD} base {image}")
-                _build(image)
+            if self.own:
+                with locked(Path(tempfile.gettempdir(), "seawall-images.lock"), fcntl.LOCK_EX):
+                    if not self._has(image):
+                        _build(image)
+            elif not self._has(image):
+                pytest.skip(f"image seawall/{image} is missing: python {_BUILD} base {image}")
+
+    def _has(self, image: str) -> bool:
+        try:
+            self.client.images.get(f"seawall/{image}")
+        except ImageNotFound:
+            return False
+        return True
 
     @contextmanager
     def project(self, directory: Path, services: Mapping[str, Any], **more: Any) -> Iterator[Project]:
@@ -57,14 +66,6 @@ class Engine:
             yield project
         finally:
             project.remove()
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist has looked for groups
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all that may need the engine to one worker, which may have to start it."""
-    for item in items:
-        if item.path.is_relative_to(Path(__file__).parent):
-            item.add_marker(pytest.mark.xdist_group("engine"))
 
 
 def _build(image: str) -> None:

@@ -35,23 +35,69 @@ os.execvp(sys.argv[1], sys.argv[1:])
 def own_engine() -> Iterator[str]:
     """Where an engine listens that is there for as long as this lasts; images that it builds are kept for the next one.
 
+    Processes that want one at the same time share it: the first starts it, and ends it when the others have done.
+
     Raises:
-        EnvironmentFault: this machine, or this user, cannot run one, or somebody runs it now.
+        EnvironmentFault: this machine, or this user, cannot run one.
     """
-    data = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall", "engine")
     if os.geteuid() != 0 or not all(map(shutil.which, ("dockerd", "docker", "iptables-save"))):
         raise EnvironmentFault(
             "no Docker engine runs, and none can be started: that takes root, and Debian's docker.io."
         )
+    data = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "seawall", "engine")
     data.parent.mkdir(parents=True, exist_ok=True)
-    with _only_one(data.with_name("engine.lock")), _rules_put_back(), tempfile.TemporaryDirectory() as scratch:
+    told = data.with_name("engine.socket")
+    deadline = time.monotonic() + 2 * _UP_TIMEOUT_S
+    while time.monotonic() < deadline:
+        with locked(data.with_name("engine.owner"), fcntl.LOCK_EX | fcntl.LOCK_NB) as owns:
+            if owns:
+                told.unlink(missing_ok=True)
+                with _started(data) as place:
+                    _write(told, f"unix://{place}")
+                    try:
+                        yield f"unix://{place}"
+                    finally:
+                        told.unlink()
+                        with locked(data.with_name("engine.users"), fcntl.LOCK_EX):
+                            pass
+                return
+        with locked(data.with_name("engine.users"), fcntl.LOCK_SH):
+            if told.exists():
+                yield told.read_text()
+                return
+        time.sleep(_POLL_S)
+    raise EnvironmentFault("no Docker engine runs, and the one that other tests have started does not come up.")
+
+
+def _write(path: Path, text: str) -> None:
+    """So that nobody reads half of it."""
+    unfinished = path.with_suffix(".unfinished")
+    unfinished.write_text(text)
+    unfinished.rename(path)
+
+
+@contextmanager
+def locked(path: Path, how: int) -> Iterator[bool]:
+    """Whether the lock was to be had; it is given back in the end."""
+    with path.open("w") as lock:
+        try:
+            fcntl.flock(lock, how)
+        except BlockingIOError:
+            yield False
+        else:
+            yield True
+
+
+@contextmanager
+def _started(data: Path) -> Iterator[Path]:
+    with _rules_put_back(), tempfile.TemporaryDirectory() as scratch:
         _forget_other_images(data)
         place = Path(scratch, "docker.sock")
         with (Path(scratch) / "log").open("wb") as log:
             process = subprocess.Popen(_command(Path(scratch), data, place), stdout=log, stderr=log)
         try:
             _await_up(process, place, Path(scratch) / "log")
-            yield f"unix://{place}"
+            yield place
         finally:
             _end(process)
             _unmount_below(Path(scratch))
@@ -104,16 +150,6 @@ def _forget_other_images(data: Path) -> None:
         shutil.rmtree(data, ignore_errors=True)
         data.mkdir()
         built_from.write_text(now.hexdigest())
-
-
-@contextmanager
-def _only_one(path: Path) -> Iterator[None]:
-    with path.open("w") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise EnvironmentFault("no Docker engine runs but that of other tests, which goes on just now.") from None
-        yield
 
 
 @contextmanager

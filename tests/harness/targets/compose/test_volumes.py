@@ -41,7 +41,16 @@ def project(engine: Engine, tmp_path: Path) -> Iterator[Project]:
     size = {"driver": "local", "driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,mode=1777"}}
     services = {NODE: {**tools, **broker}, HOLDER: {**tools, **holder}}
     with engine.project(tmp_path, services, volumes={"disk": size}) as project:
+        await_writes(project)
         yield project
+
+
+def await_writes(project: Project) -> None:
+    """Wait until the broker has written something."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while run_in(project.container(HOLDER), "test", "-s", f"{HELD}/{NODE}/{DATA}/ledger-0/log")[0] != 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
 
 
 def free_bytes(project: Project) -> int:
