@@ -45,7 +45,7 @@ from harness.wire.messages import MetadataRequest, MetadataResponse
 DISK_MIB = 1024
 """The size of each broker's volume, which is memory as far as it is used."""
 
-READY_TIMEOUT_S = 120.0
+READY_TIMEOUT_S = 180.0
 """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
 
 OVERLAY = "overlay.json"
@@ -95,6 +95,7 @@ class ComposeCluster:
         self._directory.mkdir(parents=True, exist_ok=True)
         client = connected()
         if not has_image(client, tools := image_of(TOOLS_IMAGE)):
+            client.close()
             raise EnvironmentFault(
                 f"image {tools}, of what runs beside the brokers, is not on this machine.",
                 f"Build it (`python compose/images/build.py tools`), or name another in {TOOLS_IMAGE}.",
@@ -143,7 +144,8 @@ class ComposeCluster:
 
     def _write_overlay(self, name: str, ports: Ports, tools: str) -> None:
         """The overlay, and before it the name of what it makes: whoever is killed from now on leaves that."""
-        metadata = {service: self._writable(service, "metadata") for service in self._metadata_services()}
+        kept = [*self._metadata_services(), *([] if self._has_zookeeper else (one.name for one in self._file.brokers))]
+        metadata = {service: self._writable(service, "metadata") for service in kept}
         for keeper in self._file.zookeepers:
             for part in (SNAPSHOTS, TRANSACTIONS):
                 self._writable(keeper.name, f"metadata/{part}")

@@ -76,7 +76,8 @@ class Wishes:
         project: its name.
         ports: see :class:`Ports`.
         settings: of every broker and controller.
-        metadata: the directory of this machine for the log of each controller and ZooKeeper, by its service.
+        metadata: the directory of this machine for the metadata log of each broker and controller of KRaft's, and for
+            what ZooKeeper writes, by its service.
         clocks: for each service whose clock can be bent, what that takes.
         tools_image: what the holder runs.
         toxiproxy_image: what Toxiproxy runs.
@@ -128,7 +129,7 @@ def _broker(broker: KafkaService, node: str, wishes: Wishes) -> dict[str, Any]:
         **_listeners(broker, wishes.ports.clients[node], wishes.ports.harness[node]),
         "log.dirs": f"{DISK}/{DATA}",
     }
-    if broker.is_controller:
+    if broker.name in wishes.metadata:  # what the cluster has decided is not to be what fills a broker's disk
         own["metadata.log.dir"] = METADATA
     volumes = [f"{_volume(broker)}:{DISK}", *_metadata_volume(broker.name, wishes)]
     published = {"ports": [_published(wishes.ports.harness[node], HARNESS_PORT)]}

@@ -84,7 +84,8 @@ def find(spelling: str) -> ComposedKafka:
         EnvironmentFault: there is no Docker engine or no Compose, or an image is not to be had.
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
-    file = understood(compose_tool.resolved(Path(path)), Path(path), pattern or None)
+    place = Path(path).expanduser()
+    file = understood(compose_tool.resolved(place), place, pattern or None)
     client = connected()
     try:
         if missing := [one.name for one in file.kafkas if not has_image(client, one.image)]:

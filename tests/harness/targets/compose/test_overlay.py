@@ -16,7 +16,7 @@ from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, CONFLU
 
 def made(file: ComposeFile, version: str = "4.1.0", **clocks: Addition) -> dict[str, Any]:
     nodes = [str(number) for number in range(len(file.brokers))]
-    kept = [one.name for one in file.kafkas if one.is_controller] + [one.name for one in file.zookeepers]
+    kept = [one.name for one in file.zookeepers] or [one.name for one in file.kafkas]
     wishes = Wishes(
         project="seawall-1",
         ports=Ports(
@@ -80,10 +80,13 @@ def test_a_brokers_volume_has_a_size_and_a_second_container_that_holds_it() -> N
     assert file["services"]["kafka"]["environment"]["KAFKA_CFG_LOG_DIRS"] == "/seawall/disk/data"
 
 
-def test_where_a_broker_is_a_controller_too_its_metadata_log_is_kept_apart_from_its_disk() -> None:
-    service = made(read(APACHE_COMBINED))["services"]["broker-1"]
-    assert service["environment"]["KAFKA_METADATA_LOG_DIR"] == "/seawall/metadata"
-    bind = {"type": "bind", "source": "/run/broker-1/metadata", "target": "/seawall/metadata"}
+@pytest.mark.parametrize(
+    ("text", "name", "prefix"), [(APACHE_COMBINED, "broker-1", "KAFKA"), (BITNAMI, "kafka", "KAFKA_CFG")]
+)
+def test_a_brokers_metadata_log_is_kept_apart_from_the_disk_that_may_be_full(text: str, name: str, prefix: str) -> None:
+    service = made(read(text))["services"][name]
+    assert service["environment"][f"{prefix}_METADATA_LOG_DIR"] == "/seawall/metadata"
+    bind = {"type": "bind", "source": f"/run/{name}/metadata", "target": "/seawall/metadata"}
     assert bind in service["volumes"]
 
 

@@ -90,10 +90,9 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left(
         assert harness.stdout is not None
         project = harness.stdout.readline().strip()
         harness.send_signal(signal.SIGKILL)
-    assert project
     assert left_of(engine, project)
     (line,) = heal_leftovers()
-    assert f"{project}" in line
+    assert project in line
     assert not left_of(engine, project)
     assert not run.exists()
     assert not heal_leftovers()
@@ -106,10 +105,12 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
     file = combined(tmp_path, (5,), KAFKA_LOG_RETENTION_MS="never")
     kafka = find(str(file))
     target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
-    with pytest.raises(EnvironmentFault, match=r"node 0 ended at once: .*log\.retention\.ms"):
-        target.start()
-    project = target.project.name
-    target.stop()
+    try:
+        with pytest.raises(EnvironmentFault, match=r"node 0 ended at once: .*log\.retention\.ms"):
+            target.start()
+        project = target.project.name
+    finally:
+        target.stop()
     target.stop()
     assert not left_of(engine, project)
     assert "log.retention.ms" in (tmp_path / "cluster" / "kafka-5" / "output.log").read_text()
