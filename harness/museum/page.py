@@ -69,10 +69,10 @@ def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Ite
             yield _try(known[name], version, runs[name, version])
     for name in exhibit.scenarios:
         yield from _logs(name, runs)
-    example = next((key for key in runs if key[0] == exhibit.scenarios[0]), None)
-    if example is not None:
-        seed = runs[example][0].seed
-        yield f"\n```\nseawall scenario run {example[0]} --target process:{example[1]} --seed {seed}\n```"
+    first = exhibit.scenarios[0]
+    for version in _releases({key: one for key, one in runs.items() if key[0] == first})[:1]:
+        seed = runs[first, version][-1].seed
+        yield f"\n```\nseawall scenario run {first} --target process:{version} --seed {seed}\n```"
 
 
 def _try(scenario: Scenario, version: str, entries: Sequence[Entry]) -> str:
@@ -218,5 +218,5 @@ This page is generated from `reports/museum.json`, which holds every run that wa
 `make museum` records again and writes both; `seawall museum RUN_DIR` adds runs of one's own.
 
 *Tries*: in how many runs it went as predicted. *Time to detect*: from the first fault until the evidence was complete
-and checked, median and range; most of it is waiting for sessions to end. *Seeds*: a schedule is exact, and a seed
-decides the payloads, so that tries differ in timing alone."""
+and checked, median and range; most of it is waiting for sessions to end. *Seeds*: a schedule draws nothing, so that
+tries differ in timing alone."""
