@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
+from http import HTTPStatus
 from typing import TypeVar
 
-from docker.errors import DockerException, NotFound
+from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
@@ -56,6 +56,15 @@ def told_by(container: Container, *words: str) -> str:
 
 
 def remove(container: Container) -> None:
-    """Kill and remove a container; harmless when it is gone."""
-    with suppress(NotFound):
+    """Kill and remove a container; harmless when it is gone, or going.
+
+    Raises:
+        EnvironmentFault: the engine refuses, or does not answer.
+    """
+    try:
         container.remove(force=True)
+    except APIError as refused:
+        if refused.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
+            raise EnvironmentFault(f"the Docker engine refuses: {refused.explanation}.") from None
+    except (DockerException, OSError) as problem:
+        raise EnvironmentFault(f"the Docker engine refuses: {problem}.") from None

@@ -70,14 +70,16 @@ class Network:
         for one in frozen:
             asked(one.pause)
         stale = [self._sidecars.pop(one.id) for one in containers if one.id in self._sidecars]
-        for one in containers:
-            self._addresses[one.id] = _addresses(one)
-            self._sidecars[one.id] = self._sidecar(one)
-        self._apply(self._project.nodes)
-        for one in frozen:
-            asked(one.unpause)
-        for sidecar in stale:
-            remove(sidecar)
+        try:
+            for one in containers:
+                self._addresses[one.id] = _addresses(one)
+                self._sidecars[one.id] = self._sidecar(one)
+            self._apply(self._project.nodes)
+        finally:
+            for one in frozen:
+                asked(one.unpause)
+            for sidecar in stale:
+                remove(sidecar)
 
     def close(self) -> None:
         """Remove the sidecars; idempotent."""
