@@ -127,7 +127,7 @@ class GroupMember:
         while not in_range or least.left_s() or max(first, reader.positions[partition]) < bounds.end_offset:
             if not self._patience.left_s():
                 return "_TIMED_OUT"
-            op = self._around.recorder.invoke_poll(process, final=False)
+            op = self._around.recorder.invoke_poll(process, final=False, isolation=reader.isolation)
             records, error = reader.poll(_POLL_RECORDS, _POLL_S)
             if error is not None and not records:
                 self._around.recorder.poll_failed(op, error)

@@ -204,7 +204,7 @@ class UniqueSends:
         return reader.positions
 
     def _poll(self, process: ProcessId, reader: Reader, *, final: bool) -> str | None:
-        op = self._around.recorder.invoke_poll(process, final)
+        op = self._around.recorder.invoke_poll(process, final, isolation=reader.isolation)
         records, error = reader.poll(_POLL_RECORDS, _POLL_S)
         if error is not None and not records:
             self._around.recorder.poll_failed(op, error)

@@ -61,6 +61,7 @@ class Reader:
         isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
     ) -> None:
         self.positions = dict(positions)
+        self.isolation = isolation
         self._consumer = Consumer(
             {
                 **configuration(bootstrap, client_id, log),

@@ -91,6 +91,18 @@ def test_background_producers_number_their_records_exactly_when_they_are_to(
     assert {row["producer_id"] is not None for row in cluster.replica_logs("r")} == {idempotent}
 
 
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_a_poll_is_recorded_with_what_its_reader_was_to_be_given(
+    cluster: BuiltinTarget, tmp_path: Path, isolation: str
+) -> None:
+    recorded = Recorded(cluster, tmp_path, rate=200, isolation=isolation)
+    recorded.workload.start()
+    eventually(lambda: any(recorded.workload.polled().values()))
+    recorded.workload.stop()
+    assert recorded.workload.final_read(10)
+    assert {row["isolation"] for row in recorded.history() if row["f"] == "poll"} == {isolation}
+
+
 def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, consumers=2)
     recorded.workload.start()

@@ -17,7 +17,7 @@ async def poll(
     recorder: Recorder, process: ProcessId, reader: Reader, *, final: bool, wait_s: float = POLL_S
 ) -> Polled:
     """Poll as ``process``, and write down what came of it; ``final`` marks the final read."""
-    op = recorder.invoke_poll(process, final)
+    op = recorder.invoke_poll(process, final, isolation="read_uncommitted")
     polled = await reader.poll(_POLL_RECORDS, wait_s)
     if polled.error is not None and not polled.records:
         recorder.poll_failed(op, polled.error)
