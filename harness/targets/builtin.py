@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import psutil
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
@@ -30,6 +29,7 @@ from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
+from harness.targets.strays import kill_strays
 
 READY_TIMEOUT_S = 15.0
 """How long the nodes may take from spawn to an answer, and the brokers to register."""
@@ -100,7 +100,7 @@ class BuiltinTarget(BuiltinDisks):
         for node in running:
             node.wait(max(0.0, deadline - time.monotonic()))
             node.kill()
-        self._kill_strays()
+        kill_strays(self._directory)
         if self._addresses is not None:
             self._addresses.release()
 
@@ -354,13 +354,6 @@ class BuiltinTarget(BuiltinDisks):
         except RetryError:
             tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
             raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
-
-    def _kill_strays(self) -> None:
-        """Kill nodes that nobody knows of: a signal may arrive between the birth of a process and its being noted."""
-        for child in psutil.Process().children():
-            with suppress(psutil.Error):
-                if any(word.startswith(f"{self._directory}{os.sep}") for word in child.cmdline()):
-                    child.kill()
 
     def _all_registered(self) -> bool:
         return all(map(self._is_registered, self._nodes.values()))

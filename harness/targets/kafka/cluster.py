@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-import psutil
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from harness.errors import EnvironmentFault
@@ -27,6 +24,7 @@ from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.zookeeper import give_control, registered
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_process import Spawned
+from harness.targets.strays import kill_strays
 from harness.wire.messages import MetadataRequest, MetadataResponse
 
 READY_TIMEOUT_S = 60.0
@@ -101,7 +99,7 @@ class KafkaCluster:
             node.kill()
         if self._proxies is not None:
             self._proxies.stop()
-        self._kill_strays()
+        kill_strays(self._directory)
         for node in self._nodes.values():
             node.forget()
         if self._layout is not None:
@@ -311,13 +309,6 @@ class KafkaCluster:
         except RetryError:
             tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
             raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
-
-    def _kill_strays(self) -> None:
-        """Kill processes that nobody knows of: a signal may arrive between the birth of one and its being noted."""
-        for child in psutil.Process().children():
-            with suppress(psutil.Error):
-                if any(f"{self._directory}{os.sep}" in word for word in child.cmdline()):
-                    child.send_signal(signal.SIGKILL)
 
 
 def _is_running(process: KafkaNode) -> str:
