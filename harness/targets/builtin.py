@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
-
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
@@ -22,6 +20,7 @@ from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPar
 from harness.replication.knobs import Knobs
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
+from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.control_client import NoAnswer
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
@@ -346,14 +345,7 @@ class BuiltinTarget(BuiltinDisks):
         )
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float) -> None:
-        waiting = Retrying(
-            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
-        )
-        try:
-            waiting(holds)
-        except RetryError:
-            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
-            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+        await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
 
     def _all_registered(self) -> bool:
         return all(map(self._is_registered, self._nodes.values()))

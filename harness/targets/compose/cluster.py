@@ -12,12 +12,12 @@ from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import psutil
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
+from harness.targets.awaiting import await_that
 from harness.targets.compose.compose_tool import ComposeProject
 from harness.targets.compose.image import has_image
 from harness.targets.compose.node import ComposeNode
@@ -372,14 +372,7 @@ class ComposeCluster:
                 time.sleep(_POLL_S)
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
-        waiting = Retrying(
-            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
-        )
-        try:
-            waiting(holds)
-        except RetryError:
-            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
-            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+        await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
 
 
 def free_ports(brokers: Sequence[str]) -> Ports:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
-
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
 from harness.target import Receipt, TopicSpec
+from harness.targets.awaiting import await_that
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
@@ -301,14 +300,7 @@ class KafkaCluster:
                 time.sleep(_POLL_S)
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
-        waiting = Retrying(
-            retry=retry_if_result(lambda held: not held), wait=wait_fixed(_POLL_S), stop=stop_after_delay(timeout_s)
-        )
-        try:
-            waiting(holds)
-        except RetryError:
-            tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in self._nodes.values())
-            raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+        await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
 
 
 def _is_running(process: KafkaNode) -> str:
