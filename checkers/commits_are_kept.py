@@ -38,20 +38,18 @@ class Commit(NamedTuple):
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every answer of one run that is not the last commit, and every offset beyond the end."""
     commits: dict[tuple[str | None, TopicPartition], list[Commit]] = defaultdict(list)
-    asked: dict[tuple[int, TopicPartition], int] = {}
+    told: list[tuple[int, Row]] = []
     for rows_of in _by_operation(rows):
         first, last = rows_of[0], rows_of[-1]
         if first["f"] == "committed":
-            asked[first["op"], where(first)] = first["index"]
+            told += [(first["index"], last)] if last["type"] == "ok" else []
         elif last["type"] != "fail":
             acked = last["type"] == "ok"
             ended = last["index"] if acked else math.inf
             commits[first["group"], where(first)].append(Commit(first["offset"], first["index"], ended, acked))
-    told = [r for r in rows.operations if r["f"] == "committed" and r["type"] == "ok" and r["topic"] is not None]
-    for row in told:
-        ours = commits[row["group"], where(row)]
-        yield from _lost(rows, row, asked[row["op"], where(row)], ours)
-    yield from _beyond(rows, told)
+    for asked, row in told:
+        yield from _lost(rows, row, asked, commits[row["group"], where(row)])
+    yield from _beyond(rows)
 
 
 def why(finding: Finding) -> str:
@@ -98,10 +96,10 @@ def _lost(rows: RunRows, told: Row, asked: int, commits: list[Commit]) -> Iterat
         )  # fmt: skip
 
 
-def _beyond(rows: RunRows, told: list[Row]) -> Iterator[Finding]:
-    commits = [r for r in rows.operations if r["f"] == "commit" and r["type"] == "ok"]
+def _beyond(rows: RunRows) -> Iterator[Finding]:
+    commits = (one for ours in _by_operation(rows) for one in ours if one["type"] == "ok")
     seen: set[tuple[TopicPartition, int]] = set()
-    for row in sorted([*commits, *told], key=lambda r: int(r["index"])):
+    for row in sorted(commits, key=lambda r: int(r["index"])):
         end = rows.ends.get(where(row))
         log_end = None if end is None else end.log_end_offset
         key = (where(row), int(row["offset"] or 0))

@@ -408,6 +408,16 @@ def commits_that_overlap_or_timed_out_may_count_in_any_order(story: Story) -> No
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1))
+def of_two_answers_to_one_question_the_later_counts(story: Story) -> None:
+    write(story, 3)
+    commit(story, 3)
+    commit(story, 2, "committed")
+    again = {name: story.history[-1][name] for name in ("process", "op", "f", "group", "topic", "partition")}
+    story.row(**again, type="ok", offset=1)
+    story.finish()
+
+
 @case(Outcome.PASS)
 def a_commit_that_failed_is_none(story: Story) -> None:
     write(story, 3)
