@@ -17,7 +17,6 @@ from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
-from harness.targets.awaiting import await_that
 from harness.targets.compose.compose_tool import ComposeProject
 from harness.targets.compose.image import has_image
 from harness.targets.compose.node import ComposeNode
@@ -36,6 +35,7 @@ from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Projec
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.zookeeper import answers, registered
@@ -45,19 +45,14 @@ from harness.wire.messages import MetadataRequest, MetadataResponse
 DISK_MIB = 1024
 """The size of each broker's volume, which is memory as far as it is used."""
 
-READY_TIMEOUT_S = 180.0
-"""How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
-
 OVERLAY = "overlay.json"
 """The file of the overlay, which is YAML as any JSON is, below the directory of the nodes' files."""
 
 PROJECT = "project"
 """The file with the project's name, beside the overlay; :func:`remove_leftovers` goes by it."""
 
-_SHUT_DOWN_TIMEOUT_S = 60.0
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 5.0
-_POLL_S = 0.1
 _METADATA = 4
 """The newest version that is asked in."""
 
@@ -66,7 +61,7 @@ _PORTS = range(20_000, 32_000)
 """Below those that Linux gives to outgoing connections."""
 
 
-class ComposeCluster:
+class ComposeCluster(RealKafka[ComposeNode]):
     """What every part of the target stands on: the project, its nodes, and who lives.
 
     Args:
@@ -75,7 +70,12 @@ class ComposeCluster:
         settings: of every broker and controller.
     """
 
+    _READY_TIMEOUT_S = 180.0
+    _SHUT_DOWN_TIMEOUT_S = 60.0
+    _POLL_S = 0.1
+
     def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
+        super().__init__()
         self._directory = directory.resolve()
         self._kafka = kafka
         self._file = kafka.file
@@ -84,8 +84,8 @@ class ComposeCluster:
         self._ports: Ports | None = None
         self._project: Project | None = None
         self._compose: ComposeProject | None = None
-        self._nodes: dict[str, ComposeNode] = {}
-        self._came_up = False
+        self._nodes = {}
+        self._has_come_up = False
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -112,7 +112,7 @@ class ComposeCluster:
             self._started(node, begun_ns)
         self._await("the nodes have not all come up", self._all_answer)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
-        self._came_up = True
+        self._has_come_up = True
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
@@ -122,7 +122,7 @@ class ComposeCluster:
             last_things_first.callback(self._remove, self._project)
             if self._nodes:
                 last_things_first.callback(self._keep_logs)
-                if self._came_up:
+                if self._has_come_up:
                     last_things_first.callback(self._keep_disks)
                 last_things_first.callback(self._kill_all)
 
@@ -211,17 +211,13 @@ class ComposeCluster:
         """The names of the brokers, in order."""
         return [str(number) for number in range(len(self._file.brokers))]
 
-    def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._node(node).kill()
-
     def restart(self, node: str) -> None:
         """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
         one = self._resting(node)
         if self._has_zookeeper and node != CONTROLLER:
             self._await_end_of_session(node)
         self._start(one)
-        self._await(f"node {node} has not come up", lambda: self._answers(node) or self.has_exited(node).holds)
+        self._await(f"node {node} has not come up", lambda: self._came_up(node))
 
     def start_and_die(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -233,50 +229,6 @@ class ComposeCluster:
             lambda: any(_LOADING in told[before[service] :] for service, told in one.printed().items()),
         )
         one.kill()
-
-    def is_running(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        if not one.is_whole:
-            return Receipt(False, f"node {node}: {one.in_words()}")
-        if not self._answers(node):
-            return Receipt(False, f"node {node}: {one.in_words()}, but does not answer")
-        return Receipt(True, f"node {node}: {one.in_words()}, and answers")
-
-    def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return self._seen(node, lambda one: one.was_killed)
-
-    def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`. By the freezer of their control group, unseen by processes."""
-        one = self._node(node)
-        if not one.exists:
-            raise EnvironmentFault(f"node {node} cannot be paused: {one.in_words()}.")
-        one.pause()
-
-    def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._node(node).resume()
-
-    def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return self._seen(node, lambda one: one.is_stopped)
-
-    def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        if not one.exists:
-            raise EnvironmentFault(f"node {node} cannot be asked to shut down: {one.in_words()}.")
-        if not one.shut_down(_SHUT_DOWN_TIMEOUT_S):
-            raise EnvironmentFault(f"node {node} has not shut down in {_SHUT_DOWN_TIMEOUT_S:g} s: {one.log_tail()}.")
-
-    def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return self._seen(node, lambda one: one.was_shut_down)
-
-    def has_exited(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return self._seen(node, lambda one: one.has_exited)
 
     # ------------------------------------------------------------------------------------------------ what is left
 
@@ -314,19 +266,7 @@ class ComposeCluster:
         """What a look at a node's containers shows; where brokers are the controllers, ``controller`` has none."""
         if node == CONTROLLER and node not in self._nodes:
             return Receipt(False, "the controllers are brokers")
-        one = self._node(node)
-        return Receipt(look(one), f"node {node}: {one.in_words()}")
-
-    def _node(self, name: str) -> ComposeNode:
-        if name not in self._nodes:
-            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self._nodes)}.")
-        return self._nodes[name]
-
-    def _resting(self, node: str) -> ComposeNode:
-        one = self._node(node)
-        if one.exists:
-            raise EnvironmentFault(f"node {node} is not at rest: {one.in_words()}.")
-        return one
+        return super()._seen(node, look)
 
     def _answers(self, node: str) -> bool:
         """Whether the node answers the harness now; one that is frozen does not."""
@@ -343,12 +283,6 @@ class ComposeCluster:
             return True
         return ping_as_client(address, _ANSWER_TIMEOUT_S, lambda: 0) is None
 
-    def _all_answer(self) -> bool:
-        for node in self._nodes.values():
-            if not node.is_whole:
-                raise EnvironmentFault(f"node {node.name} ended at once: {node.in_words()}: {node.log_tail()}")
-        return all(map(self._answers, self._nodes))
-
     def _all_know_each_other(self) -> bool:
         wanted = {self.numbering.kafka_id(NodeId(int(name))) for name in self.brokers()}
         return all(wanted <= self._known_to(name) for name in self.brokers())
@@ -363,16 +297,13 @@ class ComposeCluster:
 
     def _await_end_of_session(self, node: str) -> None:
         """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
-        deadline = time.monotonic() + READY_TIMEOUT_S
+        deadline = time.monotonic() + self._READY_TIMEOUT_S
         kafka_id = self.numbering.kafka_id(node_id(node))
         with suppress(EnvironmentFault):
             while kafka_id in registered(self.ports.address(CONTROLLER), _ZOOKEEPER_TIMEOUT_S):
                 if time.monotonic() > deadline:
                     return
-                time.sleep(_POLL_S)
-
-    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
-        await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
+                time.sleep(self._POLL_S)
 
 
 def free_ports(brokers: Sequence[str]) -> Ports:

@@ -6,12 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id
-from harness.target import Capability, ClusterView, LogDamage, Receipt, ReplicaView, TopicSpec
-from harness.targets.compose.cluster import READY_TIMEOUT_S, ComposeCluster
+from harness.model import CLIENTS, CONTROLLER, Link
+from harness.target import Capability, LogDamage, Receipt, TopicSpec
+from harness.targets.compose.cluster import ComposeCluster
 from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.network import Network
@@ -27,13 +26,11 @@ from harness.targets.compose.scene import ComposeScene
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
-from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.offline import offline_log_dirs
 from harness.targets.kafka.server_properties import KafkaSettings
-from harness.targets.kafka.topics import TIMEOUT_S, create_assigned, is_whole
+from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.watching import Watching
-from harness.targets.replica_logs import replica_log_rows
 
 _READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
 
@@ -46,7 +43,6 @@ class ComposeTarget(ComposeCluster):
     def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
         super().__init__(directory, kafka, settings)
         self.capabilities = kafka.capabilities
-        self._topics: set[str] = set()
         self._cut_by_name: set[Link] = set()
 
     # ------------------------------------------------------------------------------------------------ life
@@ -79,18 +75,14 @@ class ComposeTarget(ComposeCluster):
         self.watching.started(node, self._node(node).incarnation, begun_ns)
 
     def _open_proxies(self) -> None:
-        self.toxics.await_up(READY_TIMEOUT_S)
+        self.toxics.await_up(self._READY_TIMEOUT_S)
         for number, broker in enumerate(self._file.brokers):
             node = str(number)
             self.toxics.create(node, f"0.0.0.0:{proxy_port(node)}", f"{broker.name}:{CLIENTS_PORT}")
 
-    def create_topic(self, topic: TopicSpec) -> None:
-        """See :class:`harness.target.Target`."""
+    def _create_topic(self, topic: TopicSpec) -> None:
         bootstrap = ",".join(f"{host}:{port}" for host, port in map(self.ports.address, self.brokers()))
         create_assigned(bootstrap, topic, [broker.kafka_id for broker in self._file.brokers])
-        self._topics.add(topic.name)
-        complaint = f"topic {topic.name!r} does not have a leader and a full ISR everywhere"
-        self._await(complaint, lambda: is_whole(self, topic), TIMEOUT_S)
 
     # ------------------------------------------------------------------------------------------------ parts
 
@@ -141,30 +133,13 @@ class ComposeTarget(ComposeCluster):
         return Watching(
             self.looking,
             self._directory / "watch",
-            {name: self._copy_of_disk(name) for name in self.brokers()},
+            {name: self._disk(name) for name in self.brokers()},
             clock_offset_ms=self._wanted_offset_ms,
-            is_up=lambda node: self._node(node).exists and not self._node(node).is_stopped,
+            is_up=self._goes_on,
         )
 
     def _wanted_offset_ms(self, node: str) -> int:
         return self.clocks.wanted_ms(node) if node in self._shim_directories() else 0
-
-    def view(self) -> ClusterView:
-        """See :class:`harness.target.Target`."""
-        return self.looking.view()
-
-    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
-        """See :class:`harness.target.Target`."""
-        one = self._node(node)
-        return self.looking.replica(node, partition) if one.exists and not one.is_stopped else None
-
-    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
-        """See :class:`harness.target.Target`."""
-        return self.looking.committed(group)
-
-    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
-        """See :class:`harness.target.Target`."""
-        Electing(self.looking).elect(partition, leader, unclean=unclean)
 
     # ------------------------------------------------------------------------------------------------ links
 
@@ -317,23 +292,12 @@ class ComposeTarget(ComposeCluster):
 
     def _keep_disks(self) -> None:
         for node in self.brokers():
-            self.volumes.copy_out(node, self._copy_of_disk(node))
+            self.volumes.copy_out(node, self._disk(node))
         # Containers write as whom they like; the run's directory is to be read, and removed, by its owner.
         told_by(self.project.container(HOLDER), *_READABLE)
 
-    def _copy_of_disk(self, node: str) -> Path:
-        return self._directory / self._file.brokers[int(node)].name / DATA
-
-    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
-        """See :class:`harness.target.Target`."""
-        yield from self.watching.rows(run)
-
-    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
-        """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
-        for name in self.brokers():
-            for row in replica_log_rows(node_id(name), self._copy_of_disk(name)):
-                if row["topic"] in self._topics:
-                    yield {"run": run, **row}
+    def _disk(self, broker: str) -> Path:
+        return self._directory / self._file.brokers[int(broker)].name / DATA
 
 
 def _of_clients(links: Sequence[Link]) -> list[Link]:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
-from harness.target import Receipt, TopicSpec
-from harness.targets.awaiting import await_that
+from harness.target import TopicSpec
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.nodes import KafkaNode, KraftNode, ZooKeeperController, new_cluster_id
 from harness.targets.kafka.proxies import Proxies
+from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
@@ -26,13 +26,8 @@ from harness.targets.node_process import Spawned
 from harness.targets.strays import kill_strays
 from harness.wire.messages import MetadataRequest, MetadataResponse
 
-READY_TIMEOUT_S = 60.0
-"""How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
-
-_SHUT_DOWN_TIMEOUT_S = 30.0
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
-_POLL_S = 0.05
 _METADATA = 4
 """The newest version that is asked in."""
 
@@ -40,7 +35,7 @@ _LOADING = "Loading logs"
 _GROUPS_TOPIC = "__consumer_offsets"
 
 
-class KafkaCluster:
+class KafkaCluster(RealKafka[KafkaNode]):
     """What every part of the target stands on: the nodes, the layout and the proxies, and who lives.
 
     Args:
@@ -51,9 +46,14 @@ class KafkaCluster:
         spawned: told the name and the process id of each process right after its start.
     """
 
+    _READY_TIMEOUT_S = 60.0
+    _SHUT_DOWN_TIMEOUT_S = 30.0
+    _POLL_S = 0.05
+
     def __init__(
         self, directory: Path, brokers: int, distribution: Distribution, settings: KafkaSettings, spawned: Spawned
     ) -> None:
+        super().__init__()
         self._directory = directory.resolve()
         self._settings = settings
         self._spawned = spawned
@@ -87,7 +87,7 @@ class KafkaCluster:
             self._spawn(self._nodes[name])
         self._await("the nodes have not all come up", self._all_answer)
         if self._metadata is Metadata.ZOOKEEPER:
-            give_control(self._layout.zookeeper, READY_TIMEOUT_S)
+            give_control(self._layout.zookeeper, self._READY_TIMEOUT_S)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
         if self._metadata is Metadata.ZOOKEEPER:
             self._create_topic(self._groups_topic())
@@ -147,10 +147,6 @@ class KafkaCluster:
         """The ids of each node's processes."""
         return {node.name: node.pids for node in self._nodes.values()}
 
-    def kill(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        self._node(node).kill()
-
     def restart(self, node: str) -> None:
         """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
         process = self._resting(node)
@@ -169,60 +165,11 @@ class KafkaCluster:
         self._await(f"node {node} does not load its logs", lambda: any(_says(_LOADING, *log) for log in logs.items()))
         process.kill()
 
-    def is_running(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if not process.is_whole:
-            return Receipt(False, f"node {node}: {process.in_words()}")
-        if not self._answers(node):
-            return Receipt(False, f"node {node}: {process.in_words()}, but does not answer")
-        return Receipt(True, f"node {node}: {process.in_words()}, and answers")
-
-    def is_dead(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        return Receipt(process.was_killed, f"node {node}: {process.in_words()}")
-
-    def pause(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if not process.exists:
-            raise EnvironmentFault(f"node {node} cannot be paused: {process.in_words()}.")
-        process.pause()
-
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        process.resume()
-        if node == CONTROLLER and process.is_whole:
+        """See :class:`harness.target.Target`. With ZooKeeper the controller is given its office back."""
+        super().resume(node)
+        if node == CONTROLLER and self._node(node).is_whole:
             self._give_control()
-
-    def is_paused(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        return Receipt(process.is_stopped, f"node {node}: {process.in_words()}")
-
-    def shut_down(self, node: str) -> None:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if not process.exists:
-            raise EnvironmentFault(f"node {node} cannot be asked to shut down: {process.in_words()}.")
-        if not process.shut_down(_SHUT_DOWN_TIMEOUT_S):
-            raise EnvironmentFault(
-                f"node {node} has not shut down in {_SHUT_DOWN_TIMEOUT_S:g} s: {process.log_tail()}."
-            )
-
-    def is_shut_down(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        return Receipt(process.was_shut_down, f"node {node}: {process.in_words()}")
-
-    def has_exited(self, node: str) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        process = self._node(node)
-        if process.ran_out_of_memory:
-            raise EnvironmentFault(f"node {node} has run out of memory, which no release of Kafka is to blame for.")
-        return Receipt(process.has_exited, f"node {node}: {process.in_words()}")
 
     # ------------------------------------------------------------------------------------------------ internals
 
@@ -234,17 +181,6 @@ class KafkaCluster:
     def _spawn(self, process: KafkaNode) -> None:
         process.spawn(self._environment(process.name))
 
-    def _node(self, name: str) -> KafkaNode:
-        if name not in self._nodes:
-            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self.nodes())}.")
-        return self._nodes[name]
-
-    def _resting(self, node: str) -> KafkaNode:
-        process = self._node(node)
-        if process.exists:
-            raise EnvironmentFault(f"node {node} is not at rest: {_is_running(process)}.")
-        return process
-
     def _answers(self, node: str) -> bool:
         """Whether the node answers the harness now; one that is stopped by a signal does not."""
         process = self._node(node)
@@ -253,12 +189,6 @@ class KafkaCluster:
         listeners = self.layout.listeners(node)
         listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
         return ping_as_client(self.layout.real(node, listener), _ANSWER_TIMEOUT_S, lambda: 0) is None
-
-    def _all_answer(self) -> bool:
-        for node in self._nodes.values():
-            if not node.is_whole:
-                raise EnvironmentFault(f"node {node.name} ended at once: {node.in_words()}")
-        return all(map(self._answers, self._nodes))
 
     def _all_know_each_other(self) -> bool:
         """Whether every broker knows every broker; with ZooKeeper also who is the controller."""
@@ -281,14 +211,10 @@ class KafkaCluster:
         finally:
             conversation.close()
 
-    def _came_up(self, node: str) -> bool:
-        """Whether the node answers, or has already ended itself again, which is its own affair."""
-        return self._answers(node) or self.has_exited(node).holds
-
     def _give_control(self) -> None:
         """With ZooKeeper: see to it that the node ``controller`` is Kafka's controller again, if it can be."""
         if self._metadata is Metadata.ZOOKEEPER and not self.has_exited(CONTROLLER).holds:
-            give_control(self.layout.zookeeper, READY_TIMEOUT_S)
+            give_control(self.layout.zookeeper, self._READY_TIMEOUT_S)
 
     def _await_end_of_session(self, node: str) -> None:
         """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
@@ -297,14 +223,7 @@ class KafkaCluster:
             while (
                 node_id(node) in registered(self.layout.zookeeper, _ZOOKEEPER_TIMEOUT_S) and time.monotonic() < deadline
             ):
-                time.sleep(_POLL_S)
-
-    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float = READY_TIMEOUT_S) -> None:
-        await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
-
-
-def _is_running(process: KafkaNode) -> str:
-    return f"process {', '.join(map(str, process.pids))} is running"
+                time.sleep(self._POLL_S)
 
 
 def _says(what: str, log: Path, since: int) -> bool:

@@ -174,14 +174,17 @@ class KafkaNode:
 
     @property
     def has_exited(self) -> bool:
-        """Whether one of its processes has ended itself without being asked to."""
-        statuses = [jvm.exit_status for jvm in self.processes]
-        return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
+        """Whether one of its processes has ended itself without being asked to.
 
-    @property
-    def ran_out_of_memory(self) -> bool:
-        """Whether the JVM of one of its processes has ended it because its small heap was full."""
-        return any(jvm.exit_status == _EXIT_OUT_OF_MEMORY for jvm in self.processes)
+        Raises:
+            EnvironmentFault: its small heap was full, which no release of Kafka is to blame for.
+        """
+        statuses = [jvm.exit_status for jvm in self.processes]
+        if _EXIT_OUT_OF_MEMORY in statuses:
+            raise EnvironmentFault(
+                f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
+            )
+        return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
 
     def in_words(self) -> str:
         """Its processes and what is of them."""

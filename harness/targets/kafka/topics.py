@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from harness.clients.topics import NoController, create_topic
 from harness.model import NodeId, TopicPartition
-from harness.target import Target, TopicSpec
+from harness.target import ClusterView, ReplicaView, TopicSpec
 
 TIMEOUT_S = 30.0
 """How long it may take to create a topic, and then again until all of its replicas are in sync."""
 
 _POLL_S = 0.05
+
+
+class Visible(Protocol):
+    """A cluster that can be looked at, as :class:`harness.target.Target` says."""
+
+    def view(self) -> ClusterView:
+        """What the controller says of it."""
+        ...
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """What a node says of its replica."""
+        ...
 
 
 def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) -> None:
@@ -38,14 +51,14 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
     asking(create_topic, bootstrap, asked, TIMEOUT_S)
 
 
-def is_whole(target: Target, topic: TopicSpec) -> bool:
+def is_whole(cluster: Visible, topic: TopicSpec) -> bool:
     """Whether every partition has a leader that all of its replicas know of, and all of them are in sync."""
-    return all(_is_whole(target, TopicPartition(topic.name, number)) for number in range(topic.partitions))
+    return all(_is_whole(cluster, TopicPartition(topic.name, number)) for number in range(topic.partitions))
 
 
-def _is_whole(target: Target, name: TopicPartition) -> bool:
-    partition = target.view().partitions.get(name)
+def _is_whole(cluster: Visible, name: TopicPartition) -> bool:
+    partition = cluster.view().partitions.get(name)
     if partition is None or set(partition.isr) != set(partition.replicas):
         return False
-    seen = [target.replica(str(node), name) for node in partition.replicas]
+    seen = [cluster.replica(str(node), name) for node in partition.replicas]
     return all(replica is not None and replica.leader == partition.leader for replica in seen)

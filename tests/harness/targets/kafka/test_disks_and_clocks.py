@@ -24,7 +24,8 @@ from harness.model import NodeId, TopicPartition
 from harness.target import TopicSpec
 from harness.targets.codecs import inflate
 from harness.targets.kafka import fetching, shim
-from harness.targets.kafka.clocks import KafkaClocks, clock_offset_ms
+from harness.targets.kafka.clocks import clock_offset_ms
+from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
 from harness.targets.replica_logs import final_rows, replica_log_rows
 from harness.wire.batches import BatchHeader, stored
@@ -76,7 +77,7 @@ class Broker:
         newer = {} if version == OLD else {"log.flush.start.offset.checkpoint.interval.ms": 600_000}
         settings = understood(SETTINGS | newer, distribution.release, 1)
         self.version = version
-        self.target = KafkaClocks(path, 1, distribution, settings, lambda name, pid: None)
+        self.target = ProcessTarget(path, 1, distribution, settings)
         self._values = 0
 
     @property

@@ -10,7 +10,7 @@ import logging
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -24,13 +24,10 @@ from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NO_LEADER, Link, NodeId, TopicPartition, node_id, node_name
 from harness.target import PartitionView, ReplicaView, TopicSpec
-from harness.targets.kafka.cluster import KafkaCluster
-from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
-from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import understood
-from harness.targets.kafka.watching import Watching
 from tests.harness.targets.contract import fetched_or_skip
 
 BY_DAY = ("4.1.0", "0.10.2.2")
@@ -46,11 +43,11 @@ Row = dict[str, Any]
 class Trial:
     """Three brokers that hold ``ledger-0``, preferably led by broker 0."""
 
-    cluster: KafkaCluster
-    looking: Looking
-    electing: Electing
-    watching: Watching
-    restarts: dict[str, int] = field(default_factory=lambda: defaultdict(int))
+    cluster: ProcessTarget
+
+    @property
+    def looking(self) -> Looking:
+        return self.cluster.looking
 
     def send(self, acks: int = -1) -> int:
         """Send one record, and again until it is taken; its offset."""
@@ -86,11 +83,6 @@ class Trial:
         ends = {(one.leader, one.high_watermark, one.log_end_offset) if one else None for one in replicas}
         return len(ends) == 1 and None not in ends
 
-    def restart(self, node: str) -> None:
-        self.cluster.restart(node)
-        self.restarts[node] += 1
-        self.watching.started(node, self.restarts[node], time.monotonic_ns())
-
 
 def eventually(holds: Callable[[], bool]) -> bool:
     deadline = time.monotonic() + TIMEOUT_S
@@ -107,36 +99,15 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     settings = understood(
         {"replica.lag.time.max.ms": 2000, "broker.session.timeout.ms": 2000}, distribution.release, len(BROKERS)
     )
-    cluster = KafkaCluster(directory, len(BROKERS), distribution, settings, lambda name, pid: None)
+    cluster = ProcessTarget(directory, len(BROKERS), distribution, settings)
     try:
-        begun_ns = time.monotonic_ns()
         cluster.start()
-        yield from running(cluster, directory, begun_ns)
+        trial = Trial(cluster)
+        create_topic(cluster.bootstrap(), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S)
+        trial.settle()
+        yield trial
     finally:
         cluster.stop()
-
-
-def running(cluster: KafkaCluster, directory: Path, begun_ns: int) -> Iterator[Trial]:
-    homes = {node: directory / f"broker-{node}" for node in BROKERS}
-    logs = {node: home / "node.log" for node, home in homes.items()}
-    disk = directory / CONTROLLER / "data"
-    looking = Looking(LocalScene(cluster.layout, cluster._settings.release, disk, logs))
-    watching = Watching(
-        looking,
-        directory / "seen",
-        {node: home / "data" for node, home in homes.items()},
-        clock_offset_ms=lambda node: 0,
-        is_up=lambda node: True,
-    )
-    for node in cluster.nodes():
-        watching.started(node, 0, begun_ns)
-    watching.start()
-    trial = Trial(cluster, looking, Electing(looking), watching)
-    create_topic(cluster.bootstrap(), TopicSpec(LEDGER.topic, 1, 3, (tuple(map(node_id, BROKERS)),)), TIMEOUT_S)
-    trial.settle()
-    yield trial
-    watching.stop()
-    looking.close()
 
 
 def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None:
@@ -155,7 +126,7 @@ def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None
 
 
 def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_for_it(trial: Trial) -> None:
-    trial.electing.elect(LEDGER, NodeId(0), unclean=False)
+    trial.cluster.elect(LEDGER, NodeId(0), unclean=False)
     before = trial.send() + 1
     trial.settle()
     links = [Link("0", "2"), Link("2", "0")]
@@ -178,7 +149,7 @@ def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_
 
 
 def test_an_operator_elects_whom_he_names_and_the_preferred_leader_stays_who_it_was(trial: Trial) -> None:
-    elect = trial.electing.elect
+    elect = trial.cluster.elect
     for wanted, leads in ((1, 1), (None, 0), (2, 2), (0, 0), (0, 0)):
         elect(LEDGER, None if wanted is None else NodeId(wanted), unclean=False)
         assert (trial.partition().leader, trial.partition().replicas) == (leads, (0, 1, 2))
@@ -217,7 +188,7 @@ def test_the_timeline_tells_every_election_and_nothing_that_cannot_be(trial: Tri
     trial.cluster.kill("0")
     assert eventually(lambda: trial.partition().leader not in (NO_LEADER, 0))
     trial.send()
-    trial.restart("0")
+    trial.cluster.restart("0")
     trial.settle()
     trial.cluster.pause("1")
     paused_ns = time.monotonic_ns()
@@ -228,9 +199,8 @@ def test_the_timeline_tells_every_election_and_nothing_that_cannot_be(trial: Tri
     trial.settle()
     final = trial.partition()
     trial.cluster.kill("2")
-    trial.watching.stop()
     trial.cluster.stop()
-    rows = list(trial.watching.rows("r"))
+    rows = list(trial.cluster.timeline("r"))
     controller = [row for row in rows if row["node"] == 100]
 
     assert {row["run"] for row in rows} == {"r"}

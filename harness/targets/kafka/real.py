@@ -1,0 +1,248 @@
+"""Real Kafka, however it is run: what can be done to its nodes, and seen of it, in one way for all of them."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
+
+from harness.errors import EnvironmentFault
+from harness.model import NodeId, Offset, TopicPartition, node_id
+from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.targets.awaiting import Talkative, await_that
+from harness.targets.kafka.electing import Electing
+from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.topics import TIMEOUT_S, is_whole
+from harness.targets.kafka.watching import Watching
+from harness.targets.replica_logs import replica_log_rows
+
+
+class Node(Talkative, Protocol):
+    """A node of real Kafka: the processes, or the containers, that it is made of."""
+
+    @property
+    def exists(self) -> bool:
+        """Whether one of them exists, stopped or not."""
+        ...
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all of them exist."""
+        ...
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether all of them are stopped, to go on later."""
+        ...
+
+    @property
+    def was_killed(self) -> bool:
+        """Whether SIGKILL has ended each of them."""
+        ...
+
+    @property
+    def was_shut_down(self) -> bool:
+        """Whether each of them has ended because it was asked to."""
+        ...
+
+    @property
+    def has_exited(self) -> bool:
+        """Whether one of them has ended itself without being asked to.
+
+        Raises:
+            EnvironmentFault: it was out of memory, which no release of Kafka is to blame for.
+        """
+        ...
+
+    def in_words(self) -> str:
+        """What they are and what is of them."""
+        ...
+
+    def kill(self) -> None:
+        """SIGKILL, and wait until they are gone; harmless when they already are."""
+        ...
+
+    def pause(self) -> None:
+        """Stop them; harmless when they are stopped."""
+        ...
+
+    def resume(self) -> None:
+        """Let them go on; harmless when they do."""
+        ...
+
+    def shut_down(self, timeout_s: float) -> bool:
+        """SIGTERM; returns whether they have ended within ``timeout_s``."""
+        ...
+
+
+SomeNode = TypeVar("SomeNode", bound=Node)
+
+
+class RealKafka(ABC, Generic[SomeNode]):
+    """What every target of real Kafka has of :class:`harness.target.Target`; its nodes are ``_nodes``, by name."""
+
+    _READY_TIMEOUT_S: ClassVar[float]
+    """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
+
+    _SHUT_DOWN_TIMEOUT_S: ClassVar[float]
+    _POLL_S: ClassVar[float]
+
+    _nodes: dict[str, SomeNode]
+
+    def __init__(self) -> None:
+        self._topics: set[str] = set()
+
+    @property
+    @abstractmethod
+    def looking(self) -> Looking:
+        """How the running cluster is looked at."""
+
+    @property
+    @abstractmethod
+    def watching(self) -> Watching:
+        """How the running cluster is watched."""
+
+    @abstractmethod
+    def nodes(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+
+    @abstractmethod
+    def brokers(self) -> list[str]:
+        """The names of the brokers that hold replicas, in order."""
+
+    @abstractmethod
+    def _answers(self, node: str) -> bool:
+        """Whether the node answers the harness now; one that is stopped does not."""
+
+    @abstractmethod
+    def _create_topic(self, topic: TopicSpec) -> None:
+        """Ask for the topic, with its replicas on the brokers proper."""
+
+    @abstractmethod
+    def _disk(self, broker: str) -> Path:
+        """Where the files of a broker are read when the cluster has stopped."""
+
+    # ------------------------------------------------------------------------------------------------ life
+
+    def kill(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).kill()
+
+    def is_running(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        if not one.is_whole:
+            return Receipt(False, f"node {node}: {one.in_words()}")
+        if not self._answers(node):
+            return Receipt(False, f"node {node}: {one.in_words()}, but does not answer")
+        return Receipt(True, f"node {node}: {one.in_words()}, and answers")
+
+    def is_dead(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self._seen(node, lambda one: one.was_killed)
+
+    def pause(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        one = self._node(node)
+        if not one.exists:
+            raise EnvironmentFault(f"node {node} cannot be paused: {one.in_words()}.")
+        one.pause()
+
+    def resume(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        self._node(node).resume()
+
+    def is_paused(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self._seen(node, lambda one: one.is_stopped)
+
+    def shut_down(self, node: str) -> None:
+        """See :class:`harness.target.Target`."""
+        one, timeout_s = self._node(node), self._SHUT_DOWN_TIMEOUT_S
+        if not one.exists:
+            raise EnvironmentFault(f"node {node} cannot be asked to shut down: {one.in_words()}.")
+        if not one.shut_down(timeout_s):
+            raise EnvironmentFault(f"node {node} has not shut down in {timeout_s:g} s: {one.log_tail()}.")
+
+    def is_shut_down(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self._seen(node, lambda one: one.was_shut_down)
+
+    def has_exited(self, node: str) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self._seen(node, lambda one: one.has_exited)
+
+    def _seen(self, node: str, look: Callable[[SomeNode], bool]) -> Receipt:
+        """What a look at a node shows."""
+        one = self._node(node)
+        return Receipt(look(one), f"node {node}: {one.in_words()}")
+
+    def _node(self, name: str) -> SomeNode:
+        if name not in self._nodes:
+            raise EnvironmentFault(f"there is no node {name!r}; the nodes are {', '.join(self._nodes)}.")
+        return self._nodes[name]
+
+    def _resting(self, node: str) -> SomeNode:
+        one = self._node(node)
+        if one.exists:
+            raise EnvironmentFault(f"node {node} is not at rest: {one.in_words()}.")
+        return one
+
+    def _goes_on(self, node: str) -> bool:
+        """Whether a node exists and is not stopped."""
+        one = self._node(node)
+        return one.exists and not one.is_stopped
+
+    def _came_up(self, node: str) -> bool:
+        """Whether the node answers, or has already ended itself again, which is its own affair."""
+        return self._answers(node) or self.has_exited(node).holds
+
+    def _all_answer(self) -> bool:
+        for name, one in self._nodes.items():
+            if not one.is_whole:
+                raise EnvironmentFault(f"node {name} ended at once: {one.in_words()}: {one.log_tail()}.")
+        return all(map(self._answers, self._nodes))
+
+    def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float | None = None) -> None:
+        """Wait as long as nodes may take to start, unless told how long."""
+        limit_s = self._READY_TIMEOUT_S if timeout_s is None else timeout_s
+        await_that(holds, complaint, self._nodes.values(), limit_s, self._POLL_S)
+
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`."""
+        self._create_topic(topic)
+        self._topics.add(topic.name)
+        complaint = f"topic {topic.name!r} does not have a leader and a full ISR everywhere"
+        self._await(complaint, lambda: is_whole(self, topic), TIMEOUT_S)
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    def view(self) -> ClusterView:
+        """See :class:`harness.target.Target`."""
+        return self.looking.view()
+
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        """See :class:`harness.target.Target`."""
+        return self.looking.replica(node, partition) if self._goes_on(node) else None
+
+    def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
+        """See :class:`harness.target.Target`."""
+        return self.looking.committed(group)
+
+    def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
+        """See :class:`harness.target.Target`."""
+        Electing(self.looking).elect(partition, leader, unclean=unclean)
+
+    # ------------------------------------------------------------------------------------------------ evidence
+
+    def timeline(self, run: str) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.target.Target`."""
+        return self.watching.rows(run)
+
+    def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
+        """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
+        for name in self.brokers():
+            for row in replica_log_rows(node_id(name), self._disk(name)):
+                if row["topic"] in self._topics:
+                    yield {"run": run, **row}
