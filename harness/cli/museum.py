@@ -21,9 +21,10 @@ def museum(
     json_: Annotated[Path, typer.Option("--json", metavar="FILE", help="Where the museum's runs are kept.")] = _JSON,
     docs: Annotated[Path, typer.Option(metavar="FILE", help="Where to write the page.")] = _DOCS,
 ) -> None:
-    """Add recorded runs on real Kafka to the museum, and write its page anew.
+    """Add recorded runs on releases of Kafka to the museum, and write its page anew.
 
-    Runs on other targets and runs that were interrupted are passed over. A run that is known already is judged anew.
+    Runs of other targets (compose:FILE and process:DIR, too) and runs that were interrupted are passed over. A run that
+    is known already is judged anew.
     """
     from harness.museum.entry import entry, found, is_of_the_museum, read, write
     from harness.museum.page import page

@@ -15,6 +15,7 @@ from harness.history.run_directory import Manifest, RunDirectory
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.matrix import compared
 from harness.runner.observation import Gathered, observe
+from harness.runner.real import PROCESS
 from harness.scenario import Scenario, load
 from harness.targets.kafka.releases import numbers
 
@@ -30,6 +31,7 @@ class Entry:
         run: its id: the scenario's name, when it was started, the seed.
         catalogue: the entry of the catalogue of losses, and which variant.
         release: of Kafka, ``4.1.0``.
+        target: what was run, ``process:4.1.0``.
         generation: the protocol generation whose prediction it is held against.
         schedule: the fingerprint of what was played: see :func:`fingerprint`.
         predicted, observed: the words of :mod:`harness.outcome`; nothing is observed where the run proves nothing.
@@ -45,6 +47,7 @@ class Entry:
     scenario: str
     catalogue: str
     release: str
+    target: str
     generation: str
     seed: int
     schedule: str
@@ -73,14 +76,13 @@ def entry(path: Path) -> Entry:
 
     Raises:
         InvalidRun: it is no run directory, or a table of it is broken.
-        UsageError: it is no run on real Kafka, or of no shipped scenario that has outcomes.
+        UsageError: it is no run of a release of Kafka, or of no shipped scenario that has outcomes.
     """
     gathered = Gathered.recorded(path)
     manifest = gathered.manifest
     scenario = load(manifest.scenario)
-    release = manifest.versions.get("kafka")
-    if release is None or manifest.generation not in expectations(scenario):
-        raise UsageError(f"run {manifest.run} is none on real Kafka of a scenario with outcomes for it.")
+    if not _is_a_release(manifest) or manifest.generation not in expectations(scenario):
+        raise UsageError(f"run {manifest.run} is none of a release of Kafka, of a scenario with outcomes for it.")
     expected = [one.model_dump(mode="json") for one in predictions(scenario, manifest.generation)]
     started_s = time.monotonic()
     observed = observe(replace(gathered, manifest=replace(manifest, predictions=expected)))
@@ -90,7 +92,8 @@ def entry(path: Path) -> Entry:
         run=manifest.run,
         scenario=scenario.id,
         catalogue=cell["catalogue"],
-        release=release,
+        release=manifest.versions["kafka"],
+        target=manifest.configuration["target"],
         generation=manifest.generation,
         seed=manifest.seed,
         schedule=_digest(manifest.configuration["scenario"]),
@@ -121,13 +124,18 @@ def found(places: Iterable[Path]) -> list[Path]:
 
 
 def is_of_the_museum(path: Path) -> bool:
-    """Whether the run in ``path`` has come to an end, and was one of real Kafka.
+    """Whether the run in ``path`` has come to an end, and was one of a release of Kafka.
 
     Raises:
         InvalidRun: it is no run directory.
     """
     manifest: Manifest = RunDirectory.open(path).manifest()
-    return manifest.state in ("complete", "abandoned") and "kafka" in manifest.versions
+    return manifest.state in ("complete", "abandoned") and _is_a_release(manifest)
+
+
+def _is_a_release(manifest: Manifest) -> bool:
+    """Whether Kafka ran as it was fetched: what a directory or an image holds, nobody knows."""
+    return manifest.configuration.get("target") == f"{PROCESS}{manifest.versions.get('kafka')}"
 
 
 def fingerprint(scenario: Scenario, generation: str) -> str:

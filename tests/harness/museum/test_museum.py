@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -35,25 +36,32 @@ outcomes:
   "4.1": {outcome: [safe], final_logs: {ledger-0: {all: [m0..m1@0]}}}
 """
 A_RUN = Entry(
-    run="quiet/1", scenario="quiet", catalogue="A99/quiet", release="4.1.0", generation="4.1", seed=1, schedule="",
-    started="2026-11-22T00:00:00", predicted=("safe",), observed=("safe",), differences=(), logs={},
-    acknowledged=2, run_s=1.0, detected_s=1.0,
+    run="quiet/1", scenario="quiet", catalogue="A99/quiet", release="4.1.0", target="process:4.1.0", generation="4.1",
+    seed=1, schedule="", started="2026-11-22T00:00:00", predicted=("safe",), observed=("safe",), differences=(),
+    logs={}, acknowledged=2, run_s=1.0, detected_s=1.0,
 )  # fmt: skip
 
 
 @pytest.fixture
 def recorded(seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A run directory that says that it was recorded on Kafka 4.1.0."""
+    """A run directory that says that it was recorded on the release 4.1.0 of Kafka."""
     shelf = tmp_path / "shelf"
     shelf.mkdir()
     (shelf / "quiet.yaml").write_text(QUIET)
     monkeypatch.setattr(scenario, "_SHIPPED", shelf)
     seawall("scenario", "run", "quiet", "--target", "simulated", "--seed", "5", "--out", str(tmp_path / "runs"))
     (path,) = found([tmp_path / "runs"])
+    told(path, "process:4.1.0", {"kafka": "4.1.0"})
+    return path
+
+
+def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
+    """Let a run directory say that the run was of ``target``, and of these versions."""
     directory = RunDirectory.open(path)
     manifest = directory.manifest()
-    directory.write_manifest(replace(manifest, versions={**manifest.versions, "kafka": "4.1.0"}))
-    return path
+    directory.write_manifest(
+        replace(manifest, versions=versions, configuration={**manifest.configuration, "target": target})
+    )
 
 
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
@@ -87,6 +95,10 @@ def test_every_recorded_run_is_held_against_the_generation_of_its_release() -> N
     assert [one.run for one in RECORDED if release(one.release).generation != one.generation] == []
 
 
+def test_every_recorded_run_is_one_of_a_release() -> None:
+    assert [one.run for one in RECORDED if one.target != f"process:{one.release}"] == []
+
+
 def test_a_run_becomes_an_entry(recorded: Path) -> None:
     one = entry(recorded)
     assert (one.scenario, one.release, one.generation, one.seed) == ("quiet", "4.1.0", "4.1", 5)
@@ -108,12 +120,22 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
         read(tmp_path / "other.json")
 
 
-def test_a_run_on_another_target_is_not_of_the_museum(recorded: Path) -> None:
+@pytest.mark.parametrize(
+    ("target", "versions"),
+    [
+        ("builtin", {}),
+        ("compose:compose/kafka-kraft.yml", {"kafka": "4.1.0"}),
+        ("process:/opt/a-patched-kafka", {"kafka": "4.1.0"}),
+        ("process:3.9.1", {"kafka": "4.1.0"}),
+    ],
+)
+def test_a_run_of_anything_but_a_release_is_not_of_the_museum(
+    recorded: Path, target: str, versions: Mapping[str, str]
+) -> None:
     assert is_of_the_museum(recorded)
-    directory = RunDirectory.open(recorded)
-    directory.write_manifest(replace(directory.manifest(), versions={}))
+    told(recorded, target, versions)
     assert not is_of_the_museum(recorded)
-    with pytest.raises(UsageError, match="is none on real Kafka"):
+    with pytest.raises(UsageError, match="is none of a release of Kafka"):
         entry(recorded)
 
 
