@@ -34,6 +34,7 @@ class Entry:
         target: what was run, ``process:4.1.0``.
         generation: the protocol generation whose prediction it is held against.
         schedule: the fingerprint of what was played: see :func:`fingerprint`.
+        prediction: the fingerprint of what it was held against: see :func:`foretold`.
         predicted, observed: the words of :mod:`harness.outcome`; nothing is observed where the run proves nothing.
         differences: how they differ, or why the run proves nothing, a sentence each.
         logs: by partition and broker, what was on the disks in the end.
@@ -52,6 +53,7 @@ class Entry:
     seed: int
     schedule: str
     started: str
+    prediction: str
     predicted: tuple[str, ...]
     observed: tuple[str, ...]
     differences: tuple[str, ...]
@@ -96,8 +98,9 @@ def entry(path: Path) -> Entry:
         target=manifest.configuration["target"],
         generation=manifest.generation,
         seed=manifest.seed,
-        schedule=_digest(manifest.configuration["scenario"]),
+        schedule=_digest(_played(manifest.configuration["scenario"])),
         started=manifest.started_wall[:19],
+        prediction=foretold(scenario, manifest.generation),
         predicted=tuple(cell["predicted"]),
         observed=tuple(cell["observed"]),
         differences=tuple(cell["differences"]),
@@ -148,12 +151,26 @@ def fingerprint(scenario: Scenario, generation: str) -> str:
     written["schedule"] = [
         written["schedule"][index] for index, _ in performed(scenario.schedule or (), generation)
     ]  # as a run's manifest has it
-    return _digest(written)
+    return _digest(_played(written))
 
 
-def _digest(written: Mapping[str, Any]) -> str:
-    played = _without_patience({name: written[name] for name in _WHAT_IS_PLAYED})
-    return hashlib.sha256(json.dumps(played, sort_keys=True).encode()).hexdigest()[:12]
+def foretold(scenario: Scenario, generation: str) -> str:
+    """What ``scenario`` predicts of ``generation``, in twelve letters; none where it says nothing of it.
+
+    What is written for people, why it is so, does not matter.
+    """
+    expected = expectations(scenario).get(generation)
+    return (
+        "" if expected is None else _digest(expected.model_dump(mode="json", exclude_defaults=True, exclude={"note"}))
+    )
+
+
+def _digest(written: Any) -> str:
+    return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _played(written: Mapping[str, Any]) -> Any:
+    return _without_patience({name: written[name] for name in _WHAT_IS_PLAYED})
 
 
 def _without_patience(value: Any) -> Any:

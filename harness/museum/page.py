@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from harness.museum.entry import Entry, fingerprint
+from harness.museum.entry import Entry, fingerprint, foretold
 from harness.museum.exhibits import EXHIBITS, EXPLAINED, Exhibit
 from harness.outcome import LETTERS, Word
 from harness.runner.matrix import impossible
@@ -35,13 +35,18 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
 
 
 def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
-    """The runs of scenarios as they are now, by scenario and release."""
+    """By scenario and release, the runs of scenarios that are played, and predict, as they did when it was judged."""
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for one in sorted(entries, key=lambda one: (one.started, one.run)):
         scenario = scenarios.get(one.scenario)
-        if scenario is not None and one.schedule == fingerprint(scenario, one.generation):
+        if scenario is not None and _is_of(one, scenario):
             found[one.scenario, one.release].append(one)
     return dict(found)
+
+
+def _is_of(one: Entry, scenario: Scenario) -> bool:
+    now = fingerprint(scenario, one.generation), foretold(scenario, one.generation)
+    return (one.schedule, one.prediction) == now
 
 
 def _overview(runs: Runs, older: int) -> Iterator[str]:
@@ -51,7 +56,7 @@ def _overview(runs: Runs, older: int) -> Iterator[str]:
         f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(_releases(runs))} releases: "
         f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
         "schedule did not come true in time, or the evidence had gaps."
-        + (f" {older} more, of schedules that have been changed since, do not count." if older else "")
+        + (f" {older} more do not count: their schedule, or what it predicts, has been changed since." if older else "")
     )
 
 

@@ -13,7 +13,7 @@ import harness
 from harness import scenario
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
-from harness.museum.entry import Entry, entry, fingerprint, found, is_of_the_museum, read, write
+from harness.museum.entry import Entry, entry, fingerprint, foretold, found, is_of_the_museum, read, write
 from harness.museum.exhibits import EXHIBITS, EXPLAINED
 from harness.museum.page import counted, explanation, page
 from harness.runner.matrix import impossible
@@ -37,8 +37,8 @@ outcomes:
 """
 A_RUN = Entry(
     run="quiet/1", scenario="quiet", catalogue="A99/quiet", release="4.1.0", target="process:4.1.0", generation="4.1",
-    seed=1, schedule="", started="2026-11-22T00:00:00", predicted=("safe",), observed=("safe",), differences=(),
-    logs={}, acknowledged=2, run_s=1.0, detected_s=1.0,
+    seed=1, schedule="", started="2026-11-22T00:00:00", prediction="", predicted=("safe",), observed=("safe",),
+    differences=(), logs={}, acknowledged=2, run_s=1.0, detected_s=1.0,
 )  # fmt: skip
 
 
@@ -104,7 +104,8 @@ def test_a_run_becomes_an_entry(recorded: Path) -> None:
     assert (one.scenario, one.release, one.generation, one.seed) == ("quiet", "4.1.0", "4.1", 5)
     assert (one.predicted, one.observed, one.differences) == (("safe",), ("safe",), ())
     assert (one.logs, one.acknowledged) == ({"ledger-0": {"0": "m0@0 m1@0", "1": "m0@0 m1@0"}}, 2)
-    assert one.schedule == fingerprint(scenario.load("quiet"), "4.1")
+    quiet = scenario.load("quiet")
+    assert (one.schedule, one.prediction) == (fingerprint(quiet, "4.1"), foretold(quiet, "4.1"))
 
 
 def test_entries_are_read_as_they_were_written(recorded: Path, tmp_path: Path) -> None:
@@ -157,9 +158,36 @@ def test_runs_are_added_once_and_the_page_shows_them(recorded: Path, tmp_path: P
 
 def test_runs_of_a_schedule_that_has_been_changed_since_do_not_count() -> None:
     now = scenario.parse(QUIET)
-    one = replace(A_RUN, schedule=fingerprint(now, "4.1"))
+    one = replace(A_RUN, schedule=fingerprint(now, "4.1"), prediction=foretold(now, "4.1"))
     other = replace(one, run="quiet/older", schedule="0" * 12)
     assert counted([one, other], {"quiet": now}) == {("quiet", "4.1.0"): [one]}
+    assert "1 more do not count" in page([one, other], [now])
+
+
+@pytest.mark.parametrize(
+    ("written", "changed"),
+    [("outcome: [safe]", "outcome: [lost]"), ("m0..m1@0", "m0..m1@1"), ('"4.1"', '"3.7"')],
+)
+def test_runs_that_went_as_was_predicted_then_do_not_count_for_what_is_predicted_now(
+    written: str, changed: str
+) -> None:
+    then, now = scenario.parse(QUIET), scenario.parse(QUIET.replace(written, changed))
+    one = replace(A_RUN, schedule=fingerprint(then, "4.1"), prediction=foretold(then, "4.1"))
+    assert counted([one], {"quiet": then})
+    assert counted([one], {"quiet": now}) == {}
+
+
+def test_a_run_that_is_judged_again_counts_for_what_is_predicted_now(recorded: Path) -> None:
+    shelf = recorded.parents[2] / "shelf" / "quiet.yaml"
+    shelf.write_text(QUIET.replace("outcome: [safe]", "outcome: [lost]"))
+    one, now = entry(recorded), scenario.load("quiet")
+    assert (one.predicted, one.observed, one.agrees) == (("lost",), ("safe",), False)
+    assert counted([one], {"quiet": now}) == {("quiet", "4.1.0"): [one]}
+
+
+def test_why_something_is_predicted_is_no_part_of_the_prediction() -> None:
+    told_why = QUIET.replace("outcome: [safe]", "note: nothing happens, outcome: [safe]")
+    assert foretold(scenario.parse(told_why), "4.1") == foretold(scenario.parse(QUIET), "4.1")
 
 
 def test_how_long_a_step_may_take_is_no_change_of_the_schedule() -> None:
