@@ -1,9 +1,18 @@
-"""The exhibits: which losses of real Kafka are on show, what is known of each, and why a release may differ."""
+"""The exhibits: which losses of real Kafka are on show, what is known of each, and why a release may differ.
+
+What is known is written here once and for all. What was seen is not: a sentence about it belongs to an outcome, and the
+page says it of those releases on which recorded runs came to that outcome, and of no others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+
+from harness.outcome import Word
+
+Outcomes = Mapping[tuple[Word, ...], str]
+"""By the words of an outcome, in their order, what they mean here: how a sentence goes on that begins "On 4.1.0"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,16 +23,22 @@ class Exhibit:
         title: its heading.
         issues: where the loss was written down.
         happened: what is known of it, in a paragraph.
-        scenarios: those that replay it.
-        shows: what the recorded runs are to show.
+        shows: by scenario that replays it, what its outcomes mean.
     """
 
     title: str
     issues: str
     happened: str
-    scenarios: tuple[str, ...]
-    shows: str
+    shows: Mapping[str, Outcomes]
 
+    @property
+    def scenarios(self) -> tuple[str, ...]:
+        """Those that replay it."""
+        return tuple(self.shows)
+
+
+_THERE_TWICE: Outcomes = {(Word.DUPLICATED,): "the record is there twice without idempotence."}
+_THERE_ONCE: Outcomes = {(Word.SAFE,): "it is there once with idempotence."}
 
 EXHIBITS: tuple[Exhibit, ...] = (
     Exhibit(
@@ -32,18 +47,27 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Up to 0.10 a follower that turns to another leader cuts its log to its own high watermark, which lags a fetch "
         "behind. Two failovers in a row, both from the ISR, with acks=all and min.insync.replicas=2, and a record that "
         "was acknowledged and read is gone; the broker that still has it keeps a different log for good.",
-        ("kip-101-double-failover",),
-        "0.10.2.2 loses one record of each partition and diverges; every later release keeps them.",
+        {
+            "kip-101-double-failover": {
+                (Word.LOST, Word.DIVERGED): "one record of each partition is lost, and the replicas differ.",
+                (Word.SAFE,): "every record is kept.",
+            }
+        },
     ),
     Exhibit(
         "Cut at a restart, and elected",
         "KIP-101, scenario 1; unclean elections were on by default until 0.11 (KAFKA-4623)",
         "The follower of two replicas restarts, cuts an acknowledged record to its own high watermark, and leads "
-        "before it has fetched it again.",
-        ("hw-truncation-noticed-unclean", "hw-truncation-noticed"),
-        "With the defaults of its time 0.10.2.2 loses the record that the new leader had held before it restarted, and "
-        "0.11.0.3 does not. With unclean elections off nobody leads for a while, and nothing is lost. The variants in "
-        "which the restart goes unnoticed are played on the built-in brokers only: see the differences below.",
+        "before it has fetched it again. The variants in which the restart goes unnoticed do not come true on the "
+        "releases that had the flaw: see what does not happen on real Kafka, below.",
+        {
+            "hw-truncation-noticed-unclean": {
+                (Word.DOCUMENTED,): "the defaults of its time lose the record that the new leader had held before it "
+                "restarted.",
+                (Word.SAFE,): "the defaults keep it.",
+            },
+            "hw-truncation-noticed": {},
+        },
     ),
     Exhibit(
         "The full disks of 2017",
@@ -51,35 +75,53 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "The disk of one broker of two is full, and it halts; the other one goes on alone, is written to and read "
         "from, and then its disk is full, too. Who is started first decides: the one that died first leads with "
         "nothing, and the other one cuts its log to that.",
-        (
-            "full-disks-wrong-restart-order",
-            "regrown-after-the-incident",
-            "full-disks-no-unclean-election",
-            "full-disks-last-dead-first",
-        ),
-        "With unclean elections everything is gone on both brokers, while the group's offsets stay at 3 and 7. Without "
-        "them nobody leads until the right one is back. When the logs have grown past the group's offsets again, it "
-        "goes on in the midst of records that it was never given.",
+        {
+            "full-disks-wrong-restart-order": {
+                (Word.DOCUMENTED,): "with unclean elections everything is gone on both brokers, while the group's "
+                "offsets stay at 3 and 7."
+            },
+            "regrown-after-the-incident": {
+                (Word.SKIPPED, Word.DOCUMENTED): "the group goes on, when the logs have grown past its offsets again, "
+                "in the midst of records that it was never given."
+            },
+            "full-disks-no-unclean-election": {
+                (Word.UNAVAILABLE,): "nobody leads without unclean elections until the right one is back."
+            },
+            "full-disks-last-dead-first": {(Word.SAFE,): "everything is kept when the right one is started first."},
+        },
     ),
     Exhibit(
         "Unequal logs after unclean elections",
         "KIP-279 (KAFKA-6361) in 2.0.0, KAFKA-7415 in 2.0.1",
         "Two brokers that are never up together write by turns, each elected uncleanly. Their logs have no leader "
         "epoch in common, and from 0.11 to 2.0.0 the answer to where an epoch ends does not say so: a record stays "
-        "that the other one does not have. With one record in common KIP-279 is enough, so that 2.0.0 agrees where "
-        "0.11 does not.",
-        ("unclean-flip-flop", "unclean-flip-flop-common-prefix"),
-        "What unclean elections give up is documented everywhere. That the replicas differ afterwards is not: they do "
-        "up to 2.0.0, and do not from 2.0.1 on.",
+        "that the other one does not have. With one record in common KIP-279 is enough. What unclean elections give up "
+        "is documented; that the replicas differ afterwards is not.",
+        {
+            "unclean-flip-flop": {
+                (Word.DIVERGED, Word.DOCUMENTED): "the replicas differ in the end.",
+                (Word.DOCUMENTED,): "they agree.",
+            },
+            "unclean-flip-flop-common-prefix": {
+                (Word.DIVERGED, Word.DOCUMENTED): "they differ even with a record in common.",
+                (Word.DOCUMENTED,): "they agree with a record in common.",
+            },
+        },
     ),
     Exhibit(
         "A fast failover",
         "KAFKA-6361, mended by KIP-279 in 2.0.0",
         "A leader dies, another one writes to the same offsets, and the first one leads again before it has cut "
         "anything. Up to 0.11 the follower cannot tell where the logs part.",
-        ("fast-failover-shorter-log", "fast-failover-equal-log", "fast-failover-longer-log"),
-        "On 0.11.0.3 a follower asks for an offset within a batch of its leader's for ever, or differs silently; on "
-        "2.0.0 it cuts and follows.",
+        {
+            "fast-failover-shorter-log": {
+                (Word.DIVERGED, Word.STUCK, Word.DOCUMENTED): "the follower asks for an offset within a batch of its "
+                "leader's for ever.",
+                (Word.DOCUMENTED,): "it cuts its log and follows.",
+            },
+            "fast-failover-equal-log": {},
+            "fast-failover-longer-log": {},
+        },
     ),
     Exhibit(
         "The last replica standing",
@@ -87,40 +129,55 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "Two of three replicas leave the ISR in good order, and the third loses power with a page cache that was never "
         "flushed. It is the only member of the ISR, so that it is elected, cleanly, without what was acknowledged by "
         "all three.",
-        ("last-replica-loses-page-cache", "last-replica-loses-page-cache-min-isr-1"),
-        "3.9.1 loses the record in spite of acks=all and min.insync.replicas=2; 4.1.0 elects one that has it. With "
-        "min.insync.replicas=1 eligible leader replicas are of no help.",
+        {
+            "last-replica-loses-page-cache": {
+                (Word.LOST,): "the record is lost in spite of acks=all and min.insync.replicas=2.",
+                (Word.SAFE,): "one that has it is elected.",
+            },
+            "last-replica-loses-page-cache-min-isr-1": {
+                (Word.LOST,): "it is lost with min.insync.replicas=1, in spite of eligible leader replicas."
+            },
+        },
     ),
     Exhibit(
         "Below the minimum",
         "KAFKA-15583, 3.7",
         "What one replica alone has taken with acks=1, while fewer than min.insync.replicas are in sync, was shown to "
         "consumers until 3.7 let the high watermark stand still.",
-        ("invisible-below-min-isr",),
-        "2.8.1 shows a record, and it is gone; 3.9.1 never shows it.",
+        {
+            "invisible-below-min-isr": {
+                (Word.LOST,): "the record is shown, and is gone.",
+                (Word.WEAK,): "it is gone as acks=1 allows, and nobody was shown it.",
+            }
+        },
     ),
     Exhibit(
         "A laggard is elected",
         "Kafka's documentation of unclean.leader.election.enable",
         "Everybody in sync dies, and a replica that lags leads and writes other records at offsets that had been "
         "acknowledged. That is documented. That the others come back and keep theirs is not.",
-        ("unclean-election-of-a-laggard",),
-        "On 0.10.2.2 the replicas differ for good; later releases lose what the configuration gave up, and agree.",
+        {
+            "unclean-election-of-a-laggard": {
+                (Word.DIVERGED, Word.DOCUMENTED): "the replicas differ for good.",
+                (Word.DOCUMENTED,): "what the configuration gave up is lost, and they agree.",
+            }
+        },
     ),
     Exhibit(
         "An error is not a no",
         "NOT_ENOUGH_REPLICAS_AFTER_APPEND; KIP-98",
         "A write is refused after it was appended, is committed later, and a producer without idempotence sends it "
         "again.",
-        ("refused-after-append-and-retried", "refused-after-append-and-retried-idempotent"),
-        "The record is there twice on every release, and once with idempotence.",
+        {
+            "refused-after-append-and-retried": _THERE_TWICE,
+            "refused-after-append-and-retried-idempotent": _THERE_ONCE,
+        },
     ),
     Exhibit(
         "An acknowledgement is lost",
         "KIP-98",
         "A record is appended and committed, and its acknowledgement does not arrive; the producer sends it again.",
-        ("lost-ack-and-retried", "lost-ack-and-retried-idempotent"),
-        "Twice without idempotence on every release, once with it.",
+        {"lost-ack-and-retried": _THERE_TWICE, "lost-ack-and-retried-idempotent": _THERE_ONCE},
     ),
     Exhibit(
         "The first release of a protocol",
@@ -128,28 +185,34 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "2.8.0 was the first release whose followers ask where logs part by the fetch itself. Its leaders took a fetch "
         "that was told of a divergence for an acknowledgement; and a follower that was told to cut its log took the "
         "watermark of that answer first, so that it showed what it was about to cut.",
-        (
-            "diverging-fetch-acknowledges",
-            "diverging-fetch-is-no-acknowledgement",
-            "diverging-watermark-exposes-tail",
-        ),
-        "On 2.8.0 an acknowledged record is lost; the same schedule without the bug is played on 2.8.1.",
+        {
+            "diverging-fetch-acknowledges": {(Word.LOST,): "an acknowledged record is lost."},
+            "diverging-fetch-is-no-acknowledgement": {(Word.SAFE,): "the same schedule loses nothing."},
+            "diverging-watermark-exposes-tail": {
+                (Word.SAFE,): "consumers that read from leaders notice nothing of the watermark."
+            },
+        },
     ),
     Exhibit(
         "Transactions without their leader",
         "KIP-98; KIP-890 in 4.0",
         "A transaction begins while its leader, and perhaps its coordinator, is dead; others before and after it are "
-        "aborted.",
-        ("transactions-outlive-their-leader",),
-        "What was committed is there once and in order, and who reads committed records is given nothing of what was "
         "aborted. The built-in brokers have no transactions: what is predicted is what Kafka promises.",
+        {
+            "transactions-outlive-their-leader": {
+                (Word.SAFE,): "nothing is lost: what was committed is there once and in order, and who reads committed "
+                "records is given nothing of what was aborted."
+            }
+        },
     ),
     Exhibit(
         "Two requests in flight",
         "KAFKA-3197; max.in.flight.requests.per.connection",
         "Of two requests in flight the first is refused and sent again when the second one has been taken.",
-        ("two-in-flight-reordered", "two-in-flight-idempotent"),
-        "The order is turned round without idempotence, and kept with it.",
+        {
+            "two-in-flight-reordered": {(Word.REORDERED,): "the order is turned round without idempotence."},
+            "two-in-flight-idempotent": {(Word.SAFE,): "the order is kept with idempotence."},
+        },
     ),
 )
 """In the order in which they are shown."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
 from harness.museum.entry import Entry, fingerprint, foretold
-from harness.museum.exhibits import EXHIBITS, EXPLAINED, Exhibit
+from harness.museum.exhibits import EXHIBITS, EXPLAINED, Exhibit, Outcomes
 from harness.outcome import LETTERS, Word
 from harness.runner.matrix import impossible
 from harness.scenario import Scenario
@@ -66,8 +66,8 @@ def _overview(runs: Runs, older: int) -> Iterator[str]:
 def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
     yield f"## {exhibit.title}\n"
     yield f"*{exhibit.issues}.* {exhibit.happened}\n"
-    yield f"{exhibit.shows}\n"
-    yield "| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
+    yield from _findings(exhibit, runs)
+    yield "\n| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
     yield "|---|---|---|---|---|---|---|"
     for name in exhibit.scenarios:
         for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
@@ -78,6 +78,28 @@ def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Ite
     for version in _releases({key: one for key, one in runs.items() if key[0] == first})[:1]:
         seed = runs[first, version][-1].seed
         yield f"\n```\nseawall scenario run {first} --target process:{version} --seed {seed}\n```"
+
+
+def _findings(exhibit: Exhibit, runs: Runs) -> Iterator[str]:
+    """What the runs that count have shown, by scenario, on releases of which the same is to be said together."""
+    for name, outcomes in exhibit.shows.items():
+        said: dict[str, list[str]] = defaultdict(list)
+        for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+            good = [one for one in runs[name, version] if not one.broke_off]
+            for sentence in dict.fromkeys(_meaning(one, outcomes) for one in good):
+                said[sentence].append(version)
+        yield from (f"* On {_listed(versions)} {sentence}" for sentence, versions in said.items())
+        if not said:
+            yield f"* No run of `{name}` counts yet."
+
+
+def _listed(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+def _meaning(one: Entry, outcomes: Outcomes) -> str:
+    foreseen = outcomes.get(tuple(map(Word, one.observed))) if one.agrees else None
+    return foreseen or f"`{one.catalogue}` came to this: {_words(one.observed)}."
 
 
 def _try(scenario: Scenario, version: str, entries: Sequence[Entry]) -> str:
@@ -136,10 +158,9 @@ def _parity(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
     versions = _releases(runs)
     yield "## Every scenario on every release\n"
     yield (
-        "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
-        "`make matrix` on real processes. A cell is what real Kafka did, in the letters of the "
+        f"{_ORIGIN_OF_PREDICTIONS}{_promised(runs, known)} A cell is what real Kafka did, in the letters of the "
         "[matrix](scenarios.md#outcomes), with the number of tries where there was more than one; **bold** where it is "
-        "not what the built-in generation does, ? where every try broke off, · where it was not run.\n"
+        "not what was predicted, ? where every try broke off, · where it was not run.\n"
     )
     yield f"| entry | {' | '.join(versions)} | scenario |"
     yield f"|---|{'---|' * len(versions)}---|"
@@ -148,6 +169,14 @@ def _parity(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
         yield f"| {known[name].catalogue} | {' | '.join(cells)} | `{name}` |"
     good = [key for key, entries in runs.items() if any(one.agrees for one in entries)]
     yield f"\nOf {len(runs)} cells, {len(good)} came out as predicted at least once."
+
+
+def _promised(runs: Runs, known: Mapping[str, Scenario]) -> str:
+    """Of which scenarios the built-in brokers are no witness."""
+    names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
+    if not names:
+        return ""
+    return f" Not of {_listed(names)}: they have no transactions, and what is predicted is what Kafka promises."
 
 
 def _cell(entries: Sequence[Entry]) -> str:
@@ -212,15 +241,22 @@ def _releases(runs: Runs) -> list[str]:
     return sorted({version for _, version in runs}, key=numbers)
 
 
+_ORIGIN_OF_PREDICTIONS = (
+    "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
+    "`make matrix` on real processes."
+)
+
 _INTRODUCTION = """\
 # The museum of regressions
 
 Losses that Apache Kafka is known for, replayed on the very releases that had them and on those that mended them. What
-is predicted is what the built-in brokers of that [generation](generations.md) do; what was observed, real brokers did,
-each a Java process ([targets](targets.md)), judged by the same [checkers](anomalies.md) from the same evidence.
+is predicted is what the built-in brokers of that [generation](generations.md) do, if they know what is played; what was
+observed, real brokers did, each a Java process ([targets](targets.md)), judged by the same [checkers](anomalies.md)
+from the same evidence. What is said of a release was recorded on that release.
 
-This page is generated from `reports/museum.json`, which holds every run that was recorded, those that broke off, too.
-`make museum` records again and writes both; `seawall museum RUN_DIR` adds runs of one's own.
+This page is generated from `reports/museum.json`, which holds every run that was recorded, those that broke off, too,
+unless its cluster did not even start. `make museum` records again and writes both; `seawall museum RUN_DIR` adds runs
+of one's own.
 
 *Tries*: in how many runs it went as predicted. *Time to detect*: from the first fault until the evidence was complete
 and checked, median and range; most of it is waiting for sessions to end. *Seeds*: a schedule draws nothing, so that

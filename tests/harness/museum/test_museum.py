@@ -22,7 +22,8 @@ from tests.harness.cli.calling import Seawall
 
 ROOT = Path(harness.__file__).parents[1]
 RECORDED = read(ROOT / "reports" / "museum.json")
-SHIPPED = {one.id: one for one in scenario.shipped()}
+SHELF = scenario.shipped()
+SHIPPED = {one.id: one for one in SHELF}
 QUIET = """\
 id: quiet
 catalogue: A99/quiet
@@ -66,12 +67,41 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
 
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
     written = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
-    assert written == page(RECORDED, list(SHIPPED.values())), "write it again: `seawall museum`"
+    assert written == page(RECORDED, SHELF), "write it again: `seawall museum`"
 
 
 def test_every_exhibit_shows_a_run_that_went_as_predicted() -> None:
     shown = {name for (name, _), runs in counted(RECORDED, SHIPPED).items() if any(one.agrees for one in runs)}
     assert [one.title for one in EXHIBITS if not shown.intersection(one.scenarios)] == []
+
+
+def test_what_an_exhibit_says_of_an_outcome_was_recorded_and_nothing_recorded_goes_without_a_word() -> None:
+    said = {(name, outcome) for one in EXHIBITS for name, outcomes in one.shows.items() for outcome in outcomes}
+    shown = {name for one in EXHIBITS for name in one.scenarios}
+    runs = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if one.scenario in shown and one.agrees]
+    assert said == {(one.scenario, one.observed) for one in runs}
+
+
+def test_a_sentence_of_an_exhibit_is_said_of_no_release_but_those_on_which_it_was_seen() -> None:
+    name = "kip-101-double-failover"
+    others = [one for one in RECORDED if one.scenario != name]
+    two = [one for one in RECORDED if one.scenario == name and one.release in ("0.11.0.3", "4.1.0")]
+    written = page([*others, *two], SHELF)
+    assert "\n* On 0.11.0.3 and 4.1.0 every record is kept.\n" in written
+    assert "lost, and the replicas differ" not in written
+    assert f"\n* No run of `{name}` counts yet.\n" in page(others, SHELF)
+
+
+def test_of_an_outcome_that_was_not_predicted_an_exhibit_says_what_it_was() -> None:
+    kept = counted(RECORDED, SHIPPED)["kip-101-double-failover", "4.1.0"][0]
+    lost = replace(kept, run="another", observed=("lost",), differences=("it differs",))
+    assert "\n* On 4.1.0 `A02` came to this: lost.\n" in page([*RECORDED, lost], SHELF)
+
+
+def test_what_the_built_in_brokers_are_no_witness_of_is_named() -> None:
+    named = "Not of D12/clean: they have no transactions"
+    assert named in page(RECORDED, SHELF)
+    assert named not in page([one for one in RECORDED if not SHIPPED[one.scenario].transacts], SHELF)
 
 
 def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
