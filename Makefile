@@ -23,7 +23,7 @@ demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current
 	@$(BIN)/seawall demo
 
 test: $(STAMP) ## run every test
-	@$(BIN)/python -m pytest --numprocesses 2 --dist loadgroup
+	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
 
 matrix: $(STAMP) ## every scenario on every generation, on real processes; takes an hour or so
 	@$(BIN)/seawall scenario matrix --target builtin --jobs 2

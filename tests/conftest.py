@@ -13,7 +13,8 @@ from hypothesis import settings
 settings.register_profile("seawall", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("seawall")
 
-_SPARK = Path(__file__).parent / "spark_analysis"
+_TESTS = Path(__file__).parent
+_SLOW = (_TESTS / "harness/targets", _TESTS / "spark_analysis")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -22,8 +23,5 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Split the suite by file between workers, and give what needs Spark to one of them, first: it takes longest."""
-    for item in items:
-        group = "spark" if item.path.is_relative_to(_SPARK) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
-    items.sort(key=lambda item: not item.path.is_relative_to(_SPARK))
+    """Begin with the files that take longest: one that comes late leaves the other worker idle."""
+    items.sort(key=lambda item: not any(item.path.is_relative_to(place) for place in _SLOW))

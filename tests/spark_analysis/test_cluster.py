@@ -17,8 +17,6 @@ from harness.errors import ExitCode
 from tests.checkers.story import Story
 from tests.spark_analysis.cluster import Cluster, cluster
 
-pytestmark = pytest.mark.xdist_group("cluster")
-
 
 @pytest.fixture(scope="module")
 def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
