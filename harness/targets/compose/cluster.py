@@ -17,7 +17,7 @@ from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
-from harness.targets.compose.compose_tool import ComposeProject
+from harness.targets.compose import compose_tool
 from harness.targets.compose.image import has_image
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
@@ -83,7 +83,6 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self.numbering = Numbering(kafka.file.kafka_ids)
         self._ports: Ports | None = None
         self._project: Project | None = None
-        self._compose: ComposeProject | None = None
         self._nodes = {}
         self._has_come_up = False
 
@@ -104,14 +103,14 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._ports = free_ports(self.brokers())
         self._project = Project(client, name, self._file.nodes)
         self._write_overlay(name, self._ports, tools)
-        self._compose = ComposeProject(name, [self._file.path, self._directory / OVERLAY])
         begun_ns = time.monotonic_ns()
-        self._compose.up(needed(self._file))
+        compose_tool.up(name, [self._file.path, self._directory / OVERLAY], needed(self._file))
         self._nodes = {node: ComposeNode(self._project, node) for node in self._file.nodes}
         for node in reversed(self._nodes):
             self._started(node, begun_ns)
         self._await("the nodes have not all come up", self._all_answer)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
+        self._refuse_silent_zookeepers()
         self._has_come_up = True
 
     def stop(self) -> None:
@@ -131,12 +130,9 @@ class ComposeCluster(RealKafka[ComposeNode]):
             node.kill()
 
     def _remove(self, project: Project) -> None:
-        """Take the project down: by Compose, and what that leaves by the engine itself."""
+        """Take the project down: what bears its name, and nothing that Compose would take for a part of it."""
         self._project = None
         try:
-            if self._compose is not None:
-                with suppress(EnvironmentFault):
-                    self._compose.down()
             project.remove()
         finally:
             project.client.close()
@@ -162,6 +158,16 @@ class ComposeCluster(RealKafka[ComposeNode]):
         (self._directory / PROJECT).write_text(name)
         made = json.dumps(overlay(self._file, wishes), indent=2)
         (self._directory / OVERLAY).write_text(made.replace("$", "$$"))
+
+    def _refuse_silent_zookeepers(self) -> None:
+        """What the brokers have registered must be on the disks of this machine by now: elections are read there."""
+        for keeper in self._file.zookeepers:
+            if not any((self._directory / keeper.name / "metadata" / TRANSACTIONS).rglob("log.*")):
+                raise EnvironmentFault(
+                    f"ZooKeeper of image {keeper.image} does not write its log where the variables of the official "
+                    "image say, so that elections could not be seen.",
+                    "Let the file run ZooKeeper by the official image, Confluent's or bitnami's.",
+                )
 
     def _metadata_services(self) -> list[str]:
         controllers = [one.name for one in self._file.kafkas if one.is_controller]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -17,6 +17,7 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId
+from harness.targets.compose.mounts import Mount, mounts
 
 PLAIN, CFG = "KAFKA_", "KAFKA_CFG_"
 """How the variables begin that become settings."""
@@ -45,6 +46,21 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class Names:
+    """What the container of a service is called on its networks.
+
+    Attributes:
+        container: by ``container_name``; None: Compose makes one up.
+        given: by ``container_name`` and ``hostname``.
+        every: all of its names, the service's and fixed addresses among them.
+    """
+
+    container: str | None
+    given: Set[str]
+    every: Set[str]
+
+
+@dataclass(frozen=True, slots=True)
 class KafkaService:
     """A service that runs a broker, a controller, or both in one.
 
@@ -60,7 +76,8 @@ class KafkaService:
         advertised: what a broker tells its peers and clients of them.
         protocols: the security protocol of each listener that is named anywhere.
         networks: of the file, that it is connected to.
-        has_own_name: whether the file gives its container a name.
+        names: see :class:`Names`.
+        is_restarted: whether the file has the engine start it again by ``deploy: restart_policy:``.
     """
 
     name: str
@@ -74,7 +91,8 @@ class KafkaService:
     advertised: Sequence[Endpoint]
     protocols: Mapping[str, str]
     networks: Sequence[str]
-    has_own_name: bool
+    names: Names
+    is_restarted: bool
 
     def variable(self, setting: str) -> str:
         """The environment variable of a setting: ``min.insync.replicas`` is ``KAFKA_MIN_INSYNC_REPLICAS``."""
@@ -89,7 +107,8 @@ class ZooKeeperService:
     image: str
     port: int
     networks: Sequence[str]
-    has_own_name: bool
+    names: Names
+    is_restarted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +121,8 @@ class ComposeFile:
         brokers: broker 0, 1, 2 ... of scenarios, in the order of their ids in the file.
         controllers: those of KRaft's controllers that are no brokers; empty with ZooKeeper.
         zookeepers: empty with KRaft.
+        mounts: of every service of the file, by its name.
+        internal_networks: from which nothing can be published.
     """
 
     path: Path
@@ -109,6 +130,8 @@ class ComposeFile:
     brokers: Sequence[KafkaService]
     controllers: Sequence[KafkaService]
     zookeepers: Sequence[ZooKeeperService]
+    mounts: Mapping[str, Sequence[Mount]]
+    internal_networks: Set[str]
 
     @property
     def kafkas(self) -> Sequence[KafkaService]:
@@ -134,7 +157,8 @@ def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = No
     Args:
         resolved: see :func:`harness.targets.compose.compose_tool.resolved`.
         path: where it is, for complaints.
-        pattern: of the names of the services that run Kafka (``kafka*``); None: they are known by their variables.
+        pattern: of the names of the services that run Kafka (``kafka*``), of those that have the variables of one;
+            None: all that have them.
 
     Raises:
         UsageError: there is no Kafka in it, or something about it cannot be understood.
@@ -151,27 +175,30 @@ def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = No
         raise UsageError(f"{path}: {error.sentence}", error.remedy) from None
     controllers = [one for one in kafkas if not one.is_broker]
     version = resolved.get("version")
-    return ComposeFile(path, None if version is None else str(version), brokers, controllers, zookeepers)
+    internal = {name for name, network in (resolved.get("networks") or {}).items() if (network or {}).get("internal")}
+    written = None if version is None else str(version)
+    return ComposeFile(path, written, brokers, controllers, zookeepers, mounts(resolved), internal)
 
 
 # ---------------------------------------------------------------------------------------------------------- who it is
 
 
 def _is_kafka(name: str, service: Mapping[str, Any], pattern: str | None) -> bool:
-    if pattern is not None:
-        return fnmatchcase(name, pattern)
     settings = _settings(_environment(service))
-    return any(setting in settings for setting in _EVIDENCE)
+    return fnmatchcase(name, pattern or "*") and any(setting in settings for setting in _EVIDENCE)
 
 
 def _no_brokers(services: Mapping[str, Mapping[str, Any]], pattern: str | None) -> UsageError:
     names = ", ".join(services) or "none"
     if pattern is not None:
-        return UsageError(f"no service of {names} matches {pattern!r} and is a Kafka broker.")
+        return UsageError(
+            f"no service of {names} matches {pattern!r} and is a Kafka broker.",
+            "Brokers have KAFKA_NODE_ID, KAFKA_BROKER_ID or KAFKA_LISTENERS (bitnami: KAFKA_CFG_...).",
+        )
     return UsageError(
         f"none of the services {names} is known for a Kafka broker.",
         "Brokers are known by KAFKA_NODE_ID, KAFKA_BROKER_ID or KAFKA_LISTENERS (bitnami: KAFKA_CFG_...); "
-        "--service-pattern 'kafka*' names them.",
+        "services of a profile are there when COMPOSE_PROFILES names it.",
     )
 
 
@@ -246,8 +273,22 @@ def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
         advertised=advertised,
         protocols=_protocols(name, prefix, settings, (*listeners, *advertised)),
         networks=_networks(name, service),
-        has_own_name="container_name" in service,
+        names=_names_of(name, service),
+        is_restarted=_is_restarted(service),
     )
+
+
+def _names_of(name: str, service: Mapping[str, Any]) -> Names:
+    networks = service.get("networks") or {}
+    connected = [network or {} for network in networks.values()] if isinstance(networks, Mapping) else []
+    others = {alias for network in connected for alias in network.get("aliases") or ()}
+    fixed = {network["ipv4_address"] for network in connected if "ipv4_address" in network}
+    given = {str(service[key]) for key in ("container_name", "hostname") if key in service}
+    return Names(service.get("container_name"), given, {name, *others, *fixed, *given})
+
+
+def _is_restarted(service: Mapping[str, Any]) -> bool:
+    return "restart_policy" in (service.get("deploy") or {})
 
 
 def _refuse_several(name: str, service: Mapping[str, Any]) -> None:
@@ -271,10 +312,11 @@ def _image(name: str, service: Mapping[str, Any]) -> str:
 def _kafka_id(name: str, prefix: str, settings: Mapping[str, str]) -> int:
     setting = "node.id" if "node.id" in settings else "broker.id"
     if setting not in settings:
-        wanted = f"{prefix}{'NODE_ID' if _is_kraft(settings) else 'BROKER_ID'}"
+        wanted = f"{prefix}NODE_ID (KRaft)" if _is_kraft(settings) else f"{prefix}BROKER_ID (ZooKeeper)"
         raise UsageError(f"service {name!r} has no {wanted}.", "Give each broker an id, which scenarios count by.")
     if not settings[setting].isdecimal():
-        raise _fault(name, prefix, setting, settings[setting], "is no broker id")
+        fault = _fault(name, prefix, setting, settings[setting], "is no broker id")
+        raise UsageError(fault.sentence, "If it is no broker, tell which services are: --service-pattern 'broker*'.")
     return int(settings[setting])
 
 
@@ -295,14 +337,13 @@ def _listeners(
 ) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
     """Where a service listens, and what it advertises; some images take the first from the second."""
     told = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
+    listeners = [Endpoint(one.name, "", one.port) for one in told]
     if not told and (host := settings.get("advertised.host.name")):
-        told = [Endpoint("PLAINTEXT", host, int(settings.get("advertised.port", "9092")))]
-    if "listeners" in settings:
-        listeners = _endpoints(name, prefix, "listeners", settings["listeners"])
-    elif told:
-        listeners = [Endpoint(one.name, "", one.port) for one in told]
-    else:
-        listeners = _endpoints(name, prefix, "listeners", _DEFAULT_LISTENERS)
+        port = settings.get("port", "9092")
+        told = [Endpoint("PLAINTEXT", host, int(settings.get("advertised.port", port)))]
+        listeners = [Endpoint("PLAINTEXT", settings.get("host.name", ""), int(port))]
+    if not listeners or "listeners" in settings:
+        listeners = _endpoints(name, prefix, "listeners", settings.get("listeners", _DEFAULT_LISTENERS))
     if not is_broker:
         return listeners, ()
     for_controllers = _names(settings.get("controller.listener.names", ""))
@@ -375,12 +416,17 @@ def _zookeepers(
                 raise _fault(broker.name, broker.prefix, setting, address, "is no service of this file")
             service = services[name]
             found[name] = ZooKeeperService(
-                name, _image(name, service), int(port or 2181), _networks(name, service), "container_name" in service
+                name,
+                _image(name, service),
+                int(port or 2181),
+                _networks(name, service),
+                _names_of(name, service),
+                _is_restarted(service),
             )
     return list(found.values())
 
 
 def _service_at(host: str, services: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The service that is called so, or whose container is."""
-    called = [name for name, one in services.items() if host in (name, one.get("container_name"), one.get("hostname"))]
+    called = [name for name, service in services.items() if host in _names_of(name, service).every]
     return host if host in services else next(iter(called), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -15,9 +16,9 @@ from harness.errors import EnvironmentFault, UsageError
 
 _CONFIG_TIMEOUT_S = 60.0
 _UP_TIMEOUT_S = 900.0
-_DOWN_TIMEOUT_S = 120.0
 _PLUGIN, _STANDALONE = ("docker", "compose"), ("docker-compose",)
 _MAX_REASON_CHARS = 300
+_VERSION = re.compile(r"""^version:\s*["']?(?P<version>[\d.]+)""", re.MULTILINE)
 
 
 @cache
@@ -51,61 +52,40 @@ def resolved(file: Path) -> Mapping[str, Any]:
     read = yaml.safe_load(done.stdout)
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
-    written = yaml.safe_load(file.read_text())  # v1 makes up a version where there is none
-    return {**read, "version": written.get("version")}
+    version = _VERSION.search(file.read_text(encoding="utf-8"))  # v1 makes one up where there is none
+    return {**read, "version": version and version["version"]}
 
 
-def provide(file: Path, services: Sequence[str]) -> None:
-    """Have the tool pull or build the images of these services, as it would to start them.
+def provide(file: Path, resolved: Mapping[str, Any], services: Sequence[str]) -> None:
+    """Have the tool build the images of these services, or pull them, where it builds none.
 
     Raises:
         EnvironmentFault: it did not work.
     """
-    project = ComposeProject("seawall-images", [file])
-    try:
-        project.create(services)
-    finally:
-        project.down()
+    for service in services:
+        verb = "build" if resolved["services"][service].get("build") else "pull"
+        _do((*command(), "-f", str(file), verb, service), _UP_TIMEOUT_S)
 
 
-class ComposeProject:
-    """One project: a user's file and an overlay, under a name of its own.
+def up(project: str, files: Sequence[Path], services: Sequence[str]) -> None:
+    """Create and start these services, and what they depend on; images that are missing are pulled or built.
 
     Args:
-        name: of the project, which is in the names of its containers, networks and volumes.
-        files: the user's file, and the overlay.
+        project: its name, which is in the names of its containers, networks and volumes.
+        files: the user's file, whose directory relative paths start from, and the overlay.
+        services: their names.
+
+    Raises:
+        EnvironmentFault: it did not work.
     """
+    named = [word for file in files for word in ("-f", str(file))]
+    _do((*command(), *named, "-p", project, "up", "--detach", *services), _UP_TIMEOUT_S)
 
-    def __init__(self, name: str, files: Sequence[Path]) -> None:
-        self.name = name
-        self._files = files
 
-    def up(self, services: Sequence[str]) -> None:
-        """Create and start these services, and what they depend on; images that are missing are pulled or built.
-
-        Raises:
-            EnvironmentFault: it did not work.
-        """
-        self._do(("up", "--detach", *services), _UP_TIMEOUT_S)
-
-    def create(self, services: Sequence[str]) -> None:
-        """The same without starting anything. Raises as :meth:`up`."""
-        self._do(("up", "--no-start", *services), _UP_TIMEOUT_S)
-
-    def down(self) -> None:
-        """Remove every container, network and volume of the project; harmless when there are none.
-
-        Raises:
-            EnvironmentFault: it did not work.
-        """
-        self._do(("down", "--volumes", "--remove-orphans", "--timeout", "0"), _DOWN_TIMEOUT_S)
-
-    def _do(self, words: Sequence[str], timeout_s: float) -> None:
-        files = [word for file in self._files for word in ("-f", str(file))]
-        # Relative paths of the user's file are relative to its directory, which that of the first file is.
-        done = _run((*command(), *files, "-p", self.name, *words), timeout_s)
-        if done.returncode != 0:
-            raise EnvironmentFault(f"`{' '.join((*command(), words[0]))}` failed: {_reason(done)}.")
+def _do(words: Sequence[str], timeout_s: float) -> None:
+    done = _run(words, timeout_s)
+    if done.returncode != 0:
+        raise EnvironmentFault(f"`{' '.join(words)}` failed: {_reason(done)}.")
 
 
 def _run(words: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:

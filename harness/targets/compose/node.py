@@ -97,8 +97,10 @@ class ComposeNode:
 
     @property
     def was_killed(self) -> bool:
-        """Whether SIGKILL has ended each of its containers."""
-        return all(not state["Running"] and state["ExitCode"] == _KILLED for state in self._states())
+        """Whether SIGKILL has ended each of its containers; raises as :attr:`has_exited`."""
+        states = self._states()
+        self._refuse_lack_of_memory(states)
+        return all(not state["Running"] and state["ExitCode"] == _KILLED for state in states)
 
     @property
     def was_shut_down(self) -> bool:
@@ -113,11 +115,14 @@ class ComposeNode:
             EnvironmentFault: one was out of memory, which no release of Kafka is to blame for.
         """
         states = self._states()
+        self._refuse_lack_of_memory(states)
+        return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
+
+    def _refuse_lack_of_memory(self, states: Sequence[Mapping[str, Any]]) -> None:
         if any(state.get("OOMKilled") or _exit_status(state) == _OUT_OF_MEMORY for state in states):
             raise EnvironmentFault(
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
             )
-        return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
     def in_words(self) -> str:
         """Its containers and what is of them."""

@@ -4,6 +4,7 @@ Every broker gets two listeners more: clients come through Toxiproxy to the one,
 the other. Both are published at 127.0.0.1, which is what they advertise. Its log directory is moved to a volume of
 limited size, which a *holder* mounts, too, so that it outlives the broker. What the controllers decide is written to
 directories of the run, where it is read at once. Nothing of the file itself is lost: the peers talk as they did.
+What is the user's is not written to: see :mod:`harness.targets.compose.mounts`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.targets.addresses import Address
 from harness.targets.compose.compose_file import ComposeFile, Endpoint, KafkaService, ZooKeeperService
+from harness.targets.compose.mounts import replaced
 from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, TOXIPROXY
+from harness.targets.compose.refusals import reached
 from harness.targets.compose.toxics import PROBE_PORT
 from harness.targets.kafka.server_properties import KafkaSettings
 
@@ -32,6 +35,10 @@ METADATA, HELD_METADATA = "/seawall/metadata", "/metadata"
 
 LABEL = "seawall.run"
 """Of all that the overlay adds to, and adds; the value is the project."""
+
+_DATA_OF_KAFKA = ("/var/lib/kafka", "/bitnami/kafka", "/kafka", "/tmp/kafka-logs", "/tmp/kraft-combined-logs")  # noqa: S108
+_DATA_OF_ZOOKEEPER = ("/data", "/datalog", "/var/lib/zookeeper", "/bitnami/zookeeper")
+"""Where common images keep their data."""
 
 _TMPFS = "size={size_mib}m,mode=1777"
 _FOREVER = ["sleep", "infinity"]
@@ -104,11 +111,38 @@ def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
     services |= {one.name: _controller(one, file, wishes) for one in file.controllers}
     for number, keeper in enumerate(file.zookeepers):
         services[keeper.name] = _zookeeper(keeper, wishes, is_first=number == 0)
+    volumes = {_volume(one): _sized(wishes) for one in file.brokers}
+    volumes |= {volume: {"labels": {LABEL: wishes.project}} for volume in _keep_off(file, services)}
     services |= {HOLDER: _holder(file, wishes), TOXIPROXY: _toxiproxy(file, wishes)}
     for service in services.values():
         service["labels"] = {LABEL: wishes.project}
-    made = {"services": services, "volumes": {_volume(one): _sized(wishes) for one in file.brokers}}
+    made = {"services": services, "volumes": volumes}
     return made if file.version is None else {"version": file.version, **made}
+
+
+def _keep_off(file: ComposeFile, services: dict[str, dict[str, Any]]) -> set[str]:
+    """Let no service of the file write to what is the user's; returns the volumes that this takes."""
+    data = {one.name: _data_dirs(one) for one in file.kafkas}
+    data |= {one.name: _DATA_OF_ZOOKEEPER for one in file.zookeepers}
+    volumes = set()
+    for name, mounted in file.mounts.items():
+        taken = {_target(written) for written in services.get(name, {}).get("volumes", ())}
+        for written, volume in replaced(name, mounted, data.get(name, ())):
+            if _target(written) not in taken:
+                services.setdefault(name, {}).setdefault("volumes", []).append(written)
+                volumes |= {volume} - {""}
+    return volumes
+
+
+def _target(written: str | Mapping[str, Any]) -> str:
+    return written.split(":")[1] if isinstance(written, str) else str(written["target"])
+
+
+def _data_dirs(kafka: KafkaService) -> Sequence[str]:
+    """Where a service's Kafka would keep its data: by its settings, and by what images are built with."""
+    settings = ("log.dirs", "log.dir", "metadata.log.dir")
+    told = [place.strip() for name in settings for place in kafka.properties.get(name, "").split(",") if place.strip()]
+    return [*told, *_DATA_OF_KAFKA]
 
 
 def needed(file: ComposeFile) -> Sequence[str]:
@@ -160,7 +194,7 @@ def _kafka(service: KafkaService, own: Mapping[str, str], volumes: Sequence[Any]
     clock = wishes.clocks.get(service.name, Addition())
     settings = {service.variable(name): value for name, value in {**wishes.settings.properties, **own}.items()}
     return {
-        **_stays_dead(service.name, wishes.project, has_own_name=service.has_own_name),
+        **_own(service, wishes.project),
         "environment": {**settings, **clock.environment},
         "volumes": [*volumes, *clock.volumes],
     }
@@ -176,10 +210,19 @@ def bound(source: str, target: str) -> Mapping[str, str]:
     return {"type": "bind", "source": source, "target": target}
 
 
-def _stays_dead(service: str, project: str, *, has_own_name: bool) -> dict[str, Any]:
-    """Nobody but seawall starts it again; and a second project of the same file can be there at the same time."""
-    named = {"container_name": f"{project}-{service}"} if has_own_name else {}
-    return {"restart": "no", **named}
+def _own(service: KafkaService | ZooKeeperService, project: str) -> dict[str, Any]:
+    """Nobody but seawall starts it again; and a second project of the same file can be there at the same time.
+
+    What the file calls the container stays a name of it on its networks.
+    """
+    made: dict[str, Any] = {"restart": "no"}
+    if service.is_restarted:  # which would count for more
+        made["deploy"] = {"restart_policy": {"condition": "none"}}
+    if service.names.container is not None:
+        made["container_name"] = f"{project}-{service.name}"
+    if called := sorted(service.names.given - {service.name}):
+        made["networks"] = {network: {"aliases": called} for network in service.networks}
+    return made
 
 
 def _listeners(broker: KafkaService, clients: int, harness: int) -> dict[str, str]:
@@ -242,7 +285,7 @@ def _zookeeper(keeper: ZooKeeperService, wishes: Wishes, *, is_first: bool) -> d
     host = wishes.metadata[keeper.name]
     published = {"ports": [_published(wishes.ports.controller, keeper.port)]} if is_first else {}
     return {
-        **_stays_dead(keeper.name, wishes.project, has_own_name=keeper.has_own_name),
+        **_own(keeper, wishes.project),
         "environment": dict(places.variables),
         "volumes": [
             bound(f"{host}/{SNAPSHOTS}", places.snapshots),
@@ -272,7 +315,7 @@ def _holder(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
 def _toxiproxy(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
     told, tried = wishes.ports.toxiproxy, wishes.ports.probe
     ports = [_published(wishes.ports.clients[node], proxy_port(node)) for node, _ in _named(file)]
-    networks = sorted({broker.networks[0] for broker in file.brokers})
+    networks = sorted({reached(broker.networks, file)[0] for broker in file.brokers})
     return {
         "image": wishes.toxiproxy_image,
         "restart": "no",

@@ -1,56 +1,64 @@
 """The metadata log of a quorum, read from the disks of all its controllers while they write it.
 
 Any of them may be away, so it is read from the one whose log is the most recent, by epoch and end, as voters compare
-logs in an election: it has whatever was committed. It is read as far as a majority has it.
+logs in an election: it has whatever was committed. It is read as far as a majority has the same: what a controller
+holds at an offset in another epoch is something else, which was never decided.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from harness.model import Offset
 from harness.targets.kafka.decisions import Decision
 from harness.targets.kafka.metadata_log import MetadataLog
+from harness.targets.kafka.rereading import Mark
 from harness.wire import batches
-from harness.wire.batches import BatchHeader
-
-
-class _End(NamedTuple):
-    """Of a controller's log: the epoch of its last batch, and its exclusive end."""
-
-    epoch: int
-    offset: Offset
 
 
 class _Extent:
-    """How far the log in one directory goes; a file that became shorter is read again."""
+    """How far the log in one directory goes in each epoch; one that was cut is read again."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
+        self._begin()
+
+    def _begin(self) -> None:
         self._read: dict[Path, int] = {}
-        self._end = _End(-1, 0)
+        self._last: Mark | None = None
+        self._ends: dict[int, Offset] = {}
 
-    def measured(self) -> _End:
-        """The end as it is now."""
-        for segment in sorted(self._directory.glob("*.log")):
-            if segment.stat().st_size < self._read.get(segment, 0):
-                self._read.clear()
-                self._end = _End(-1, 0)
-                return self.measured()
-            for header in self._new_headers(segment):
-                self._end = _End(header.leader_epoch, header.end_offset)
-        return self._end
+    def measure(self) -> None:
+        """See how far it goes now."""
+        segments = sorted(self._directory.glob("*.log"))
+        is_shorter = any(segment.stat().st_size < self._read.get(segment, 0) for segment in segments)
+        if is_shorter or (self._last is not None and not self._last.stands()):
+            self._begin()
+        for segment in segments:
+            self._read_on(segment)
 
-    def _new_headers(self, segment: Path) -> Sequence[BatchHeader]:
+    def _read_on(self, segment: Path) -> None:
         position = self._read.get(segment, 0)
         with segment.open("rb") as file:
             file.seek(position)
             data = file.read()
         size = batches.complete_size(data)
+        for header in batches.headers(data[:size]):
+            start = data[header.position : header.position + batches.HEADER_BYTES]
+            self._last = Mark(segment, position + header.position, start)
+            self._ends[header.leader_epoch] = header.end_offset
         self._read[segment] = position + size
-        return batches.headers(data[:size])
+
+    @property
+    def newest(self) -> tuple[int, Offset]:
+        """The epoch of its last batch, and its exclusive end."""
+        return max(self._ends.items(), default=(-1, 0))
+
+    def shared_with(self, other: _Extent) -> Offset:
+        """How far both logs are the same: to where the shorter one ends in the last epoch that both have."""
+        both = self._ends.keys() & other._ends.keys()
+        return min(self._ends[max(both)], other._ends[max(both)]) if both else 0
 
 
 class QuorumLog(MetadataLog):
@@ -61,7 +69,9 @@ class QuorumLog(MetadataLog):
         super().__init__(directories[0])
 
     def _read(self) -> Iterator[Decision]:
-        ends = {directory: extent.measured() for directory, extent in self._extents.items()}
-        self._directory = max(ends, key=lambda directory: ends[directory])
-        self._readable_end = sorted(end.offset for end in ends.values())[(len(ends) - 1) // 2]
+        for extent in self._extents.values():
+            extent.measure()
+        self._directory, leading = max(self._extents.items(), key=lambda one: one[1].newest)
+        shared = sorted(extent.shared_with(leading) for extent in self._extents.values())
+        self._readable_end = shared[(len(shared) - 1) // 2]
         return super()._read()

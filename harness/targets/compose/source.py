@@ -14,6 +14,7 @@ from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
 from harness.targets.compose.image import has_image, look_into
 from harness.targets.compose.project import connected
+from harness.targets.compose.refusals import refuse
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release
 
@@ -85,11 +86,13 @@ def find(spelling: str) -> ComposedKafka:
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
     place = Path(path).expanduser()
-    file = understood(compose_tool.resolved(place), place, pattern or None)
+    resolved = compose_tool.resolved(place)
+    file = understood(resolved, place, pattern or None)
+    refuse(file)
     client = connected()
     try:
         if missing := [one.name for one in file.kafkas if not has_image(client, one.image)]:
-            compose_tool.provide(file.path, missing)
+            compose_tool.provide(file.path, resolved, missing)
         images = {image: look_into(client, image) for image in sorted({one.image for one in file.kafkas})}
     finally:
         client.close()

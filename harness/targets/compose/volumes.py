@@ -55,6 +55,7 @@ class Volumes:
 
     def __init__(self, project: Project) -> None:
         self._project = project
+        self._refused_before: dict[str, tuple[str, int]] = {}
 
     # ------------------------------------------------------------------------------------------------ space
 
@@ -63,6 +64,8 @@ class Volumes:
         if free_bytes is None:
             self._shell(_BURST, self._volume(node))
         else:
+            life, lines = self._told(node)
+            self._refused_before[node] = life, sum(_NO_SPACE in line for line in lines)
             self._shell(_INFLATE, self._volume(node), str(free_bytes))
 
     def is_full(self, node: str) -> Receipt:
@@ -76,16 +79,23 @@ class Volumes:
         return Receipt(not refusal, f"node {node}: a file of {_PROBE_BYTES} bytes: {refusal or 'was written'}")
 
     def has_refused_write(self, node: str) -> Receipt:
-        """Whether the broker, since it was last started, has logged that a write of its own met with ``ENOSPC``."""
-        [container] = self._project.containers(node)
-        started = datetime.fromisoformat(container.attrs["State"]["StartedAt"]).timestamp()
-        said = asked(lambda: container.logs(since=started)).decode(errors="replace")
-        lines = said.splitlines()
-        found = next((number for number, line in enumerate(lines) if _NO_SPACE in line), None)
-        if found is None:
+        """Whether the broker has logged, since its disk was last limited, that a write of its own met ``ENOSPC``."""
+        life, lines = self._told(node)
+        limited_in, before = self._refused_before.get(node, ("", 0))
+        refused = [number for number, line in enumerate(lines) if _NO_SPACE in line]
+        new = refused[before if life == limited_in else 0 :]
+        if not new:
             return Receipt(False, f"node {node}: no write of its own was refused")
+        found = new[0]
         what = next((f"append {one[1]}" for line in lines[found::-1] if (one := _APPENDING.search(line))), "write")
         return Receipt(True, f"node {node}: a write of its own ({what}) was refused: {lines[found].strip()}")
+
+    def _told(self, node: str) -> tuple[str, list[str]]:
+        """When the broker was last started, and what it has printed since."""
+        [container] = self._project.containers(node)
+        life = str(container.attrs["State"]["StartedAt"])
+        since = datetime.fromisoformat(life).timestamp()
+        return life, asked(lambda: container.logs(since=since)).decode(errors="replace").splitlines()
 
     def _refusal(self, node: str) -> str:
         status, said = run_in(self._holder, "bash", "-c", _TRY, "try", self._volume(node), str(_PROBE_BYTES))

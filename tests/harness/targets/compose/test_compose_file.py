@@ -76,9 +76,22 @@ def test_wurstmeisters_advertised_host_becomes_a_listener() -> None:
     assert [one.name for one in file.zookeepers] == ["zk"], "found by the name of its container"
 
 
-def test_a_pattern_says_who_is_a_broker() -> None:
-    text = APACHE_COMBINED.replace("broker-3:\n", "node-3:\n")
+def test_where_wurstmeister_listens_is_not_where_it_is_published() -> None:
+    text = WURSTMEISTER.replace("KAFKA_BROKER_ID: 7", "KAFKA_BROKER_ID: 7\n          KAFKA_ADVERTISED_PORT: 19092")
+    (broker,) = read(text).brokers
+    assert broker.listeners == [Endpoint("PLAINTEXT", "", 9092)]
+    assert broker.advertised == [Endpoint("PLAINTEXT", "192.168.99.100", 19092)]
+
+
+def test_a_pattern_says_who_is_a_broker_of_those_that_may_be_one() -> None:
+    text = APACHE_COMBINED.replace("broker-3:\n", "node-3:\n").replace("ui:\n", "broker-ui:\n")
     assert [broker.name for broker in read(text, "broker-*").brokers] == ["broker-1", "broker-2"]
+
+
+def test_who_has_an_id_that_is_none_may_be_left_out_by_a_pattern() -> None:
+    with pytest.raises(UsageError) as raised:
+        read(broker(KAFKA_NODE_ID="ignored"))
+    assert "--service-pattern" in str(raised.value.remedy)
 
 
 def broker(**environment: Any) -> str:

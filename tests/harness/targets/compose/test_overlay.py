@@ -119,11 +119,24 @@ def test_a_container_that_the_file_names_gets_another_name_in_each_project() -> 
     assert "container_name" not in services["broker-2"]
 
 
+def test_what_the_file_calls_a_container_stays_a_name_of_it() -> None:
+    services = made(read(APACHE_COMBINED.replace("container_name: broker-1", "container_name: first")))["services"]
+    assert services["broker-1"]["networks"] == {"default": {"aliases": ["first"]}}
+    assert services["broker-2"].get("networks") is None
+
+
+def test_a_policy_of_the_file_does_not_bring_a_killed_broker_back() -> None:
+    text = APACHE_COMBINED.replace("hostname: broker-1", "deploy: {restart_policy: {condition: on-failure}}")
+    services = made(read(text))["services"]
+    assert services["broker-1"]["deploy"] == {"restart_policy": {"condition": "none"}}
+    assert "deploy" not in services["broker-2"]
+
+
 def test_the_clock_shim_is_added_where_it_can_be_loaded() -> None:
-    addition = Addition({"LD_PRELOAD": "/seawall/shim/shim.so"}, [{"type": "bind"}])
+    addition = Addition({"LD_PRELOAD": "/seawall/shim/shim.so"}, ["/run/shim:/seawall/shim"])
     service = made(read(BITNAMI), kafka=addition)["services"]["kafka"]
     assert service["environment"]["LD_PRELOAD"] == "/seawall/shim/shim.so"
-    assert {"type": "bind"} in service["volumes"]
+    assert "/run/shim:/seawall/shim" in service["volumes"]
 
 
 def test_an_overlay_has_the_version_of_its_file_which_old_tools_insist_on() -> None:

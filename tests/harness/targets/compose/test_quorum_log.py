@@ -74,3 +74,21 @@ def test_a_controller_that_cuts_its_log_and_gets_it_anew_changes_nothing(quorum:
     quorum.write(leads(2, 2, leader_epoch=2), 0)
     quorum.write(leads(3, 1, leader_epoch=2))
     assert quorum.leaders() == [1]
+
+
+def test_what_others_hold_of_another_epoch_makes_no_majority(quorum: Quorum) -> None:
+    quorum.write(leads(2, 1, leader_epoch=1) + leads(3, 1, leader_epoch=1), 0)
+    quorum.write(leads(2, 2, leader_epoch=2) + leads(3, 2, leader_epoch=2), 1)
+    assert not quorum.leaders(), "controllers 0 and 1 go equally far, and share nothing of it"
+    quorum.write(leads(2, 2, leader_epoch=2), 2)
+    assert quorum.leaders() == [2]
+
+
+def test_a_log_that_was_cut_and_is_as_long_again_is_measured_again(quorum: Quorum) -> None:
+    quorum.write(leads(2, 1), 0)
+    assert not quorum.leaders()
+    (quorum.directories[0] / "00000000000000000000.log").write_bytes(
+        batch(0, *CREATED) + leads(2, 2, leader_epoch=2) + leads(3, 2, leader_epoch=2)
+    )
+    quorum.write(leads(2, 2, leader_epoch=2), 1)
+    assert quorum.leaders() == [2]

@@ -1,0 +1,97 @@
+"""What of a compose file that is understood is refused all the same: with it, something would be told that is not so.
+
+Links are cut between the addresses of containers. Brokers whose peers are told another way to them, over a port that
+is published or through a proxy, would go on talking while the harness says that they cannot.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.errors import UsageError
+from harness.targets.compose.compose_file import ComposeFile, KafkaService
+
+_VOTER = re.compile(r"(?:(?P<kafka_id>\d+)@)?(?P<host>\[[^\]]*\]|[^:@]+):\d+(?::[\w-]+)?")
+_ANYBODY = "User:ANONYMOUS"
+
+
+def refuse(file: ComposeFile) -> None:
+    """Refuse what cannot be broken, or looked at.
+
+    Raises:
+        UsageError: there is such a thing.
+    """
+    try:
+        for problem in (*_detours(file), *_strict(file.kafkas), *_unreachable(file)):
+            raise problem
+    except UsageError as error:
+        raise UsageError(f"{file.path}: {error.sentence}", error.remedy) from None
+
+
+def _detours(file: ComposeFile) -> Iterator[UsageError]:
+    """Ways between nodes that do not lead straight from container to container."""
+    if len(file.kafkas) == 1:
+        return
+    for broker in file.brokers:
+        for endpoint in broker.advertised:
+            if endpoint.name == _among_brokers(broker) and endpoint.host not in broker.names.every:
+                yield _detour(broker, "its peers", endpoint.host)
+    controllers = [one for one in file.kafkas if one.is_controller]
+    known = {name for one in controllers for name in one.names.every}
+    for one in file.kafkas:
+        for host in _hosts_of_controllers(one):
+            if host not in known:
+                yield UsageError(
+                    f"service {one.name!r} finds a controller at {host!r}, which is no name of a controller's "
+                    "container, so that links to it could not be cut.",
+                    "Name the controllers' services in controller.quorum.voters.",
+                )
+
+
+def _detour(broker: KafkaService, whom: str, host: str) -> UsageError:
+    return UsageError(
+        f"service {broker.name!r} is advertised to {whom} as {host!r}, which is no name of its container, so that "
+        "links to it could not be cut.",
+        f"Advertise {broker.name!r} on the listener between brokers; clients may have another.",
+    )
+
+
+def _among_brokers(broker: KafkaService) -> str:
+    """The listener that brokers use among themselves, as Kafka itself finds it."""
+    named = broker.properties.get("inter.broker.listener.name")
+    return named or broker.properties.get("security.inter.broker.protocol", "PLAINTEXT")
+
+
+def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
+    for setting in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
+        for written in one.properties.get(setting, "").split(","):
+            match = _VOTER.fullmatch(written.strip())
+            if match is not None and match["kafka_id"] != str(one.kafka_id):
+                yield match["host"]
+
+
+def _strict(kafkas: Iterable[KafkaService]) -> Iterator[UsageError]:
+    """Those that would let the harness do nothing, as it does not say who it is."""
+    for one in kafkas:
+        lenient = one.properties.get("allow.everyone.if.no.acl.found", "false").lower() == "true"
+        known = _ANYBODY in one.properties.get("super.users", "").split(";")
+        if one.properties.get("authorizer.class.name") and not lenient and not known:
+            yield UsageError(
+                f"service {one.name!r} has an authorizer, which does not let {_ANYBODY} create topics.",
+                f"Add {_ANYBODY} to super.users: that is who seawall is.",
+            )
+
+
+def _unreachable(file: ComposeFile) -> Iterator[UsageError]:
+    for name, networks in [(one.name, one.networks) for one in file.kafkas]:
+        if not reached(networks, file):
+            yield UsageError(
+                f"service {name!r} is on internal networks alone, from which no port can be published.",
+                "Give it one that is not internal.",
+            )
+
+
+def reached(networks: Sequence[str], file: ComposeFile) -> Sequence[str]:
+    """Those networks from which ports can be published."""
+    return [network for network in networks if network not in file.internal_networks]

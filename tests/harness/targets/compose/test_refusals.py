@@ -1,0 +1,78 @@
+"""What of a compose file is refused because something would be told of it that is not so."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import UsageError
+from harness.targets.compose.refusals import refuse
+from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, CONFLUENT_ZOOKEEPER, WURSTMEISTER, read
+
+TWO_OLD = """
+    services:
+      zk: {image: zookeeper}
+      kafka1: &kafka
+        image: wurstmeister/kafka:2.13-2.8.1
+        environment: {KAFKA_BROKER_ID: 1, KAFKA_ADVERTISED_HOST_NAME: somewhere, KAFKA_ZOOKEEPER_CONNECT: "zk:2181"}
+      kafka2:
+        <<: *kafka
+        environment: {KAFKA_BROKER_ID: 2, KAFKA_ADVERTISED_HOST_NAME: kafka2, KAFKA_ZOOKEEPER_CONNECT: "zk:2181"}
+"""
+
+
+@pytest.mark.parametrize("text", [APACHE_COMBINED, BITNAMI, CONFLUENT_ZOOKEEPER, WURSTMEISTER])
+def test_files_as_people_write_them_are_not_refused(text: str) -> None:
+    refuse(read(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param(
+            TWO_OLD.replace("somewhere", "192.168.99.100"),
+            "'kafka1' is advertised to its peers as '192.168.99.100', which is no name of its container",
+            id="brokers that reach each other over published ports",
+        ),
+        pytest.param(
+            APACHE_COMBINED.replace("PLAINTEXT://broker-3:19092", "PLAINTEXT://toxiproxy:19092"),
+            "'broker-3' is advertised to its peers as 'toxiproxy'",
+            id="brokers that reach each other through a proxy of the file",
+        ),
+        pytest.param(
+            APACHE_COMBINED.replace("PLAINTEXT://broker-3:19092", "PLAINTEXT://broker-2:19092"),
+            "'broker-3' is advertised to its peers as 'broker-2'",
+            id="a broker under another one's name",
+        ),
+        pytest.param(
+            APACHE_COMBINED.replace("2@broker-2:9093", "2@toxiproxy:9093"),
+            "finds a controller at 'toxiproxy', which is no name of a controller's container",
+            id="controllers behind a proxy of the file",
+        ),
+        pytest.param(
+            APACHE_COMBINED.replace("KAFKA_LOG_DIRS", "KAFKA_AUTHORIZER_CLASS_NAME: a.b.C\n          KAFKA_LOG_DIRS"),
+            "'broker-1' has an authorizer, which does not let User:ANONYMOUS",
+            id="an authorizer that does not know seawall",
+        ),
+        pytest.param(
+            WURSTMEISTER + "    networks: {back: {internal: true}}",
+            "'kafka' is on internal networks alone",
+            id="networks from which nothing can be published",
+        ),
+    ],
+)
+def test_what_would_lie_is_refused_by_its_name(text: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        refuse(read(text))
+
+
+def test_an_authorizer_that_lets_everybody_in_is_none_to_seawall() -> None:
+    for lenient in ("KAFKA_ALLOW_EVERYONE_IF_NO_ACL_FOUND: true", "KAFKA_SUPER_USERS: User:admin;User:ANONYMOUS"):
+        added = f"KAFKA_AUTHORIZER_CLASS_NAME: a.b.C\n          {lenient}\n          KAFKA_LOG_DIRS"
+        refuse(read(APACHE_COMBINED.replace("KAFKA_LOG_DIRS", added)))
+
+
+def test_a_name_that_is_given_on_a_network_is_a_brokers_own() -> None:
+    network = "networks: {default: {aliases: [first], ipv4_address: 172.30.0.7}}\n        hostname: broker-1"
+    for host in ("first", "172.30.0.7"):
+        text = APACHE_COMBINED.replace("hostname: broker-1", network)
+        refuse(read(text.replace("PLAINTEXT://broker-1:19092", f"PLAINTEXT://{host}:19092")))
