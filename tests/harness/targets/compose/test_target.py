@@ -119,6 +119,38 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
         ComposeTarget(tmp_path / "again", kafka, understood({}, kafka.release, 1)).start()
 
 
+def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:
+    engine.need("tools", "toxiproxy", IMAGE)
+    file = combined(tmp_path, (5,))
+    stack = yaml.safe_load(file.read_text())
+    stack["services"]["kafka-5"] |= {
+        "container_name": "first",
+        "deploy": {"restart_policy": {"condition": "on-failure"}},
+        "volumes": ["data:/var/lib/kafka/data", "./certs:/certs"],
+    }
+    (tmp_path / "certs").mkdir()
+    precious = engine.client.volumes.create(f"precious-{tmp_path.name}")
+    file.write_text(yaml.safe_dump({**stack, "volumes": {"data": {"name": precious.name}}}))
+    kafka = find(str(file))
+    target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
+    try:
+        target.start()
+        project = target.project.name
+        about = target.project.container("kafka-5").attrs
+        written_to = {(one["Type"], one.get("Name") or one["Source"]) for one in about["Mounts"] if one["RW"]}
+        target.stop()
+        assert precious in engine.client.volumes.list()
+    finally:
+        target.stop()
+        precious.remove()
+    assert written_to
+    for kind, place in written_to:
+        assert place.startswith(project if kind == "volume" else str(tmp_path / "cluster"))
+    assert about["HostConfig"]["RestartPolicy"]["Name"] in ("", "no")
+    assert "first" in about["NetworkSettings"]["Networks"][f"{project}_default"]["Aliases"]
+    assert not left_of(engine, project)
+
+
 @pytest.mark.nightly
 def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: Engine, tmp_path: Path) -> None:
     engine.need("tools", "toxiproxy", IMAGE)
