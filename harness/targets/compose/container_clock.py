@@ -12,14 +12,13 @@ import shutil
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import docker
 from docker.errors import DockerException
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
-from harness.targets.compose.containers import asked, run_in
+from harness.targets.compose.containers import run_in, said_in
 from harness.targets.compose.project import Project
 from harness.targets.kafka import shim
 from harness.targets.kafka.shim import Shim
@@ -28,7 +27,6 @@ _MOUNTED = "/seawall/shim"
 _LIBRARY, _CONTROL = "shim.so", "shim.control"
 _NS_PER_MS = 1_000_000
 _TRIED_MS, _TOLERANCE_MS = 3_600_000, 60_000
-_TIMEOUT_S = 120
 
 _TELL = r"""now=$(date +%s%N); [ ${#now} -eq 19 ] || now=$(bash -c 'echo ${EPOCHREALTIME/[.,]/}000'); echo $now"""
 """The wall clock in nanoseconds; the ``date`` of Alpine knows no fractions of a second, but bash does."""
@@ -110,17 +108,10 @@ def takes_shim(client: docker.DockerClient, image: str) -> bool:
         environment, volumes = Clocks.additions(Path(scratch))
         Path(scratch).chmod(0o755)  # it is read by whoever the image runs as
         Shim(Path(scratch)).clock_offset_ms = _TRIED_MS
-        words = ["-c", _WITHOUT_AND_WITH]
-        more: dict[str, Any] = {"environment": environment, "volumes": volumes, "network_mode": "none"}
-        container = asked(lambda: client.containers.create(image, words, entrypoint="/bin/sh", **more))
         try:
-            container.start()
-            container.wait(timeout=_TIMEOUT_S)
-            said = container.logs(stderr=False).decode(errors="replace").split()
+            said = said_in(client, image, _WITHOUT_AND_WITH, environment=environment, volumes=volumes).split()
         except (DockerException, OSError):
             return False  # there is no shell in it
-        finally:
-            container.remove(force=True, v=True)
     return len(said) == 3 and all(map(str.isdecimal, said)) and abs(_between(*said) - _TRIED_MS) < _TOLERANCE_MS
 
 

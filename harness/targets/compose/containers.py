@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from http import HTTPStatus
-from typing import TypeVar
+from typing import Any, TypeVar
 
+import docker
+import psutil
 from docker.errors import APIError, DockerException
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
 
 _T = TypeVar("_T")
+_ASKED_BY = "seawall.asked-by"
+_TIMEOUT_S = 120
 _LIVING = ("running", "paused")
 
 
@@ -55,6 +60,27 @@ def told_by(container: Container, *words: str) -> str:
     return said
 
 
+def said_in(client: docker.DockerClient, image: str, script: str, **more: Any) -> str:
+    """What a shell script says in a new container of an image, without a network, which is removed again.
+
+    So are those of harnesses that were killed meanwhile: a label of theirs is the id of its process.
+
+    Raises:
+        docker.errors.DockerException, OSError: the engine does not have the image, or there is no shell in it.
+    """
+    for left in client.containers.list(all=True, filters={"label": _ASKED_BY}, ignore_removed=True):
+        if not psutil.pid_exists(int(left.labels[_ASKED_BY])):
+            remove(left)
+    settings = {"entrypoint": "/bin/sh", "network_mode": "none", "labels": {_ASKED_BY: str(os.getpid())}, **more}
+    container = client.containers.create(image, ["-c", script], **settings)
+    try:
+        container.start()
+        container.wait(timeout=_TIMEOUT_S)
+        return bytes(container.logs(stderr=False)).decode(errors="replace")
+    finally:
+        remove(container)
+
+
 def remove(container: Container) -> None:
     """Kill and remove a container; harmless when it is gone, or going.
 
@@ -62,7 +88,7 @@ def remove(container: Container) -> None:
         EnvironmentFault: the engine refuses, or does not answer.
     """
     try:
-        container.remove(force=True)
+        container.remove(force=True, v=True)
     except APIError as refused:
         if refused.status_code not in (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT):
             raise EnvironmentFault(f"the Docker engine refuses: {refused.explanation}.") from None

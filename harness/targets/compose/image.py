@@ -11,6 +11,7 @@ from docker.errors import DockerException, ImageNotFound
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.compose.container_clock import takes_shim
+from harness.targets.compose.containers import said_in
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release, numbers, release
 
@@ -18,7 +19,6 @@ OLDEST = "2.4.0"
 """Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
 
 _SEARCH = "find / -xdev -name 'kafka_2.*.jar'"
-_SEARCH_TIMEOUT_S = 120
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
 _CONFLUENT = ("-ccs", "-ce")
 
@@ -62,18 +62,12 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
         EnvironmentFault: the engine does not have it, or it cannot be run.
     """
     try:
-        container = client.containers.create(image, ["-c", _SEARCH], entrypoint="/bin/sh", network_mode="none")
-        try:
-            container.start()
-            container.wait(timeout=_SEARCH_TIMEOUT_S)
-            told = container.logs(stderr=False)
-        finally:
-            container.remove(force=True, v=True)
+        told = said_in(client, image, _SEARCH)
     except ImageNotFound:
         raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
-    found = found_in(told.decode(errors="replace").split("\n"), image)
+    found = found_in(told.split("\n"), image)
     return KafkaImage(found, shim.is_available() and takes_shim(client, image))
 
 

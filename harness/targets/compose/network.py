@@ -95,12 +95,15 @@ class Network:
         self._set(self._cut - set(links))
 
     def is_cut(self, link: Link) -> Receipt:
-        """Send a datagram over the link, and see whether a rule of either end drops it."""
+        """Send a datagram over the link, and see whether a rule of either end drops it.
+
+        Of a node that is down nothing can be sent: then the rules of the other end are looked at, which await it.
+        """
         if not self._running(link.source):
-            cut = link in self._cut
-            return Receipt(
-                cut, f"{link}: node {link.source} is down{', and its rules are there before it runs' if cut else ''}"
+            awaits = link in self._cut and all(
+                self._is_awaited(link.source, one) for one in self._running(link.destination)
             )
+            return Receipt(awaits, f"{link}: node {link.source} is down{', and rules await it' if awaits else ''}")
         seen = [after.dropped - before.dropped for before, after in self._sent(link) if after.arrived == before.arrived]
         if len(seen) < len(self._ends(link)):
             return Receipt(False, f"{link}: a datagram arrived")
@@ -139,6 +142,11 @@ class Network:
         leaving = _counted(self._sidecars[source], _OUT, self._addresses[destination])
         coming = _counted(self._sidecars[destination], _IN, self._addresses[source])
         return _Counts(leaving["DROP"] + coming["DROP"], coming["count"])
+
+    def _is_awaited(self, node: str, by: str) -> bool:
+        """Whether a container drops what comes from any address that the node had."""
+        rules = told_by(self._sidecars[by], *_COUNT)
+        return all(f"-A {_IN} -s {address}/32 -j DROP" in rules for address in self._of([node]))
 
     # ------------------------------------------------------------------------------------------------ rules
 

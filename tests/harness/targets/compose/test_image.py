@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+
 import pytest
 
 from harness.errors import UsageError
+from harness.targets.compose.containers import said_in
 from harness.targets.compose.image import found_in
+from tests.harness.targets.compose.conftest import Engine
 
 
 @pytest.mark.parametrize(
@@ -33,3 +38,17 @@ def test_a_jar_tells_the_release_of_apache_kafka(jar: str, version: str) -> None
 def test_an_image_that_cannot_be_watched_is_refused(jars: list[str], says: str) -> None:
     with pytest.raises(UsageError, match=says):
         found_in(jars, "web")
+
+
+def test_an_image_is_asked_by_a_container_that_is_gone_afterwards_and_so_is_one_of_a_killed_harness(
+    engine: Engine,
+) -> None:
+    engine.need("tools")
+    ended = subprocess.Popen(["true"])
+    ended.wait()
+    asked_by = {"seawall.asked-by": str(ended.pid)}
+    left = engine.client.containers.create("seawall/tools", ["true"], labels=asked_by)
+    assert said_in(engine.client, "seawall/tools", "echo $0; exit 1") == "/bin/sh\n"
+    mine = {"label": f"seawall.asked-by={os.getpid()}"}
+    assert not engine.client.containers.list(all=True, filters=mine)
+    assert left.id not in [one.id for one in engine.client.containers.list(all=True, ignore_removed=True)]

@@ -1,0 +1,39 @@
+"""What the engine says of a node's containers, and what that means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from harness.errors import EnvironmentFault
+from harness.targets.compose.node import ComposeNode
+from harness.targets.compose.project import Project
+
+
+def node(**state: Any) -> ComposeNode:
+    """A node of one container in this state, beside what the engine says of any that has ended."""
+    ended: Mapping[str, Any] = {"Running": False, "Paused": False, "OOMKilled": False, "ExitCode": 0, **state}
+    container = SimpleNamespace(name="kafka-1", attrs={"State": ended}, reload=lambda: None)
+    return ComposeNode(cast("Project", SimpleNamespace(containers=lambda name: [container])), "0")
+
+
+def test_who_was_killed_for_want_of_memory_was_not_killed_by_a_fault() -> None:
+    assert node(ExitCode=137).was_killed
+    with pytest.raises(EnvironmentFault, match="node 0 has run out of memory"):
+        _ = node(ExitCode=137, OOMKilled=True).was_killed
+
+
+def test_who_ended_with_an_error_has_exited_and_was_neither_killed_nor_shut_down() -> None:
+    one = node(ExitCode=1)
+    assert one.has_exited
+    assert not one.was_killed
+    assert not one.was_shut_down
+
+
+def test_who_was_asked_to_end_has_not_exited() -> None:
+    for status in (0, 143):
+        assert node(ExitCode=status).was_shut_down
+        assert not node(ExitCode=status).has_exited
