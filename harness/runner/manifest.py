@@ -13,9 +13,11 @@ import confluent_kafka
 
 from harness.history.run_directory import Manifest
 from harness.runner.plan import Plan
+from harness.runner.real import NO_LIMIT
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import java_version
 
+_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours", "log.retention.bytes")
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
 
 
@@ -92,9 +94,10 @@ def _unclean_election(plan: Plan) -> bool:
 
 
 def _retention(plan: Plan) -> bool:
-    """Whether the scenario means records to be deleted: it sets a retention, or an operator deletes."""
+    """Whether records may be deleted: by an operator, or at a limit of the scenario's or the compose file's."""
     asked = any(step.delete_records is not None for step in plan.steps.values())
-    return asked or any(name.startswith("log.retention.") for name in plan.scenario.cluster.settings)
+    settings = plan.scenario.cluster.settings if plan.kafka is None else plan.kafka.settings.properties
+    return asked or any(str(settings.get(name, NO_LIMIT)) != NO_LIMIT for name in _RETENTION)
 
 
 def _idempotent(plan: Plan) -> bool:

@@ -23,6 +23,9 @@ PROCESS, COMPOSE = "process:", "compose:"
 """How the names of these targets begin; what follows is a release, or the path of an unpacked one; or that of a compose
 file."""
 
+NO_LIMIT = "-1"
+"""Of a retention that deletes nothing."""
+
 _FIRST_IDEMPOTENT = numbers("0.11")
 
 
@@ -68,7 +71,7 @@ class RealKafka:
         """As much of the settings as the built-in cluster has, too: what promises are made from."""
         known = {one.name.replace("_", ".") for one in fields(Settings)}
         written = {**DEFAULTS, **self.settings.properties, "log.dirs.count": len(self.settings.log_dirs)}
-        return Settings.parse({name: value for name, value in written.items() if name in known})
+        return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
 
 
 def real_kafka(target: str) -> Distribution | ComposedKafka | None:

@@ -61,6 +61,8 @@ MORE = (
     "log.message.timestamp.difference.max.ms",
     "log.message.timestamp.type",
     "log.retention.bytes",
+    "log.retention.hours",
+    "log.retention.minutes",
     "log.segment.delete.delay.ms",
     "max.incremental.fetch.session.cache.slots",
     "num.recovery.threads.per.data.dir",
@@ -102,6 +104,7 @@ _ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
 _ZOOKEEPER_TICK_MS = 100
 _FETCH_WAIT = "replica.fetch.wait.max.ms"
 _REQUEST_TIMEOUT = "request.timeout.ms"
+_CLEANUP_POLICY, _DELETE = "log.cleanup.policy", "delete"
 _SEGMENT_BYTES = "log.segment.bytes"
 _LEAST_SEGMENT_BYTES = 1 << 20
 _SINCE_SEGMENTS_ARE_LARGE = numbers("4.0")
@@ -134,11 +137,12 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     """The settings that a scenario has written, as ``release`` understands them.
 
     Raises:
-        UsageError: one is not known, or not to this release.
+        UsageError: one is not known, or not to this release; or records are to be compacted.
     """
     for name in written:
         _refuse_unknown(name, release)
     _refuse_small_segments(written, release)
+    _refuse_compaction(written)
     merged = {**DEFAULTS, **_internal_topics(brokers), **{name: _text(value) for name, value in written.items()}}
     count = merged.pop(_LOG_DIRS_COUNT, "1")
     if not count.isdecimal() or not 1 <= int(count) <= MAX_LOG_DIRS:
@@ -267,6 +271,16 @@ def _refuse_small_segments(written: Mapping[str, object], release: Release) -> N
         raise UsageError(
             f"broker setting {_SEGMENT_BYTES}: {asked} is less than Kafka {release.version} takes, "
             f"{_LEAST_SEGMENT_BYTES}."
+        )
+
+
+def _refuse_compaction(written: Mapping[str, object]) -> None:
+    policy = written.get(_CLEANUP_POLICY, _DELETE)
+    if policy != _DELETE:
+        raise UsageError(
+            f"broker setting {_CLEANUP_POLICY}: {policy!r}: what is compacted is gone, and nobody could tell it from "
+            "what is lost.",
+            f"--set settings.{_CLEANUP_POLICY}={_DELETE} comes before what a scenario or a compose file says.",
         )
 
 

@@ -40,6 +40,11 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
     return made
 
 
+def with_variable(written: str) -> str:
+    """The file with one more setting of every broker."""
+    return APACHE_COMBINED.replace("KAFKA_AUTO_CREATE_TOPICS_ENABLE: false", f"KAFKA_{written}")
+
+
 def kinds(made: Plan) -> list[tuple[str, object]]:
     return [(one.fault.kind, one.fault.parameters().get("node")) for one in made.chaos_faults]
 
@@ -79,6 +84,37 @@ def test_settings_of_the_file_come_before_the_defaults_and_after_the_scenarios(p
     assert made.kafka.settings.properties["num.io.threads"] == "9"
     assert made.kafka.settings.properties["num.network.threads"] == "2"
     assert made.settings.min_insync_replicas == 2, "as the scenario says"
+
+
+@pytest.mark.parametrize(
+    ("variable", "permitted"),
+    [
+        ("LOG_RETENTION_MS: 5000", True),
+        ("LOG_RETENTION_MINUTES: 1", True),
+        ("LOG_RETENTION_HOURS: 1", True),
+        ("LOG_RETENTION_BYTES: 1048576", True),
+        ("LOG_RETENTION_BYTES: -1", False),
+        ("LOG_RETENTION_MS: -1", False),
+        ("LOG_RETENTION_CHECK_INTERVAL_MS: 5000", False),
+        ("LOG_CLEANUP_POLICY: delete", False),
+    ],
+)
+def test_what_the_files_retention_deletes_is_documented(planned: Planned, variable: str, permitted: bool) -> None:
+    made = planned("random-chaos", with_variable(variable))
+    assert manifest(made, "r", now()).guarantees["retention"] is permitted
+
+
+def test_a_retention_of_the_file_is_no_excuse_where_the_scenario_lifts_it(planned: Planned) -> None:
+    lifted = {"settings.log.retention.bytes": "-1"}
+    made = planned("random-chaos", with_variable("LOG_RETENTION_BYTES: 1048576"), overrides=lifted)
+    assert manifest(made, "r", now()).guarantees["retention"] is False
+
+
+def test_a_file_that_has_records_compacted_is_refused_unless_the_run_forbids_it(planned: Planned) -> None:
+    text = with_variable("LOG_CLEANUP_POLICY: 'compact,delete'")
+    with pytest.raises(UsageError, match=r"log\.cleanup\.policy: 'compact,delete': .*--set settings"):
+        planned("random-chaos", text)
+    assert planned("random-chaos", text, overrides={"settings.log.cleanup.policy": "delete"})
 
 
 def test_run_json_says_which_service_is_which_broker_and_how_to_run_it_again(planned: Planned) -> None:
