@@ -11,6 +11,7 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Capability
+from harness.targets.compose.agreement import agreed
 from harness.targets.compose.source import PATTERN_MARK, ComposedKafka
 from harness.targets.compose.source import find as composed
 from harness.targets.kafka.fetching import Distribution, find
@@ -151,7 +152,7 @@ def _settings(source: Distribution | ComposedKafka, scenario: Scenario) -> Kafka
             f"{len(source.file.brokers)}: {names}.",
             "Choose another file, or the brokers that are meant with --service-pattern.",
         )
-    own = {name: value for name, value in source.file.brokers[0].properties.items() if name in known_settings()}
+    own = agreed(source.file, known_settings().difference(written))
     settings = understood({**own, **written}, source.release, wanted)
     if len(settings.log_dirs) > 1:
         raise UsageError(

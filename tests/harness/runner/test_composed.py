@@ -86,6 +86,15 @@ def test_settings_of_the_file_come_before_the_defaults_and_after_the_scenarios(p
     assert made.settings.min_insync_replicas == 2, "as the scenario says"
 
 
+def test_brokers_that_differ_are_refused_but_in_what_the_run_says_itself(planned: Planned) -> None:
+    text = APACHE_COMBINED.replace("KAFKA_NODE_ID: 2", "KAFKA_NODE_ID: 2\n          KAFKA_NUM_IO_THREADS: 9")
+    with pytest.raises(UsageError, match=r"compose\.yml: services differ in num\.io\.threads: .*--set settings"):
+        planned("random-chaos", text)
+    made = planned("random-chaos", text, overrides={"settings.num.io.threads": "3"})
+    assert made.kafka is not None
+    assert made.kafka.settings.properties["num.io.threads"] == "3"
+
+
 @pytest.mark.parametrize(
     ("variable", "permitted"),
     [
