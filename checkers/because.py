@@ -16,7 +16,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "unclean": "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",
-        "group": "the consumer's group was moving partitions between its members",
+        "group": "the consumer's group may have moved the partition, and the history names no rebalances",
         "interleaving": "Kafka lets transactions that write at the same time interleave",
     }
 )

@@ -2,7 +2,8 @@
 
 * ``lost-commit``: a group is told another offset than the last one that it committed. Allowed is the offset of every
   commit that was not over before the last acknowledged one began: commits that overlap may be stored in any order, and
-  one of which nobody knows how it ended may be stored at any time.
+  one of which nobody knows how it ended may be stored at any time. A group that nobody has acknowledged a commit of may
+  be told nothing, too; it is new to the run, so any other offset is one that nobody committed.
 * ``commit-beyond-end``: an offset was committed, or told, that lies beyond the final leader's log end. The log was cut
   after somebody had read that far, and the group will leave out whatever is written there next.
 
@@ -57,13 +58,15 @@ def why(finding: Finding) -> str:
     if finding.kind == "commit-beyond-end":
         return f"Offset {finding.offset} was committed, and the final leader's log ends at {finding.other_offset}."
     told = "nothing" if finding.offset is None else f"offset {finding.offset}"
+    if finding.other_offset is None:
+        return f"A group was told that it had committed {told}, which nobody had committed."
     last = f"its commit of offset {finding.other_offset} was acknowledged"
     return f"A group was told that it had committed {told}, after {last}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     """The commit, what the group was told, and who cut the log."""
-    if finding.kind == "lost-commit":
+    if finding.kind == "lost-commit" and finding.other_offset is not None:
         yield from witnesses.commits(finding, finding.other_offset)
     if finding.offset is not None:
         yield from witnesses.commits(finding, finding.offset)
@@ -81,18 +84,17 @@ def _by_operation(rows: RunRows) -> list[list[Row]]:
 
 def _lost(rows: RunRows, told: Row, asked: int, commits: list[Commit]) -> Iterator[Finding]:
     before = [commit for commit in commits if commit.acked and commit.ended < asked]
-    if not before:
-        return
-    last = max(before, key=lambda commit: commit.begun)
-    possible = (c.offset for c in commits if c.begun < told["index"] and c.ended >= last.begun)
-    if told["offset"] not in possible:
+    last = max(before, key=lambda commit: commit.begun, default=None)
+    begun = [commit for commit in commits if commit.begun < told["index"]]
+    possible: set[int | None] = {c.offset for c in begun if last is None or c.ended >= last.begun}
+    if told["offset"] not in (possible if last else {None, *possible}):
         yield Finding(
             rows.run, "lost-commit", *where(told),
             offset=told["offset"],
             row=told["index"],
             time_ns=told["time_ns"],
             process=told["process"],
-            other_offset=last.offset,
+            other_offset=last.offset if last else None,
         )  # fmt: skip
 
 

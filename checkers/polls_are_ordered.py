@@ -14,8 +14,9 @@ delivered is compared with the position but does not move it. A position is forg
 subscribes to, partitions without this one, and when a rebalance gave or took the partition in the meantime, in which
 case deliveries of one operation are not compared either.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when the process has subscribed: its group may have moved the partition away and
-back, and goes on from what it had committed. Going back is ``DOCUMENTED`` when an unclean election before it gave up
+Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has subscribed and the history names no
+rebalance at all: its group may have moved the partition away and back, and goes on from what it had committed. A
+history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
 the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
 A record that is skipped is ``DOCUMENTED`` when a leader's log had begun behind it and the configuration permits records
 to be deleted, even if a later leader still holds it.
@@ -70,7 +71,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
         for step in _steps(reads):
             if step.after.offset == step.before.offset + 1 or moves.between(process, place, step):
                 continue
-            group = moves.subscribed(process, step.after.row)
+            group = not step.within and moves.may_be_unnamed(process, step.after.row)
             skipped = bisect_right(offsets, step.before.offset)
             if step.after.offset <= step.before.offset:
                 yield _back(rows, step, group=group)
@@ -117,8 +118,9 @@ class _Moves:
         named = self.assigned.get(process, {}).values()
         return rebalanced or any(row in rows and place not in places for row, places in named)
 
-    def subscribed(self, process: int, row: int) -> bool:
-        return self.subscriptions.get(process, row) < row
+    def may_be_unnamed(self, process: int, row: int) -> bool:
+        """Whether a rebalance may have moved partitions of the process although no row says so."""
+        return not self.rebalanced and self.subscriptions.get(process, row) < row
 
 
 def _moves(rows: RunRows) -> _Moves:

@@ -1,7 +1,7 @@
 """What a consumer is given was written by somebody, to that partition, and is what they wrote.
 
 * ``corrupt-read``: the payload's hash, topic or partition is wrong, or it is not a workload's record at all.
-* ``unwritten-read``: nobody ever sent that value to that partition.
+* ``unwritten-read``: nobody had sent that value to that partition yet, or ever.
 * ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended. In a
   transaction it may have been, so that only consumers that read nothing but what is committed are wronged.
 
@@ -31,7 +31,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
     for reads in groups.values():
         first = reads[0]
         send = sent.get((first.where, first.value or 0))
-        kind = _kind(all(r.sound for r in reads), send)
+        kind = _kind(reads, send)
         wronged = [r for r in reads if r.read_committed] if kind == "aborted-read" and send and send.txn else reads
         if kind is not None and wronged:
             yield _bad(rows, kind, reads, wronged[0])
@@ -42,7 +42,7 @@ def why(finding: Finding) -> str:
     what = "A record that is none of the workload's" if finding.value is None else f"Value {finding.value}"
     reasons = {
         "corrupt-read": "its payload is not intact, or is another partition's",
-        "unwritten-read": "nobody ever sent it to this partition",
+        "unwritten-read": "nobody had sent it to this partition",
         "aborted-read": "its send was proven to have failed",
     }
     return f"{what} was delivered at offset {finding.offset}, but {reasons[finding.kind]}."
@@ -55,10 +55,11 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.holders(finding)
 
 
-def _kind(sound: bool, send: Send | None) -> str | None:
-    if not sound:
+def _kind(reads: list[Read], send: Send | None) -> str | None:
+    """What is wrong with a record that was delivered, in the order of the history; None: nothing."""
+    if not all(read.sound for read in reads):
         return "corrupt-read"
-    if send is None:
+    if send is None or reads[0].row < send.invoked_row:
         return "unwritten-read"
     return "aborted-read" if send.type == "fail" else None
 

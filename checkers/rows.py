@@ -14,6 +14,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from checkers.final_reads import is_superseded, readers, since
 from checkers.forks import End, Fork, Office, forks
 from harness.model import TopicPartition
 from spark_analysis.answer import PartitionEnd
@@ -134,8 +135,19 @@ class RunRows:
 
     @cached_property
     def operations(self) -> list[Row]:
-        """The rows of the history that say what they are about."""
+        """The rows of the history that say what they are about; ``final`` only those since :attr:`final_since`."""
+        begun = self.final_since
+        return [{**row, "final": False} if is_superseded(row, begun) else row for row in self._well_formed]
+
+    @cached_property
+    def _well_formed(self) -> list[Row]:
         return [row for row in self.history if not is_malformed(row)]
+
+    @cached_property
+    def final_since(self) -> dict[TopicPartition, int]:
+        """From which row on what a partition delivers to a final reader is its final read."""
+        marks = {place: leader["high_watermark"] for place, leader in self._final_leaders.items()}
+        return since(readers(self._well_formed), marks)
 
     @cached_property
     def sends(self) -> list[Send]:
@@ -307,14 +319,19 @@ class RunRows:
     @cached_property
     def ends(self) -> dict[TopicPartition, PartitionEnd]:
         """How every partition that clients used ended."""
+        used = sorted({*(send.where for send in self.sends), *(read.where for read in self.reads)})
+        return {place: self._end(place, self._final_leaders.get(place)) for place in used}
+
+    @cached_property
+    def _final_leaders(self) -> dict[TopicPartition, Row]:
+        """The row of the final leader, by partition."""
         leaders: dict[TopicPartition, Row] = {}
         for row in self.timeline:
             if row["kind"] == "final" and row["role"] == "leader":
                 known = leaders.get(where(row))
                 if known is None or _seniority(row) > _seniority(known):
                     leaders[where(row)] = row
-        used = sorted({*(send.where for send in self.sends), *(read.where for read in self.reads)})
-        return {place: self._end(place, leaders.get(place)) for place in used}
+        return leaders
 
     def _end(self, place: TopicPartition, leader: Row | None) -> PartitionEnd:
         reached = max(self.final_read.get(place, {}), default=-1) + 1
@@ -345,22 +362,9 @@ class RunRows:
 
     @cached_property
     def _exhausted(self) -> set[TopicPartition]:
-        last: dict[tuple[int, TopicPartition], int] = {}
-        reach: dict[tuple[int, TopicPartition], int] = defaultdict(int)
-        empty: dict[int, int] = {}
-        for row in (r for r in self.operations if r["final"] and r["type"] == "ok"):
-            if row["topic"] is not None:
-                key = (row["process"], where(row))
-                last[key] = max(row["index"], last.get(key, -1))
-                reach[key] = max(reach[key], 0 if row["offset"] is None else row["offset"] + 1)
-            elif row["f"] == "poll":
-                empty[row["process"]] = max(row["index"], empty.get(row["process"], -1))
         reached = {place: max(offsets, default=-1) + 1 for place, offsets in self.final_read.items()}
-        return {
-            place
-            for (process, place), index in last.items()
-            if empty.get(process, -1) > index and reach[process, place] == reached.get(place, 0)
-        }
+        ended = (reader for reader in readers(self.operations) if reader.exhausted)
+        return {reader.where for reader in ended if reader.reach == reached.get(reader.where, 0)}
 
     def judged(self, place: TopicPartition, offset: int | None) -> bool:
         """Whether the final read would have delivered a record at ``offset``, had it been there.

@@ -18,9 +18,10 @@ Excuse = Literal[
 ]  # fmt: skip
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
 known to be committed); retention had moved the log's start past it; an unclean election came after it; the consumer's
-group moves partitions between its members; transactions that write at the same time may interleave; or
-are entangled with too many others to be followed; what would tell could not be read; a restart took it, and not the
-rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that log."""
+group may have moved the partition, for the history names no rebalances; transactions that write at the same time may
+interleave; or are entangled with too many others to be followed; what would tell could not be read; a restart took it,
+and not the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that
+log."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""

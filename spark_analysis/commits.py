@@ -37,11 +37,13 @@ def _lost(rows: DataFrame) -> DataFrame:
     events = before.unionByName(asking, allowMissingColumns=True)
     earlier = Window.partitionBy(*_WHOSE).orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
     last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored"))).over(earlier)
-    known = events.withColumn("last", last).where(f.col("end").isNotNull() & f.col("last").isNotNull())
+    told_something = f.col("last").isNotNull() | f.col("end.offset").isNotNull()
+    known = events.withColumn("last", last).where(f.col("end").isNotNull() & told_something)
     whose_same = [f.col(f"told.{name}") == f.col(f"made.{name}") for name in _WHOSE]
     possible = f.col("made.stored") == f.col("told.end.offset")
     in_time = f.col("made.begun") < f.col("told.end.index")
-    not_over = f.col("made.ended").isNull() | (f.col("made.ended") >= f.col("told.last.begun"))
+    since = f.coalesce("told.last.begun", "made.begun")
+    not_over = f.col("made.ended").isNull() | (f.col("made.ended") >= since)
     lost = known.alias("told").join(
         commits.alias("made"), how="left_anti", on=[*whose_same, possible, in_time, not_over]
     )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.final_reads import final_readers
 from spark_analysis.tables import PLACE, Tables
 
 
@@ -99,14 +100,7 @@ def missing(offset: Column, *, read: Column) -> Column:
 
 def _went_on(told: DataFrame) -> DataFrame:
     """``went_on_at``: how far the processes of the final read had come that then polled and were given nothing."""
-    final = told.where(f.col("final") & (f.col("type") == "ok"))
-    empty = final.where((f.col("f") == "poll") & f.col("topic").isNull()).groupBy("run", "process")
-    came = final.where(f.col("topic").isNotNull()).groupBy(*PLACE, "process")
-    reach = f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach")
-    ended = came.agg(f.max("index").alias("last"), reach).join(
-        empty.agg(f.max("index").alias("empty")), on=["run", "process"], how="inner"
-    )
-    return ended.where(f.col("empty") > f.col("last")).groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
+    return final_readers(told).where("exhausted").groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
 
 
 def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:

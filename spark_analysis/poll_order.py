@@ -37,7 +37,7 @@ def unordered_polls(views: Views) -> DataFrame:
         else _skips(gaps, views)
     )
     wrong = back.unionByName(skips, allowMissingColumns=True)
-    still = wrong.withColumn("subscribed", f.lit(False))
+    still = wrong.withColumn("grouped", f.lit(False))
     return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
 
 
@@ -55,7 +55,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         offset=f.coalesce("skipped.offset", "offset"),
         value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
         leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
-        excuse=f.when(f.col("subscribed"), "group").when(thrown, "unclean").when(deleted, "retention"),
+        excuse=f.when(f.col("grouped"), "group").when(thrown, "unclean").when(deleted, "retention"),
         other_offset="before.offset",
         until=f.when(skip, f.col("offset")),
     )
@@ -116,7 +116,10 @@ def _is_held() -> Column:
 
 
 def _unmoved(steps: DataFrame, history: DataFrame) -> DataFrame:
-    """The steps in which nobody gave or took the partition; ``subscribed``: their process was in a group by then."""
+    """The steps in which nobody gave or took the partition.
+
+    ``grouped``: between two operations, and their process was in a group by then, of which no rebalance is named.
+    """
     assigning = f.col("f").isin("assign", "subscribe") & f.col("type").isin("ok", "info")
     place = f.when(f.col("topic").isNotNull(), f.struct("topic", "partition"))
     assigned = (
@@ -130,8 +133,9 @@ def _unmoved(steps: DataFrame, history: DataFrame) -> DataFrame:
     joined = assigned.where(f.col("f") == "subscribe").groupBy("run", "process").agg(f.min("at").alias("joined"))
     left = steps.alias("step").join(assigned.alias("move"), how="left_anti", on=_reassigned())
     kept = left.alias("step").join(rebalanced.alias("move"), how="left_anti", on=_rebalanced())
-    known = kept.join(f.broadcast(joined), on=["run", "process"], how="left")
-    return known.withColumn("subscribed", f.coalesce(f.col("joined") < f.col("row"), f.lit(False)))
+    unnamed = joined.join(rebalanced.select("run").distinct(), on="run", how="left_anti")
+    known = kept.join(f.broadcast(unnamed), on=["run", "process"], how="left")
+    return known.withColumn("grouped", ~f.col("within") & f.coalesce(f.col("joined") < f.col("row"), f.lit(False)))
 
 
 def _reassigned() -> Column:

@@ -1,22 +1,24 @@
 """Which records need not be looked at one by one?
 
-Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read, and whoever
-else names them says the same. No question about single records has anything to say of those, and that they are settled
-shows without putting a record's rows together: of 64 neighbours at a time it is compared which offsets each witness
-names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in which witnesses differ one may be
-taken for settled). Only the others, and everything that is said about their values, have to be put together.
+Almost all of a large run's records are settled: sent once, acknowledged once, delivered by the final read and to nobody
+before it was sent, and whoever else names them says the same. No question about single records has anything to say of
+those, and that they are settled shows without putting a record's rows together: of 64 neighbours at a time it is
+compared which offsets each witness names, and a fingerprint of what it says is there (64 bits of hash: of 2^64 words in
+which witnesses differ one may be taken for settled). Only the others, and everything that is said about their values,
+have to be put together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from functools import reduce
-from operator import and_
+from operator import and_, or_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis import blocks
 from spark_analysis.blocks import different, merged, word_of, words
 from spark_analysis.holding import Hold
 from spark_analysis.records import ALL
@@ -73,7 +75,7 @@ def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Ho
         tables.history.sparkSession,
         [
             lambda: hold(_offsets(tables.history, log_words, leaders).withColumn("settled", settled)),
-            lambda: hold(_values(tables.history).where(~settled).select(*PLACE, "word")),
+            lambda: hold(_doubtful(tables.history, settled)),
         ],
     )
     near = offsets.where(~f.col("settled")).select(*PLACE, "word")
@@ -90,6 +92,11 @@ def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Ho
         table.unionByName(_near(whole, "value", all_values)) for table, whole in zip(concerned, rows, strict=True)
     )
     return Unsettled(tables._replace(history=history, replica_logs=logs), offsets)
+
+
+def _doubtful(history: DataFrame, settled: Column) -> DataFrame:
+    """The words of values that have to be looked at."""
+    return _values(history).where(~settled).select(*PLACE, "word").union(_foretold(history))
 
 
 def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
@@ -170,3 +177,18 @@ def _values(history: DataFrame) -> DataFrame:
     known = words(sends, [*PLACE, "invoked"], "value", **prints)
     settled = _agree() & ~f.max("strange") & (f.count("*") == 2)
     return known.groupBy("word", *PLACE).agg(settled.alias("settled"))
+
+
+def _foretold(history: DataFrame) -> DataFrame:
+    """The words of values of which one was delivered before it was sent: ``run, topic, partition, word``."""
+    sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
+    rows = history.where(f.col("topic").isNotNull() & f.col("value").isNotNull() & (sending | reading))
+    places = range(1 << blocks.OCTET_SHIFT)
+    place = f.col("value").bitwiseAND(len(places) - 1)
+    known = rows.groupBy(f.shiftright("value", blocks.OCTET_SHIFT).alias("octet"), *PLACE).agg(
+        *[f.min(f.when(sending & (place == one), f.col("index"))).alias(f"sent_{one}") for one in places],
+        *[f.min(f.when(reading & (place == one), f.col("index"))).alias(f"read_{one}") for one in places],
+    )
+    early = reduce(or_, [f.coalesce(f.col(f"read_{one}") < f.col(f"sent_{one}"), f.lit(False)) for one in places])
+    word = f.shiftright("octet", blocks.WORD_SHIFT - blocks.OCTET_SHIFT).alias("word")
+    return known.where(early).select(*PLACE, word)

@@ -17,9 +17,9 @@ def tally(history: DataFrame) -> DataFrame:
     """The history's rows by what they have in common.
 
     Returns:
-        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index``.
+        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index, first``.
         ``process``: of the final read; null for the others. ``known``: whether they name an offset. ``rows``: how many
-        they are; ``offset`` and ``index``: the highest of theirs.
+        they are; ``offset`` and ``index``: the highest of theirs; ``first``: the lowest index.
     """
     common = {
         "process": f.when(f.col("final"), f.col("process")),
@@ -28,4 +28,9 @@ def tally(history: DataFrame) -> DataFrame:
     }
     return history.groupBy(
         *PLACE, "f", "type", "final", "txn", "acks", *[column.alias(name) for name, column in common.items()]
-    ).agg(f.count("*").alias("rows"), f.max("offset").alias("offset"), f.max("index").alias("index"))
+    ).agg(
+        f.count("*").alias("rows"),
+        f.max("offset").alias("offset"),
+        f.max("index").alias("index"),
+        f.min("index").alias("first"),
+    )

@@ -15,7 +15,7 @@ def unfounded_reads(views: Views) -> DataFrame:
     wronged = f.col("txn_op").isNull() | f.col("committed_row").isNotNull()
     kind = (
         f.when(f.col("unsound"), "corrupt-read")
-        .when(f.col("sent").isNull(), "unwritten-read")
+        .when(f.col("sent").isNull() | (f.col("read_row") < f.col("invoked_row")), "unwritten-read")
         .when((f.col("sent") == FAILED) & wronged, "aborted-read")
     )
     aborted = (f.col("kind") == "aborted-read") & f.col("txn_op").isNotNull()

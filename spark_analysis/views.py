@@ -12,6 +12,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
 from spark_analysis.disorder import order_of, order_of_large, well_formed
+from spark_analysis.final_reads import superseded, superseding
 from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
 from spark_analysis.log_words import log_words
@@ -28,7 +29,8 @@ class Views:
     """What a question may be asked of; the columns are documented where each is made.
 
     Attributes:
-        tables: the tables themselves, of the history only what questions can be asked about.
+        tables: the tables themselves, of the history only what questions can be asked about; ``final`` are only the
+            rows that ``checkers.final_reads`` takes for it.
         done: what clients did, see :mod:`spark_analysis.tally`.
         log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_words`.
         records: see :mod:`spark_analysis.records`; of large runs without those that are settled, see
@@ -40,8 +42,9 @@ class Views:
         disorder: what is out of order in it: ``run, name, number``.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
-            ``move`` (assignments, subscriptions, rebalances); and ``record`` where there are any ``records``. What is
-            not there need not be planned for.
+            ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
+            given the same partition); and ``record`` where there are any ``records``. What is not there need not be
+            planned for.
         large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
         hold: how tables are kept that are needed more than once.
     """
@@ -77,8 +80,13 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
         ],
     )
     uses, settled = _uses(done), None
+    read = done
+    if "rereading" in uses:
+        begun = hold(superseding(_sound(done), leaders), few=True)
+        whole = whole._replace(history=superseded(whole.history, begun))
+        read = hold(tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
-    ends = hold(partitions(done, held, leaders, marked, sampled), few=True)
+    ends = hold(partitions(read, held, leaders, marked, sampled), few=True)
 
     @cache
     def made() -> DataFrame:
@@ -105,9 +113,17 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "commit": f.col("f").isin("commit", "committed"),
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
     }
-    sound = ~f.col("malformed")
-    [found] = done.agg(*[f.max(condition & sound).alias(name) for name, condition in uses.items()]).collect()
-    return frozenset({"record", *(name for name in uses if found[name])})
+    final = f.col("final") & (f.col("type") == "ok") & f.col("topic").isNotNull()
+    of_places = _sound(done).groupBy(*PLACE).agg(
+        *[f.max(condition).alias(name) for name, condition in uses.items()],
+        (f.count_distinct(f.when(final, f.col("process"))) > 1).alias("rereading"),
+    )  # fmt: skip
+    [found] = of_places.agg(*[f.max(name).alias(name) for name in (*uses, "rereading")]).collect()
+    return frozenset({"record", *(name for name in (*uses, "rereading") if found[name])})
+
+
+def _sound(done: DataFrame) -> DataFrame:
+    return done.where(~f.col("malformed"))
 
 
 def with_partitions(rows: DataFrame, views: Views) -> DataFrame:

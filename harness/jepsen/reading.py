@@ -42,7 +42,7 @@ PART_ROWS = 100_000
 _IGNORED = frozenset({"debug-topic-partitions"})
 _CLIENT = frozenset({"send", "poll", "txn", "assign", "subscribe", "crash"})
 _COMPLETIONS = frozenset({"ok", "fail", "info"})
-_BEFORE_THE_END = (b":f :send", b":f :txn", b":f :subscribe")
+_BEFORE_THE_END = frozenset({"send", "txn", "subscribe"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,11 +115,29 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
 
 
 def _end_phase(path: Path) -> int:
-    """Where the last send, transaction or subscribe of the history begins, in bytes; -1 for none."""
+    """Where the line of the last send, transaction or subscribe of the history begins, in bytes; -1 for none.
+
+    The file is looked through from its end, so that no more than the final phase is read twice.
+    """
     if not path.stat().st_size:
         raise InvalidRun(f"{path} is empty.")
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        return max(text.rfind(f) for f in _BEFORE_THE_END)
+        end = len(text)
+        while end > 0:
+            begin = text.rfind(b"\n", 0, end) + 1
+            if _is_before_the_end(text[begin:end]):
+                return begin
+            end = begin - 1
+    return -1
+
+
+def _is_before_the_end(raw: bytes) -> bool:
+    if not any(name.encode() in raw for name in _BEFORE_THE_END):
+        return False
+    try:
+        return read_line(raw.decode(errors="replace"), 0).f in _BEFORE_THE_END
+    except InvalidRun:
+        return False  # whoever reads the file from its beginning names the line
 
 
 class _Rows:
@@ -214,7 +232,7 @@ class _Import:
             raise InvalidRun(f"line {line.number}: :type :{line.type} is none of invoke, ok, fail and info.")
 
     def _count(self, line: Line) -> None:
-        """Index and time must rise; a file without indexes is taken as it is."""
+        """The index must rise; a file without indexes is taken as it is. A time that falls counts as the one before."""
         if line.position is not None:
             if line.position > self._next_index:
                 gap = f"{self._next_index} to {line.position - 1}"

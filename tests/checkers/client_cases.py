@@ -10,8 +10,8 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, write
 from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
+from tests.checkers.reader_cases import CASES
 from tests.checkers.story import Row, Story
-from tests.checkers.transaction_cases import CASES
 
 __all__ = ["CASES"]
 

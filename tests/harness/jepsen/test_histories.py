@@ -126,3 +126,18 @@ def test_an_export_leaves_out_what_jepsen_throws_on(tmp_path: Path) -> None:
     assert values[3] == "[[:poll {4 [[0 17]]}]]}"
     assert values[5] == "[[:send 4 [2 18]]]}"
     assert values[-1] == "[[:poll {}]]}"
+
+
+@pytest.mark.parametrize("blank", [" ", "  ", "\t"])
+def test_the_final_read_begins_after_the_last_send_however_that_is_spelled(tmp_path: Path, blank: str) -> None:
+    read = [*assigned(9, "4", seek=True), *polled(9, "4 [[0 17]]")]
+    text = lines(*sent(1, 4, 17, 0), *read, *sent(1, 4, 18, 1), *polled(9, "4 [[1 18]]"))
+    found, _ = imported(tmp_path, text.replace(":f :send", f":f{blank}:send"))
+    assert not found.final_read
+
+
+def test_the_words_of_an_error_are_no_send(tmp_path: Path) -> None:
+    final = [*assigned(9, "4", seek=True), *polled(9, "4 [[0 17]]")]
+    error = ["9 invoke poll [[:poll]]", '9 info poll [[:poll]], :exception "no :f :send, and no :f :txn"']
+    found, _ = imported(tmp_path, lines(*sent(1, 4, 17, 0), *final, *error))
+    assert found.final_read

@@ -23,6 +23,13 @@ def test_a_loss_after_the_first_read_is_found(judged: Verdicts) -> None:
     assert found(verdict) == [("lost-write", "VIOLATION", 1), ("vanished-read", "VIOLATION", 1)]
 
 
+def test_a_loss_between_two_final_reads_is_found(judged: Verdicts) -> None:
+    sends = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1)]
+    first = [*assigned(9, "4", seek=True), *polled(9, "4 [[0 17] [1 18]]")]
+    verdict = judged(*sends, *first, *assigned(10, "4", seek=True), *polled(10, "4 [[0 17]]"), *polled(10, ""))
+    assert found(verdict) == [("lost-write", "VIOLATION", 1), ("vanished-read", "VIOLATION", 1)]
+
+
 def test_a_final_read_that_may_have_stopped_early_proves_no_loss(judged: Verdicts) -> None:
     first = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *polled(2, "4 [[0 17] [1 18]]")]
     verdict = judged(*first, *READ_ALL, *polled(10, "4 [[0 17]]"))
@@ -138,6 +145,29 @@ def test_a_consumer_of_a_group_that_goes_back_after_a_rebalance_nobody_logged_is
     read = [*polled(2, "4 [[0 17] [1 18]]"), *polled(2, "4 [[0 17]]")]
     verdict = judged(*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *joined, *read)
     assert found(verdict) == [("nonmonotonic-poll", "DOCUMENTED", 0)]
+
+
+def test_a_consumer_of_a_group_that_goes_back_is_found_where_rebalances_are_logged(judged: Verdicts) -> None:
+    joined = ["2 invoke subscribe [4]", "2 ok subscribe [4]", "2 invoke poll [[:poll]]"]
+    given = "2 ok poll [[:poll {4 [[0 17] [1 18]]}]], :rebalance-log [{:type :assigned, :keys [4]}]"
+    read = [*polled(2, "4 [[2 19]]"), *polled(2, "4 [[0 17]]")]
+    sends = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *sent(1, 4, 19, 2)]
+    verdict = judged(*sends, *joined, given, *read)
+    assert found(verdict) == [("nonmonotonic-poll", "VIOLATION", 0)]
+
+
+def test_a_poll_of_a_group_that_leaves_a_record_out_is_found(judged: Verdicts) -> None:
+    sends = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *sent(1, 4, 19, 2)]
+    joined = ["2 invoke subscribe [4]", "2 ok subscribe [4]"]
+    read = [*READ_ALL, *polled(10, "4 [[0 17] [1 18] [2 19]]")]
+    verdict = judged(*sends, *joined, *polled(2, "4 [[0 17] [2 19]]"), *read)
+    assert found(verdict) == [("int-poll-skip", "VIOLATION", 1)]
+
+
+def test_a_value_that_is_polled_before_it_is_sent_is_found(judged: Verdicts) -> None:
+    early = polled(2, "4 [[0 17] [1 18]]")
+    verdict = judged(*sent(1, 4, 17, 0), *early, *sent(1, 4, 18, 1), *READ_ALL, *polled(10, "4 [[0 17] [1 18]]"))
+    assert found(verdict) == [("unwritten-read", "VIOLATION", 1)]
 
 
 def test_a_timeout_that_was_recorded_as_a_failure_makes_an_aborted_read(judged: Verdicts) -> None:

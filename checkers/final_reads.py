@@ -1,0 +1,77 @@
+"""Which of several readers of a partition tells what is there in the end.
+
+Several processes may read a partition from its beginning in the final phase, at once or one after the other. The last
+of them that came to the end tells what is there; what was delivered before it began was delivered before the end, like
+any other read. A process came to the end when it came as far as anybody, or to the final leader's high watermark, or
+when it was given records of the partition and its last poll gave nothing at all. (One that was given nothing may not
+have come to its partition yet.)
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from harness.model import TopicPartition
+
+
+class FinalReader(NamedTuple):
+    """A process of the final read and one of its partitions, by its operations that ended ``ok``.
+
+    Attributes:
+        first: its first row that names the partition.
+        reach: one more than the highest offset that it was given; 0: nothing.
+        exhausted: its last poll gave nothing at all.
+    """
+
+    where: TopicPartition
+    first: int
+    reach: int
+    exhausted: bool
+
+
+def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
+    """Every process of the final read, once for each of its partitions."""
+    given: dict[int, int] = {}
+    empty: dict[int, int] = {}
+    named: dict[tuple[int, TopicPartition], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in operations:
+        if row["final"] and row["type"] == "ok":
+            process, index = row["process"], row["index"]
+            if row["topic"] is not None:
+                named[process, TopicPartition(row["topic"], row["partition"])].append(row)
+                given[process] = max(index, given.get(process, -1))
+            elif row["f"] == "poll":
+                empty[process] = max(index, empty.get(process, -1))
+    return [
+        FinalReader(
+            place,
+            min(row["index"] for row in rows),
+            max(0 if row["offset"] is None else row["offset"] + 1 for row in rows),
+            empty.get(process, -1) > given[process],
+        )
+        for (process, place), rows in named.items()
+    ]
+
+
+def since(known: Iterable[FinalReader], watermarks: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
+    """By partition the row with which its final read begins; ``watermarks`` are those of the final leaders."""
+    by_place: dict[TopicPartition, list[FinalReader]] = defaultdict(list)
+    for reader in known:
+        by_place[reader.where].append(reader)
+    return {place: max(_ended(ours, watermarks.get(place))) for place, ours in by_place.items()}
+
+
+def _ended(readers_of_one: list[FinalReader], watermark: int | None) -> list[int]:
+    """Where the processes began that came to the end."""
+    furthest = max(reader.reach for reader in readers_of_one)
+    enough = furthest if watermark is None else min(furthest, watermark)
+    return [r.first for r in readers_of_one if r.reach >= enough or (r.reach and r.exhausted)]
+
+
+def is_superseded(row: Mapping[str, Any], begun: Mapping[TopicPartition, int]) -> bool:
+    """Whether a row of the final read is about a partition whose final read begins later."""
+    if not row["final"] or row["topic"] is None:
+        return False
+    return bool(row["index"] < begun.get(TopicPartition(row["topic"], row["partition"]), 0))
