@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.offsets_agree import sightings
+from checkers.offsets_agree import places, sightings
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -24,16 +24,10 @@ KINDS = ("duplicate",)
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every value of one run that is at two offsets."""
-    offsets: dict[tuple[TopicPartition, int], set[int]] = {}
     index: dict[tuple[TopicPartition, int], int] = {}
     for seen in sightings(rows):
-        offsets.setdefault((seen.where, seen.value), set()).add(seen.offset)
         index.setdefault((seen.where, seen.value), seen.row)
-    for place in rows.logged:
-        for row in rows.final_log(place):
-            if row["intact"]:
-                offsets.setdefault((place, row["value"]), set()).add(row["offset"])
-    for (place, value), found in offsets.items():
+    for (place, value), found in places(rows).items():
         if len(found) > 1:
             row_index = index.get((place, value))
             yield Finding(

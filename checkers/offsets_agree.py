@@ -11,6 +11,7 @@ elections.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -48,6 +49,18 @@ def sightings(rows: RunRows) -> list[Sighting]:
         if r.sound and r.value is not None
     ]
     return sorted([*acks, *polls], key=lambda s: s.row)
+
+
+def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
+    """Where every value is, according to acknowledgements, polls and the final leader's log."""
+    found: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
+    for seen in sightings(rows):
+        found[seen.where, seen.value].add(seen.offset)
+    for place in rows.logged:
+        for row in rows.final_log(place):
+            if row["intact"]:
+                found[place, row["value"]].add(row["offset"])
+    return found
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

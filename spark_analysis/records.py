@@ -52,8 +52,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
         acknowledgement does not. A null value is a record that is not a workload's; of such values nothing is known.
 
         * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
-          partition), ``invoked_ns, invoked_row``, ``txn_op`` (its operation, if that is a transaction); and of its last
-          row ``send_row, sent_ns, sender`` (the process);
+          partition), ``invoked_ns, invoked_row``, ``sent_acks`` (the least that any row says), ``txn_op`` (its
+          operation, if that is a transaction); and of its last row ``send_row, sent_ns, sender`` (the process);
         * of its acknowledgement with this offset, null without: ``ack_row, acked_ns, process, acks``;
         * of reads of it: ``read_row, read_ns`` (the first); ``committed_row, committed_ns`` (the first of a consumer
           that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
@@ -119,6 +119,7 @@ def _by_offset(said: DataFrame) -> DataFrame:
         "sent": f.max("sent").over(value),
         "invoked_ns": f.min("invoked_ns").over(value),
         "invoked_row": f.min("invoked_row").over(value),
+        "sent_acks": f.min("sent_acks").over(value),
         "txn_op": f.min("txn_op").over(value),
         **{name: f.max(name).over(value) for name in ("send_row", "sent_ns", "sender")},
         "value_read_row": f.min("read_row").over(value),
@@ -169,7 +170,7 @@ def _of_history(history: DataFrame) -> DataFrame:
         *PLACE, "value", "offset",
         f.when(sending, f.when(kind == "fail", FAILED).when(kind == "ok", OK).otherwise(UNKNOWN)).alias("sent"),
         *_columns(sending, invoked_ns="time_ns", invoked_row="index"),
-        *_columns(sending, sent_ns="time_ns", send_row="index", sender="process"),
+        *_columns(sending, sent_ns="time_ns", send_row="index", sender="process", sent_acks="acks"),
         *_columns(acked, ack_row="index", acked_ns="time_ns", process="process", acks="acks"),
         *_columns(reading, read_row="index", read_ns="time_ns", epoch="leader_epoch"),
         *_columns(blamed, committed_row="index", committed_ns="time_ns"),
@@ -202,9 +203,9 @@ def _of_logs(logs: DataFrame, leaders: DataFrame) -> DataFrame:
 
 def _aggregates() -> list[Column]:
     lowest = (
-        "invoked_ns", "invoked_row", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row", "read_ns",
-        "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch", "sound_epoch",
-        "polled_epoch", "logged_epoch",
+        "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
+        "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
+        "sound_epoch", "polled_epoch", "logged_epoch",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "in_final_log", "in_final_log_intact")
     return [

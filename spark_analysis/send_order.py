@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, out_of_order, with_earlier
 from spark_analysis.leadership import cut_off
-from spark_analysis.records import ALL
+from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -20,7 +20,7 @@ def unordered_sends(views: Views) -> DataFrame:
     """The three kinds that ``checkers.sends_are_ordered`` defines."""
     wrong = _late(views)
     if "txn" in views.uses:
-        wrong = wrong.unionByName(_within_operations(views.tables.history))
+        wrong = wrong.unionByName(_within_operations(views))
     known = with_partitions(wrong, views)
     gone = cut_off(f.col("offset"), f.col("earlier.time_ns"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
@@ -35,27 +35,52 @@ def unordered_sends(views: Views) -> DataFrame:
 
 
 def _late(views: Views) -> DataFrame:
-    """Of every acknowledged record the first acknowledgement of a higher offset, where that came before it was sent."""
-    in_order = views.large and _are_in_order(views.tables.history)
+    """Of every stored record the first acknowledgement of a higher offset, where that came before it was sent."""
+    in_order = views.large and _are_in_order(views.tables.history, _placed(views.records))
     records = views.records.limit(0) if in_order else views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row",
         f.col("ack_row").alias("row"),
         f.col("acked_ns").alias("time_ns"),
+        f.lit(True).alias("acked"),
     )  # fmt: skip
-    here = {"anybody": Earlier(f.struct(*_EARLIER), "least")}
-    known = with_earlier(acked, PLACE, "offset", here, descending=True, blocks=views.large)
-    own = {"own": Earlier(f.struct(*_EARLIER), "least")}
+    stored = acked.unionByName(_placed(records))
+    told = f.when(f.col("acked"), f.struct(*_EARLIER))
+    known = with_earlier(
+        stored, PLACE, "offset", {"anybody": Earlier(told, "least")}, descending=True, blocks=views.large
+    )
+    own = {"own": Earlier(told, "least")}
     both = with_earlier(known, ["process", *PLACE], "offset", own, descending=True, blocks=views.large)
-    told = [f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", "anybody")]
-    kind = f.when(told[0], "nonmonotonic-send").when(told[1], "G0-realtime")
+    later = [f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", "anybody")]
+    kind = f.when(later[0], "nonmonotonic-send").when(later[1], "G0-realtime")
     return both.withColumn("kind", kind).where(f.col("kind").isNotNull()).select(
         *PLACE, "kind", "process", "offset", "value", "acks", "row", "time_ns",
-        f.when(told[0], f.col("own")).otherwise(f.col("anybody")).alias("earlier"),
+        f.when(later[0], f.col("own")).otherwise(f.col("anybody")).alias("earlier"),
     )  # fmt: skip
 
 
-def _are_in_order(history: DataFrame) -> bool:
+def _placed(records: DataFrame) -> DataFrame:
+    """The records of whose send nobody was told where they are, and that are at one offset all the same.
+
+    Returns:
+        ``run, topic, partition, process, offset, value, acks, invoked_row, row, time_ns, acked``; ``acked``: that row
+        says that the record is stored.
+    """
+    once = records.where(f.col("lowest") == f.col("highest"))
+    acked = f.col("ack_row").isNotNull()
+    unplaced = acked & f.col("offset").isNull()
+    unended = (f.col("sent") == UNKNOWN) & (f.col("offset") == f.col("lowest"))
+    of_ack = {"process": "process", "acks": "acks", "row": "ack_row", "time_ns": "acked_ns"}
+    of_send = {"process": "sender", "acks": "sent_acks", "row": "send_row", "time_ns": "sent_ns"}
+    return once.where(unplaced | unended).select(
+        *PLACE, "value", "invoked_row",
+        f.col("lowest").alias("offset"),
+        *[f.when(acked, f.col(of_ack[name])).otherwise(f.col(of_send[name])).alias(name) for name in of_ack],
+        (acked & (f.col("acks") != 0)).alias("acked"),
+    )  # fmt: skip
+
+
+def _are_in_order(history: DataFrame, placed: DataFrame) -> bool:
     """Whether no record was acknowledged before one with a lower offset was sent: a look that is quick."""
     sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
     acked = f.when((f.col("type") == "ok") & f.col("offset").isNotNull(), f.col("offset"))
@@ -67,14 +92,21 @@ def _are_in_order(history: DataFrame) -> bool:
     )
     # What was acknowledged at several offsets is out of order with everything.
     once = f.col("offset") == f.col("highest")
-    known = values.where(f.col("offset").isNotNull())
     row, invoked = f.when(once, f.col("row")).otherwise(-1), f.when(once, f.col("invoked_row")).otherwise(_NEVER)
-    return out_of_order(known, PLACE, "offset", row, invoked).isEmpty()
+    told = values.where(f.col("offset").isNotNull()).select(
+        *PLACE, "offset", row.alias("row"), invoked.alias("invoked_row")
+    )
+    shown = placed.select(*PLACE, "offset", f.when(f.col("acked"), f.col("row")).otherwise(_NEVER), "invoked_row")
+    return out_of_order(told.union(shown), PLACE, "offset", f.col("row"), f.col("invoked_row")).isEmpty()
 
 
-def _within_operations(history: DataFrame) -> DataFrame:
-    sent = (f.col("f") == "send") & (f.col("type") != "invoke") & f.col("txn") & f.col("offset").isNotNull()
-    told = history.where(sent).withColumn("row", f.col("index"))
+def _within_operations(views: Views) -> DataFrame:
+    sent = (f.col("f") == "send") & (f.col("type") != "invoke") & f.col("txn")
+    at_one = (f.col("lowest") == f.col("highest")) & (f.col("offset") == f.col("lowest"))
+    shown = views.records.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
+    stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
+    rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
+    told = rows.withColumns({"row": f.col("index"), "offset": stored}).where(f.col("offset").isNotNull())
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
     steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
     # Several rows of one send, which only a history has that is none, are not out of order with each other.

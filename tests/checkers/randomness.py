@@ -7,7 +7,13 @@ from collections.abc import Callable
 from typing import Any
 
 from checkers.conclusion import is_sampled
-from tests.checkers.client_randomness import CLIENT_FALSIFICATIONS, IMPORTED, ask_only_clients, client_step
+from tests.checkers.client_randomness import (
+    CLIENT_FALSIFICATIONS,
+    IMPORTED,
+    ask_only_clients,
+    client_step,
+    read_the_end_again,
+)
 from tests.checkers.planting import FALSE_PLANTS, PLANTS
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
@@ -45,6 +51,9 @@ def random_story(seed: int) -> Story:
         rng.choice(FALSIFICATIONS)(story, rng)
     if not calm and rng.random() < 0.6:
         rng.choice(FALSE_PLANTS)(story, rng)
+    again = random.Random(f"{seed}:again")
+    if not calm and again.random() < 0.15:
+        read_the_end_again(story, again)
     _know_less(story, rng, MANIFESTS[seed % len(MANIFESTS)])
     return story
 
