@@ -110,6 +110,9 @@ def matrix(
     jobs: Annotated[int, typer.Option(min=1, metavar="N", help="Runs at a time.")] = 1,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Where run directories go.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON document instead of a table.")] = False,
+    may_break_off: Annotated[
+        bool, typer.Option("--may-break-off", help="Do not fail for runs that prove nothing, if most prove something.")
+    ] = False,
 ) -> int:
     """Run every scenario that has outcomes on every generation: observed against predicted.
 
@@ -141,7 +144,7 @@ def matrix(
         across = {name for _, names in meant for name in names}
         show_table(cells, [name for name in GENERATIONS if name in across])
     _lead_to_the_first_difference(context, cells, target, seed)
-    return exit_code(cells)
+    return exit_code(cells, may_break_off=may_break_off)
 
 
 def _plans(name: str, target: str, generation: str | None, seed: int, settings: Sequence[str]) -> Iterator[Plan]:

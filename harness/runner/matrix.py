@@ -117,6 +117,11 @@ def impossible(scenario: Scenario, generation: str) -> str | None:
     return None
 
 
+def is_mostly_decided(cells: Sequence[Cell]) -> bool:
+    """Whether more than half of the cells prove something."""
+    return 2 * sum(one.proves_nothing for one in cells) < len(cells)
+
+
 def letters(words: Iterable[Word]) -> str:
     """``L+D``; a question mark for a run that proves nothing."""
     return "+".join(LETTERS[word] for word in words) or "?"

@@ -130,6 +130,22 @@ def test_a_cell_that_proves_nothing_counts_less_than_one_that_differs(seawall: S
     assert "scenario run wrong" in said.last_line
 
 
+def test_runs_that_break_off_are_forgiven_where_they_may_as_long_as_most_have_shown_something(
+    seawall: Seawall, shelf: Path
+) -> None:
+    break_off(shelf)
+    asked = ("matrix", "--generations", "4.1", "--may-break-off")
+    assert simulated(seawall, *asked).code == 3, "nothing has been shown"
+    (shelf / "right.yaml").write_text(QUIET.replace("id: quiet", "id: right").replace("A99/quiet", "A97"))
+    assert simulated(seawall, *asked).code == 3, "half has been shown"
+    (shelf / "more.yaml").write_text(QUIET.replace("id: quiet", "id: more").replace("A99/quiet", "A96"))
+    said = simulated(seawall, *asked)
+    assert said.code == 0
+    assert "2 of 3 cells are as predicted; 1 prove nothing." in said.out
+    (shelf / "wrong.yaml").write_text(WRONG)
+    assert simulated(seawall, *asked).code == 1, "something differs"
+
+
 def test_a_matrix_without_a_cell_is_refused(seawall: Seawall, shelf: Path) -> None:
     (shelf / "quiet.yaml").write_text(QUIET.replace('"0.10-4.1"', '"2.0.0-2.1"'))
     said = simulated(seawall, "matrix", "--only", "A99", "--generations", "0.10")
