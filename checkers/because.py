@@ -46,7 +46,8 @@ def because(generation: str, finding: Finding, verdict: Verdict) -> str:
             return f"DOCUMENTED: {_given_away(finding, generation)}."
         case Verdict.INDETERMINATE:
             why = _OPEN.get(
-                finding.excuse or finding.kind, "the table that it relies on has a gap, or a prediction may mean it"
+                finding.excuse or finding.kind,
+                "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it",
             )
             return f"INDETERMINATE: {why}."
 

@@ -9,10 +9,11 @@ from types import MappingProxyType
 
 from checkers.because import because
 from checkers.conclusion import Conclusion, RunFacts, kept
+from checkers.excuses import tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid
-from checkers.lossy_failures import documented
+from checkers.lossy_failures import FROM_ACKS, documented
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -22,6 +23,7 @@ from checkers.nodes_are_accounted import (
     nowhere,
     open_replicas,
     unproven_faults,
+    unproven_losses,
     unused_partitions,
 )
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
@@ -43,6 +45,10 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "lost-write": frozenset({"history"}),
         "vanished-read": frozenset({"history"}),
+        "torn-transaction": frozenset({"history"}),
+        "lost-commit": frozenset({"history"}),
+        "nonmonotonic-poll": frozenset({"history"}),
+        "int-nonmonotonic-poll": frozenset({"history"}),
         "unwritten-read": frozenset({"history"}),
         "poll-skip": frozenset({"history"}),
         "int-poll-skip": frozenset({"history"}),
@@ -59,10 +65,13 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "wrong-marker": frozenset({"replica_logs"}),
         "incomplete-leader": frozenset({"timeline"}),
         "incomplete-candidate": frozenset({"timeline"}),
+        "illegal-isr": frozenset({"timeline"}),
+        "stuck": frozenset({"timeline"}),
     }
 )
 """The kinds that say that something is *not* there, and in which table: where that table has a gap, it may just be in
-the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there."""
+the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In which tables an excuse may be
+missing say :mod:`checkers.excuses`."""
 
 CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -89,9 +98,6 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
 same offset, or about a range with that offset in it; a send out of order follows from the loss of the record that was
 acknowledged before it."""
-
-_ABOUT_ACKS = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime"})
-"""The kinds that acknowledgements show, of which nobody may know the epoch: given away is what they follow from."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
@@ -122,12 +128,13 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     lives = [life for life in answers.lives if life.run == name]
     replicas = [replica for replica in answers.replicas if replica.run == name]
     ends = [end for end in answers.ends if end.run == name]
-    gaps = {table for table, sentences in run.unreadable.items() if sentences}
-    gaps |= {"history"} if history else set()
     wanted = expected(run.manifest)
+    unread = {table for table, sentences in run.unreadable.items() if sentences}
+    missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
     facts = RunFacts(name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation)
     broken_timeline = _broken_timeline(lives, run.faults, wanted, sampled=facts.sampled)
-    gaps |= {"timeline"} if broken_timeline else set()
+    holes = {"history": history, "timeline": broken_timeline, "faults": missing or unproven_losses(run.faults)}
+    gaps = unread | {table for table, found in holes.items() if found}
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = partial(_severity, run, facts, gaps)
@@ -145,8 +152,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
-        unread = {table for table, sentences in run.unreadable.items() if sentences}
-        broken += missing_faults(run.faults, wanted) if "faults" not in unread else ()
+        broken += missing
         broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
         doubts += [*open_replicas(replicas, wanted), *unused_partitions(ends, wanted)]
     return RunVerdict(
@@ -282,7 +288,9 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
     if given_away or repeated or documented(finding, run.manifest, run.faults, facts.wanted):
         return Verdict.DOCUMENTED
-    return Verdict.VIOLATION
+    return (
+        Verdict.INDETERMINATE if gaps.intersection(tables_of_excuses(finding.kind, run.manifest)) else Verdict.VIOLATION
+    )
 
 
 def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:
@@ -302,7 +310,7 @@ def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
 
 def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:
     """Whether all that the finding follows from was given away, and so is the finding."""
-    return bool(causes) and finding.kind in _ABOUT_ACKS and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
+    return bool(causes) and finding.kind in FROM_ACKS and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
 
 
 def _foreseen(

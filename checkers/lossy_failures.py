@@ -30,6 +30,14 @@ LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 _KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets"})
 _SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression", "nonmonotonic-poll", "int-nonmonotonic-poll"})
 
+FROM_ACKS = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime"})
+"""The kinds that acknowledgements show, of which nobody may know the epoch: given away is what they follow from."""
+
+
+def may_excuse(kind: str, manifest: Manifest) -> bool:
+    """Whether lossy failures can explain findings of that kind, or what they follow from."""
+    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FROM_ACKS and not _flushes_every_write(manifest)
+
 
 def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], wanted: Expected | None) -> bool:
     """Whether lossy failures of every replica explain ``finding``.

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
+from checkers.copies import robs
 from checkers.expected import Expected, Replicas
 from checkers.rows import Row
 from harness.model import CONTROLLER, CONTROLLER_ID, TopicPartition
@@ -127,6 +128,11 @@ def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
     """One sentence for each fault that was not proven, or that cannot have happened as it says."""
     for fault in faults:
         yield from _unproven(fault)
+
+
+def unproven_losses(faults: Sequence[Row]) -> list[Row]:
+    """The faults that may have taken what a disk held, and of which nobody knows whether they did."""
+    return [f for f in faults if robs(f) and f["injected_ns"] is not None and f["proven_ns"] is None]
 
 
 def _unproven(fault: Row) -> Iterator[str]:

@@ -88,9 +88,11 @@ class LocalRun:
         with ThreadPoolExecutor(os.cpu_count(), "read") as pool:
             for name, table in TABLES.items():
                 paths, lacking = self._paths(name)
-                reasons = list(pool.map(partial(_wrong_with, manifest.run, table), paths))
-                files[name] = local_files(path for path, why in zip(paths, reasons, strict=True) if why is None)
-                unreadable[name] = [*lacking, *(why for why in reasons if why is not None)]
+                looked = list(pool.map(partial(_looked_at, manifest.run, table), paths))
+                rows = [found for found in looked if isinstance(found, int)]
+                files[name] = local_files(path for path, it in zip(paths, looked, strict=True) if isinstance(it, int))
+                broken = [*lacking, *(why for why in looked if isinstance(why, str))]
+                unreadable[name] = broken or lacking_rows(manifest, name, rows)
         return Opened(manifest, files, unreadable, rows_of(files, "faults"))
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
@@ -111,13 +113,24 @@ def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
     return [row for path in paths for row in read_file(TABLES[name], path)]
 
 
-def _wrong_with(run: str, table: Table, path: Path) -> str | None:
-    """Why a file cannot be used; None: it can."""
+def lacking_rows(manifest: Manifest, name: str, rows: Sequence[int]) -> list[str]:
+    """A sentence when a table has not as many rows as it had when the run ended; ``rows``: of each of its files.
+
+    Into how many files they are divided is nobody's business: large runs are rewritten into fewer.
+    """
+    told = manifest.tables.get(name)
+    if told is None or told.get("rows") == sum(rows):
+        return []
+    had = f"run.json says {told.get('rows')} rows in {told.get('parts')}"
+    return [f"The table {name} has {sum(rows)} rows in {len(rows)} files, where {had}."]
+
+
+def _looked_at(run: str, table: Table, path: Path) -> int | str:
+    """How many rows a file has, or why it cannot be used."""
     try:
-        require_rows_of(run, table, path)
+        return require_rows_of(run, table, path)
     except InvalidRun as error:
         return error.sentence
-    return None
 
 
 class HadoopRun:
@@ -148,10 +161,11 @@ class HadoopRun:
             pattern = table.path if table.path.endswith(".parquet") else f"{table.path}/part-*.parquet"
             found = self._directory.files(pattern)
             whole, unreadable[name] = self._whole(table, found)
-            files[name], broken = self._readable(manifest.run, table, whole)
+            files[name], broken = self._readable(manifest.run, table, list(whole))
             unreadable[name] += broken
             if not found:
                 unreadable[name].append(f"{self.where}/{pattern} is missing: the run did not come that far.")
+            unreadable[name] = unreadable[name] or lacking_rows(manifest, name, list(whole.values()))
         return Opened(manifest, files, unreadable, self._rows(files["faults"]))
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
@@ -171,14 +185,14 @@ class HadoopRun:
             raise InvalidRun(f"{path} does not hold a JSON object.")
         return manifest_of(document, path)
 
-    def _whole(self, table: Table, files: Sequence[TableFile]) -> tuple[list[TableFile], list[str]]:
-        """The files whose footers are the table's, and why others are not."""
-        whole, reasons = [], []
+    def _whole(self, table: Table, files: Sequence[TableFile]) -> tuple[dict[TableFile, int], list[str]]:
+        """The files whose footers are the table's, with their rows, and why others are not."""
+        whole: dict[TableFile, int] = {}
+        reasons = []
         for file in files:
             try:
                 with self._directory.open(file) as content:
-                    require_readable(table, file.uri, content)
-                whole.append(file)
+                    whole[file] = require_readable(table, file.uri, content)
             except InvalidRun as error:
                 reasons.append(error.sentence)
         return whole, reasons

@@ -51,6 +51,8 @@ class Manifest:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
         duration_s: from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
+        tables: how much there was of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before,
+            and in runs that older versions recorded.
         format: the version of the tables (``schema.FORMAT_VERSION``).
     """
 
@@ -66,6 +68,7 @@ class Manifest:
     guarantees: Mapping[str, Any] = field(default_factory=dict)
     duration_s: float | None = None
     why: str = ""
+    tables: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     format: int = FORMAT_VERSION
 
 
@@ -119,8 +122,18 @@ class RunDirectory:
         _write_json(self.path / "run.json", asdict(manifest))
 
     def finish(self, state: RunState, duration_s: float, why: str = "") -> None:
-        """Write down how the run ended, and why so unless it is ``complete``."""
-        self.write_manifest(replace(self.manifest(), state=state, duration_s=duration_s, why=why))
+        """Write down how the run ended, why so unless it is ``complete``, and how much there is of every table."""
+        known = {name: self._counted(name) for name in TABLES}
+        tables = {name: counted for name, counted in known.items() if counted is not None}
+        self.write_manifest(replace(self.manifest(), state=state, duration_s=duration_s, why=why, tables=tables))
+
+    def _counted(self, name: str) -> dict[str, int] | None:
+        """How many rows and files the table has; None: it is not there, or cannot be read."""
+        try:
+            rows = [require_readable(TABLES[name], path) for path in self.table_files(name)]
+        except InvalidRun:
+            return None
+        return {"rows": sum(rows), "parts": len(rows)}
 
     # ---------------------------------------------------------------------------------------------------- tables
 
@@ -217,7 +230,7 @@ def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
     return manifest
 
 
-def require_readable(table: Table, path: Path | str, file: IOBase | None = None) -> None:
+def require_readable(table: Table, path: Path | str, file: IOBase | None = None) -> int:
     """Look at the footer of a Parquet file, without reading its rows.
 
     Args:
@@ -225,25 +238,33 @@ def require_readable(table: Table, path: Path | str, file: IOBase | None = None)
         path: where it is.
         file: the file itself, where ``path`` is not on this machine.
 
+    Returns:
+        how many rows it has.
+
     Raises:
         InvalidRun: the file is truncated or is not the table; names the file.
     """
     try:
-        schema = pq.read_schema(path if file is None else file)
+        footer = pq.read_metadata(path if file is None else file)
+        schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise InvalidRun(f"{path} is truncated or no Parquet file: {_first_line(error)}.") from error
     missing = [f.name for f in arrow_schema(table) if f.name not in schema.names or schema.field(f.name).type != f.type]
     if missing:
         raise InvalidRun(f"{path} lacks column {', '.join(missing)} of the table {table.name}.")
+    return int(footer.num_rows)
 
 
-def require_rows_of(run: str, table: Table, path: Path) -> None:
+def require_rows_of(run: str, table: Table, path: Path) -> int:
     """Read every page of a Parquet file, a batch at a time, and see whose rows they are.
+
+    Returns:
+        how many rows it has.
 
     Raises:
         InvalidRun: a page cannot be read, or a row is of another run; names the file.
     """
-    require_readable(table, path)
+    rows = require_readable(table, path)
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             for batch in file.iter_batches(columns=[column.name for column in table.columns]):
@@ -251,6 +272,7 @@ def require_rows_of(run: str, table: Table, path: Path) -> None:
                 _require_run(run, batch.column("run"), path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+    return rows
 
 
 def _require_run(run: str, names: pa.Array, path: Path) -> None:

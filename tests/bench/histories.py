@@ -53,6 +53,7 @@ def write(spark: SparkSession, operations: int, path: Path, *, hot: float = 0.0)
     _close(run, path, ends, sends)
     directory.write_table("timeline", list(_timeline(run, ends)))
     directory.write_table("faults", [])
+    directory.finish("complete", 0.0)
     return path
 
 

@@ -11,8 +11,8 @@ from typing import Any
 from harness.checker import Outcome
 from spark_analysis.answer import GAPS_KEPT
 from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
-from tests.checkers.client_cases import CASES
 from tests.checkers.clients import Polled, Sent, transact
+from tests.checkers.excuse_cases import CASES
 from tests.checkers.story import CONTROLLER, Row, Story
 
 __all__ = ["CASES"]

@@ -254,4 +254,5 @@ class Story:
         directory.write_table("timeline", self.timeline)
         directory.write_table("replica_logs", self.logs)
         directory.write_table("faults", self.faults)
+        directory.finish(known["state"], 1.0)
         return path

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -94,6 +95,34 @@ def test_a_replica_log_that_cannot_be_read_is_no_divergence(tmp_path: Path) -> N
     [verdict] = check([path], engine="reference")
     assert verdict.outcome is Outcome.INVALID
     assert {a.verdict.value for a in verdict.anomalies} == {"INDETERMINATE"}
+
+
+def test_a_part_of_a_sampled_timeline_that_is_lost_makes_the_run_invalid(tmp_path: Path) -> None:
+    sampled = {"min_insync_replicas": 2, "unclean_election": False, "timeline": "sampled"}
+    path = quiet().write(tmp_path / "r", guarantees=sampled)
+    directory = RunDirectory.open(path)
+    rows = directory.read_table("timeline")
+    assert check([path], engine="reference")[0].outcome is Outcome.PASS
+    directory.write_table("timeline", [row for row in rows if (row["node"], row["sequence"]) != (1, 2)])
+    [verdict] = check([path], engine="reference")
+    assert verdict.outcome is Outcome.INVALID
+    lacking = f"The table timeline has {len(rows) - 1} rows in 1 files, where run.json says {len(rows)} rows in 1."
+    assert lacking in verdict.reasons
+
+
+def test_a_run_that_an_older_version_recorded_is_not_compared(tmp_path: Path) -> None:
+    path = quiet().write(tmp_path / "r")
+    directory = RunDirectory.open(path)
+    directory.write_manifest(replace(directory.manifest(), tables={}))
+    assert check([path], engine="reference")[0].outcome is Outcome.PASS
+
+
+def test_faults_that_cannot_be_read_may_hold_an_excuse(tmp_path: Path) -> None:
+    path = lossy().write(tmp_path / "r")
+    RunDirectory.open(path).table_files("faults")[0].write_bytes(b"PAR1")
+    [verdict] = check([path], engine="reference")
+    assert verdict.outcome is Outcome.INVALID
+    assert {anomaly.verdict.value for anomaly in verdict.anomalies} == {"INDETERMINATE"}
 
 
 def test_the_evidence_of_a_lost_write_tells_its_life_in_order(tmp_path: Path) -> None:

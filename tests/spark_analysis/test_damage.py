@@ -10,9 +10,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkers import Engine, check
-from harness.checker import Outcome
+from harness.checker import Outcome, Verdict
 from harness.errors import EnvironmentFault
 from harness.history import RunDirectory
+from harness.history.arrow import write_rows
 from harness.history.schema import TABLES
 from spark_analysis import answers
 from tests.checkers.story import Story
@@ -78,6 +79,30 @@ def test_a_foreign_part_beside_the_own_ones_is_left_out(tmp_path: Path, spark: S
     verdicts = check([own, other], engine=engine, session=spark)
     assert [verdict.outcome for verdict in verdicts] == [Outcome.INVALID, Outcome.PASS]
     assert not verdicts[0].anomalies
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_part_that_is_lost_makes_the_run_invalid_and_convicts_nobody(
+    tmp_path: Path, spark: SparkSession, engine: Engine
+) -> None:
+    path = quiet(tmp_path / "r")
+    directory = RunDirectory.open(path)
+    in_two_parts(directory)
+    assert check([path], engine=engine, session=spark)[0].outcome is Outcome.PASS
+    directory.table_files("replica_logs")[1].unlink()
+    for place in (path, path.resolve().as_uri()) if engine == "spark" else (path,):
+        [verdict] = check([place], engine=engine, session=spark)
+        assert verdict.outcome is Outcome.INVALID
+        assert "The table replica_logs has 6 rows in 1 files, where run.json says 9 rows in 1." in verdict.reasons
+        assert {one.verdict for one in verdict.anomalies} == {Verdict.INDETERMINATE}
+
+
+def in_two_parts(directory: RunDirectory) -> None:
+    """The replicas' logs as somebody may rewrite them: node 2's in a file of its own."""
+    rows, [file] = directory.read_table("replica_logs"), directory.table_files("replica_logs")
+    for number, mine in enumerate((False, True)):
+        part = [row for row in rows if (row["node"] == 2) == mine]
+        write_rows(TABLES["replica_logs"], file.with_name(f"part-{number:05d}.parquet"), part)
 
 
 def test_a_failure_of_spark_is_one_sentence(

@@ -249,10 +249,12 @@ class Recording:
 
     def write(self, path: Path, generation: str) -> RunDirectory:
         """Leave a run directory behind, as a real run does."""
-        directory = RunDirectory.create(path, self.manifest(generation))
+        manifest = self.manifest(generation)
+        directory = RunDirectory.create(path, manifest)
         for name in ("history", "timeline", "replica_logs"):
             write_rows(TABLES[name], path / TABLES[name].path / "part-00000.parquet", getattr(self, name))
         write_rows(TABLES["faults"], path / TABLES["faults"].path, self.faults)
+        directory.finish(manifest.state, manifest.duration_s or 0.0)
         return directory
 
 

@@ -1,0 +1,53 @@
+"""In which tables an excuse would stand, had there been one.
+
+Nothing is a ``VIOLATION`` because its excuse was lost: where the configuration permits what would excuse a kind, and
+the table that would tell of it has a gap, nobody knows.
+
+* What an unclean election gave up, and what was deleted, the timeline tells.
+* What a lossy failure took from a disk, and which node was down, the faults tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
+
+from checkers.lossy_failures import may_excuse
+from harness.history import Manifest
+
+_PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "unclean_election": frozenset(
+            {
+                "G0-realtime",
+                "commit-beyond-end",
+                "committed-cut",
+                "hw-regression",
+                "incomplete-leader",
+                "inconsistent-offsets",
+                "int-nonmonotonic-poll",
+                "lost-write",
+                "nonmonotonic-poll",
+                "nonmonotonic-send",
+                "open-transaction",
+                "replica-divergence",
+                "sequence-gap",
+                "vanished-read",
+            }
+        ),
+        "retention": frozenset({"committed-cut", "int-poll-skip", "lost-write", "poll-skip", "vanished-read"}),
+    }
+)
+"""The kinds that the timeline may excuse, by the guarantee that must have been given away."""
+
+_PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "stuck"})
+"""The kinds that a fault explains, whatever the configuration says."""
+
+
+def tables_of_excuses(kind: str, manifest: Manifest) -> Iterator[str]:
+    """The tables that might have excused a finding of that kind."""
+    for guarantee, kinds in _PERMITTED.items():
+        if kind in kinds and manifest.guarantees.get(guarantee) is True:
+            yield "timeline"
+    if kind in _PUT_DOWN_TO_FAULTS or may_excuse(kind, manifest):
+        yield "faults"
