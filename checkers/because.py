@@ -60,4 +60,7 @@ def _given_away(finding: Finding, generation: str) -> str:
         return f"generation {generation} does not promise it: {WHY_NOT[finding.kind]}"
     if finding.kind == "duplicate":
         return "producers are not idempotent (guarantees.idempotent_producers)"
-    return "every replica had lost its power or its disk at one time, and writes are not flushed one by one"
+    return (
+        "everybody in the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "
+        "are not flushed one by one"
+    )

@@ -13,7 +13,7 @@ from checkers.excuses import tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid
-from checkers.lossy_failures import FROM_ACKS, documented
+from checkers.lossy_failures import FOLLOWING, documented
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -141,11 +141,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     told = _concluded(facts, found, severity)
     findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
-    anomalies = _anomalies(findings, severity, predicted, account, partial(_because_of, facts))
-    unmet = [p for p in predicted if not any(p.matches(a) for a in anomalies)]
-    left = [rest for rest in rests(findings) if predicted or severity(rest.last) is not Verdict.VIOLATION]
-    own = [_gravest(severity, rest.last) for rest in left]
-    anomalies += judged_rests(left, predicted, unmet, own, CONSEQUENCE_OF)
+    short = rests(findings, partial(_gravest, severity))
+    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(_because_of, facts))
+    anomalies = [anomaly for _, anomaly in judged]
+    unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
+    left = [rest for rest in short if predicted or severity(rest.last) is not Verdict.VIOLATION]
+    anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
     doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers, sampled=facts.sampled))
@@ -214,26 +215,33 @@ def _counts(
 
 def _anomalies(
     findings: Sequence[Finding], severity: Callable[[Finding], Verdict], predicted: Sequence[Prediction],
-    account: Callable[[Finding], tuple[str, tuple[EvidenceRow, ...]]], reason: Callable[[Finding, Verdict], str],
-) -> list[Anomaly]:  # fmt: skip
-    """The anomalies in the order of ``findings``, causes before consequences."""
+    short: Sequence[Rest], *, account: Callable[[Finding], tuple[str, tuple[EvidenceRow, ...]]],
+    reason: Callable[[Finding, Verdict], str],
+) -> list[tuple[Anomaly, Anomaly]]:  # fmt: skip
+    """The anomalies as if nothing were predicted, and as they are, in the order of ``findings``: causes first."""
     judged: list[tuple[Finding, Anomaly]] = []
-    open_rests = [rest for rest in rests(findings) if any(rest.may_hold(p) for p in predicted)]
+    plain: list[Anomaly] = []
+    open_rests = [rest for rest in short if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
         why, evidence = account(finding)
         causes = [known for known in judged if _follows(finding, known[0])]
-        own = severity(finding)
+        own, known = severity(finding), finding
+        if own is Verdict.VIOLATION and _given_away_with(finding, causes):
+            own, known = Verdict.DOCUMENTED, finding._replace(excuse=causes[0][0].excuse)
         anomaly = Anomaly(
             finding.kind, own, finding.topic, finding.partition, finding.offset, finding.value, finding.leader_epoch,
             why=why + _because(causes),
             evidence=evidence,
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
-        known = finding
-        if verdict is Verdict.VIOLATION and _given_away_with(finding, causes):
-            verdict, known = Verdict.DOCUMENTED, finding._replace(excuse=causes[0][0].excuse)
+        plain.append(anomaly)
         judged.append((finding, replace(anomaly, verdict=verdict, because=reason(known, verdict))))
-    return [anomaly for _, anomaly in judged]
+    return [(own, anomaly) for own, (_, anomaly) in zip(plain, judged, strict=True)]
+
+
+def _is_met(prediction: Prediction, own: Anomaly) -> bool:
+    """Whether an anomaly, judged as if nothing were predicted, is the predicted one, or nobody knows."""
+    return prediction.matches(own) or (own.verdict is Verdict.INDETERMINATE and prediction.names(own))
 
 
 def _concluded(
@@ -286,7 +294,7 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     given_away = excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
     given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
-    if given_away or repeated or documented(finding, run.manifest, run.faults, facts.wanted):
+    if given_away or repeated or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
     return (
         Verdict.INDETERMINATE if gaps.intersection(tables_of_excuses(finding.kind, run.manifest)) else Verdict.VIOLATION
@@ -310,7 +318,7 @@ def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
 
 def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:
     """Whether all that the finding follows from was given away, and so is the finding."""
-    return bool(causes) and finding.kind in FROM_ACKS and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
+    return bool(causes) and finding.kind in FOLLOWING and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
 
 
 def _foreseen(

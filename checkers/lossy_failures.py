@@ -1,11 +1,13 @@
 """What a loss may be put down to when machines lost what they had not flushed.
 
-Kafka's replication assumes that no more than some replicas fail *lossily* (power cut, disk swapped) at a time; with its
-default of never flushing, a record that only page caches hold is gone when every machine that holds it loses power. So
-what was lost when **every** replica of its partition was down by such a failure **at the same time** is DOCUMENTED. One
-replica that was not is enough to make it a violation: it had the record, or should have had it; and failures one after
-the other leave time to copy it. Nothing is excused where the configuration flushes every write
-(``log.flush.interval.messages=1``).
+Kafka's replication assumes that fewer than ``min.insync.replicas`` replicas fail *lossily* (power cut, disk swapped) at
+a time; with its default of never flushing, a record that only page caches hold is gone when every machine that holds it
+loses power. So what was lost is DOCUMENTED when at one time at least that many replicas of its partition were down by
+such a failure, and among them **everybody that an acknowledgement relies on**: who was in the ISR, by the words of the
+controller or of a leader, when the record was acknowledged or committed, or at any time since. One of them that was not
+down is enough to make it a violation: it had the record, and had to be asked for it; and failures one after the other
+leave time to copy it. Nothing is excused where the configuration flushes every write
+(``log.flush.interval.messages=1``). Where nobody says who was in the ISR, every replica counts.
 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
 with several, nobody knows in which of them the replica was.
@@ -16,9 +18,10 @@ Replicas that disagree are never excused: whatever was lost, what is left must b
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
+from checkers.conclusion import RunFacts
 from checkers.copies import robs
-from checkers.expected import Expected
 from checkers.rows import Row
 from harness.history import Manifest
 from harness.model import TopicPartition
@@ -27,37 +30,77 @@ from spark_analysis.answer import Finding
 LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 """The kinds of faults after which a node's disk holds less than the node had written."""
 
-_KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets"})
-_SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression", "nonmonotonic-poll", "int-nonmonotonic-poll"})
+_KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets", "commit-beyond-end", "duplicate"})
+_POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll"})
+_SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS
 
-FROM_ACKS = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime"})
-"""The kinds that acknowledgements show, of which nobody may know the epoch: given away is what they follow from."""
+FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime", "commit-beyond-end"})
+"""The kinds that clients show, of which nobody may know the epoch or the time: given away is what they follow from."""
 
 
 def may_excuse(kind: str, manifest: Manifest) -> bool:
     """Whether lossy failures can explain findings of that kind, or what they follow from."""
-    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FROM_ACKS and not _flushes_every_write(manifest)
+    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING and not _flushes_every_write(manifest)
 
 
-def documented(finding: Finding, manifest: Manifest, faults: Sequence[Row], wanted: Expected | None) -> bool:
-    """Whether lossy failures of every replica explain ``finding``.
+def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
+    """Whether lossy failures of all that mattered explain ``finding``.
 
-    A record must have been acknowledged, or delivered, before each of these failures; what a later row shows, after.
+    A record must have been acknowledged, or delivered, before each of these failures was proven; what a later row
+    shows, after it was injected.
     """
-    if wanted is None or finding.time_ns is None or _flushes_every_write(manifest):
+    place = TopicPartition(finding.topic, finding.partition)
+    replicas = _replicas(run, place)
+    if not replicas or finding.time_ns is None or _flushes_every_write(manifest):
         return False
-    replicas = wanted.partitions.get(TopicPartition(finding.topic, finding.partition))
-    if replicas is None or replicas.nodes is None:
-        return False
-    lossy = [f for f in faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
+    lossy = [f for f in run.faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
     if finding.kind in _KNOWN_BEFORE:
-        lossy = [fault for fault in lossy if fault["injected_ns"] >= finding.time_ns]
+        since_ns = finding.time_ns
+        lossy = [fault for fault in lossy if fault["proven_ns"] >= finding.time_ns]
     elif finding.kind in _SEEN_AFTERWARDS:
+        since_ns = _committed_ns(run, place, _lowest_missing(finding))
         lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
     else:
         return False
-    nodes = [str(node) for node in replicas.nodes]
-    return any(all(_is_down(node, lossy, fault["injected_ns"]) for node in nodes) for fault in lossy)
+    least = run.least_isr(place) or len(replicas)
+    for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
+        down = {node for node in replicas if _is_down(str(node), lossy, at_ns)}
+        if len(down) >= least and (_relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas) <= down:
+            return True
+    return False
+
+
+def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
+    """The nodes that hold the partition, by the configuration or by how they ended; empty: nobody knows all of them."""
+    demanded = None if run.wanted is None else run.wanted.partitions.get(place)
+    if demanded is None:
+        return set()
+    found = set(run.ended.get(place, ()) if demanded.nodes is None else demanded.nodes)
+    return found if len(found) >= demanded.number else set()
+
+
+def _lowest_missing(finding: Finding) -> int:
+    """A record that a row which was written afterwards misses: where a consumer had been, or the first that is gone."""
+    lowest = finding.other_offset if finding.kind in _POLLS else finding.offset
+    return lowest or 0
+
+
+def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
+    """When a leader first said that it had committed the offset; 0: nobody did."""
+    led = [one for ours in run.told.get(place, {}).values() for one in ours if one.role == "leader"]
+    passed = [one for one in led if (one.high_watermark or 0) > offset]
+    return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
+
+
+def _relied_on(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
+    """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says."""
+    found: set[int] = set()
+    for chain in (run.decided.get(place, []), *run.told.get(place, {}).values()):
+        for one, after in zip_longest(chain, chain[1:]):
+            stood = one.begin_ns <= until_ns and (after is None or after.begin_ns > since_ns)
+            if stood and (one.role == "leader" or one.kind in ("election", "isr")):
+                found.update(one.isr or ())
+    return found
 
 
 def _is_lossy(fault: Row, manifest: Manifest) -> bool:

@@ -6,13 +6,19 @@ send every value once, so the log has it twice. The anomaly's offset is the lowe
 Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent. A leader
 that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOLLOWER although it has appended it
 (KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again, retries allowed or not.
+
+Whoever was told of a record that is lost sends it again, and rightly. So it is ``DOCUMENTED``, too, when the final
+leader's log has the value at one offset at the most, and the copies at the others were given up by an unclean election
+that the configuration permits, or by lossy failures after the last of them was first seen (see
+:mod:`checkers.forks`, :mod:`checkers.lossy_failures`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 
-from checkers.offsets_agree import places, sightings
+from checkers.offsets_agree import Sighting, places, sightings
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -24,15 +30,12 @@ KINDS = ("duplicate",)
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every value of one run that is at two offsets."""
-    index: dict[tuple[TopicPartition, int], int] = {}
+    copies: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = defaultdict(lambda: defaultdict(list))
     for seen in sightings(rows):
-        index.setdefault((seen.where, seen.value), seen.row)
-    for (place, value), found in places(rows).items():
-        if len(found) > 1:
-            row_index = index.get((place, value))
-            yield Finding(
-                rows.run, "duplicate", *place, min(found), value, row=row_index, other_offset=max(found)
-            )  # fmt: skip
+        copies[seen.where, seen.value][seen.offset].append(seen)
+    for (place, value), offsets in places(rows).items():
+        if len(offsets) > 1:
+            yield _duplicate(rows, place, value, offsets, copies[place, value])
 
 
 def why(finding: Finding) -> str:
@@ -48,3 +51,28 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.reads(finding, finding.offset, finding.value)
     yield from witnesses.reads(finding, finding.other_offset, finding.value)
     yield from witnesses.holders(finding)
+
+
+def _duplicate(
+    rows: RunRows, place: TopicPartition, value: int, offsets: set[int], copies: Mapping[int, list[Sighting]]
+) -> Finding:
+    held = {row["offset"] for row in rows.final_log(place) if row["intact"] and row["value"] == value}
+    gone = {offset: seen for offset, seen in copies.items() if offset not in held}
+    left = [offset for offset in offsets if offset in held or not _is_given_up(rows, place, offset, copies[offset])]
+    known = rows.ends[place].node is not None if place in rows.ends else False
+    times = [min(one.time_ns for one in seen) for seen in gone.values()]
+    return Finding(
+        rows.run, "duplicate", *place, min(offsets), value,
+        excuse="unclean" if len(left) < 2 else None,
+        row=min((one.row for seen in copies.values() for one in seen), default=None),
+        time_ns=max(times) if times and known and len(held) < 2 else None,
+        other_offset=max(offsets),
+    )  # fmt: skip
+
+
+def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:
+    """Whether an unclean election gave up the copy; where nobody looked at the time, whether one may have."""
+    epoch = min((one.leader_epoch for one in seen if one.leader_epoch is not None), default=None)
+    later = any(epoch is not None and fork.leader_epoch > epoch for fork in rows.forks.get(place, ()))
+    first_ns = min(one.time_ns for one in seen)
+    return (rows.sampled and later) or rows.given_up(place, epoch, offset, first_ns)

@@ -16,7 +16,7 @@ unless a prediction of that kind without an offset covers all of it:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from harness.checker import Anomaly, Prediction, Verdict
@@ -24,10 +24,17 @@ from spark_analysis.answer import Finding
 
 
 class Rest(NamedTuple):
-    """The findings of a group that were not kept: ``number`` of them. ``last`` is the last finding kept."""
+    """The findings of a group that were not kept.
+
+    Attributes:
+        last: the last finding kept.
+        number: how many were not.
+        verdict: the gravest verdict on one of them if nothing were predicted.
+    """
 
     last: Finding
     number: int
+    verdict: Verdict
 
     def may_hold(self, prediction: Prediction) -> bool:
         """Whether ``prediction`` may mean one of them and is not about what was kept."""
@@ -45,20 +52,24 @@ class Rest(NamedTuple):
 
     def _means(self, prediction: Prediction) -> bool:
         places = ((prediction.topic, self.last.topic), (prediction.partition, self.last.partition))
-        return prediction.kind == self.last.kind and all(theirs in (None, ours) for theirs, ours in places)
+        alike = (prediction.kind, prediction.verdict) == (self.last.kind, self.verdict)
+        return alike and all(theirs in (None, ours) for theirs, ours in places)
 
 
-def rests(findings: Sequence[Finding]) -> list[Rest]:
-    """What was not kept of the groups of ``findings``, which are in the order in which they are kept."""
+def rests(findings: Sequence[Finding], gravest: Callable[[Finding], Verdict]) -> list[Rest]:
+    """What was not kept of the groups of ``findings``, which are in the order in which they are kept.
+
+    ``gravest``: the gravest verdict on what is like a finding and at any time of its group.
+    """
     groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
     for finding in findings:
         groups[finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)
-    return [Rest(group[-1], group[-1].total - len(group)) for group in groups.values() if group[-1].total > len(group)]
+    short = [group for group in groups.values() if group[-1].total > len(group)]
+    return [Rest(group[-1], group[-1].total - len(group), gravest(group[-1])) for group in short]
 
 
 def judged_rests(
-    left: Sequence[Rest], predicted: Sequence[Prediction], unmet: Sequence[Prediction], own: Sequence[Verdict],
-    consequences: Collection[str],
+    left: Sequence[Rest], predicted: Sequence[Prediction], unmet: Sequence[Prediction], consequences: Collection[str]
 ) -> Iterator[Anomaly]:  # fmt: skip
     """One anomaly for each rest that the predictions leave open or contradict.
 
@@ -66,15 +77,14 @@ def judged_rests(
         left: the rests.
         predicted: all predictions.
         unmet: those that nothing kept matches.
-        own: the verdict on each rest if nothing were predicted.
         consequences: the kinds that follow from others.
     """
-    for rest, verdict in zip(left, own, strict=True):
+    for rest in left:
         if any(rest.may_hold(p) for p in unmet):
             yield _anomaly(rest, Verdict.INDETERMINATE)
-        elif verdict is Verdict.VIOLATION and not any(rest.is_covered(p) for p in predicted):
+        elif rest.verdict is Verdict.VIOLATION and not any(rest.is_covered(p) for p in predicted):
             open_to = rest.last.kind in consequences or any(rest.may_hold(p) for p in predicted)
-            yield _anomaly(rest, Verdict.INDETERMINATE if open_to else verdict)
+            yield _anomaly(rest, Verdict.INDETERMINATE if open_to else rest.verdict)
 
 
 def _anomaly(rest: Rest, verdict: Verdict) -> Anomaly:

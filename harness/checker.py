@@ -89,15 +89,28 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """An anomaly that a scenario predicts. None matches anything."""
+    """An anomaly that a scenario predicts. None matches anything.
+
+    Attributes:
+        verdict: what it would be had nobody predicted it. What the configuration gave away is no reproduction of a
+            breach, so that is predicted only where the scenario says so.
+    """
 
     kind: str
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
+    verdict: Verdict = Verdict.VIOLATION
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "verdict", Verdict(self.verdict))
 
     def matches(self, anomaly: Anomaly) -> bool:
-        """Whether ``anomaly`` is one that this prediction means."""
+        """Whether ``anomaly``, judged as if nobody had predicted it, is one that this prediction means."""
+        return self.verdict is anomaly.verdict and self.names(anomaly)
+
+    def names(self, anomaly: Anomaly) -> bool:
+        """Whether ``anomaly`` is of this kind and at this place, whatever its verdict."""
         pairs = ((self.topic, anomaly.topic), (self.partition, anomaly.partition), (self.offset, anomaly.offset))
         return self.kind == anomaly.kind and all(mine is None or mine == theirs for mine, theirs in pairs)
 

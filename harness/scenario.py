@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
@@ -113,7 +113,12 @@ class Workload(BaseModel):
 
 
 class Prediction(BaseModel):
-    """An anomaly that a protocol generation is known to show here. What is not written matches anything."""
+    """An anomaly that a protocol generation is known to show here. What is not written matches anything.
+
+    Attributes:
+        verdict: what it would be had nobody predicted it: a breach, or what the configuration gave away. A breach is
+            not reproduced by what is ``DOCUMENTED`` or ``WEAK``.
+    """
 
     model_config = _STRICT
 
@@ -121,6 +126,7 @@ class Prediction(BaseModel):
     topic: str | None = None
     partition: int | None = None
     offset: int | None = None
+    verdict: Literal["VIOLATION", "DOCUMENTED", "WEAK"] = "VIOLATION"
 
 
 class Expectation(BaseModel):

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.leadership import given_up
 from spark_analysis.tables import PLACE
-from spark_analysis.views import Views, findings
+from spark_analysis.views import Views, findings, with_partitions
 
 
 def duplicates(views: Views) -> DataFrame:
     """``duplicate``, as ``checkers.no_duplicates`` defines it."""
     twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
-    values = twice.groupBy(*PLACE, "value").agg(
-        f.min("lowest").alias("lowest"), f.max("highest").alias("highest"), f.min("seen_row").alias("row")
+    copies = with_partitions(twice, views).where(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"))
+    gone = ~f.col("in_final_log_intact")
+    values = copies.groupBy(*PLACE, "value").agg(
+        f.min("lowest").alias("lowest"),
+        f.max("highest").alias("highest"),
+        f.min("seen_row").alias("row"),
+        f.count(f.when(~(gone & _is_given_up()), 1)).alias("left"),
+        f.count(f.when(f.col("in_final_log_intact"), 1)).alias("held"),
+        f.max(f.when(gone & f.col("leader").isNotNull(), f.col("seen_ns"))).alias("gone_ns"),
     )
-    return findings(values, "duplicate", offset="lowest", value="value", row="row", other_offset="highest")
+    return findings(
+        values,
+        "duplicate",
+        offset="lowest",
+        value="value",
+        excuse=f.when(f.col("left") < 2, "unclean"),
+        row="row",
+        time_ns=f.when(f.col("held") < 2, f.col("gone_ns")),
+        other_offset="highest",
+    )
+
+
+def _is_given_up() -> Column:
+    """Whether an unclean election gave up the copy; where nobody looked at the time, whether one may have."""
+    epoch = f.col("sound_epoch")
+    later = f.exists("unclean", lambda fork: fork["leader_epoch"] > epoch)
+    unseen = f.coalesce(f.col("sampled") & later, f.lit(False))
+    return unseen | given_up(epoch, f.col("offset"), f.col("seen_ns"))

@@ -46,7 +46,8 @@ class Manifest:
         versions: of seawall, Python, the target, the clients ... by name.
         generation: the replication protocol's generation; empty where the target is not the built-in cluster.
         configuration: the resolved scenario: target, settings, knobs, topics, workload, faults.
-        predictions: ``{kind, topic, partition, offset}``; a field that is missing or None matches anything.
+        predictions: ``{kind, topic, partition, offset, verdict}``; a field that is missing or None matches anything,
+            but a missing verdict is ``VIOLATION``.
         guarantees: what the configuration promises:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
         duration_s: from start to the last collected row; None while running.

@@ -135,7 +135,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
                 (Word.SAFE,): "one that has it is elected.",
             },
             "last-replica-loses-page-cache-min-isr-1": {
-                (Word.LOST,): "it is lost with min.insync.replicas=1, in spite of eligible leader replicas."
+                (Word.LOST, Word.DOCUMENTED): "it is lost with min.insync.replicas=1, in spite of eligible leader "
+                "replicas; what the last replica acknowledged alone is gone, too, and that is documented."
             },
         },
     ),

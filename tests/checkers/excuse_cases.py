@@ -5,13 +5,14 @@ Importing this module adds them to ``CASES``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import CASES, two_partitions
 from tests.checkers.clients import Sent, commit, move, transact
-from tests.checkers.story import NODES, Row, Story
+from tests.checkers.story import CONTROLLER, NODES, Row, Story
 
 __all__ = ["CASES"]
 
@@ -134,4 +135,194 @@ def another_fault_that_nobody_proved_excuses_nothing(story: Story) -> None:
     write(story, 3)
     story.fault(proven_ns=None)
     lose_tail(story, 2)
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------- lossy failures
+
+
+def shrink(story: Story, *isr: int) -> None:
+    """The controller decides on this ISR, and the leader hears of it."""
+    part = story.partitions[0]
+    part.isr = set(isr)
+    version = 1 + sum(row["kind"] == "isr" for row in story.timeline)
+    story.say(CONTROLLER, "isr", 0, {"controller_epoch": 1}, leader=part.leader, leader_epoch=part.epoch,
+              partition_epoch=version, isr=sorted(isr))  # fmt: skip
+    story.state(part.leader)
+
+
+def lose_power(story: Story, *nodes: int) -> None:
+    """These nodes lose their power at one time, and with it what they have from offset 2 on; node 0 leads again."""
+    darken(story, *nodes)
+    story.finish()
+
+
+def darken(story: Story, *nodes: int) -> None:
+    part = story.partitions[0]
+    times = {"injected_ns": story.now + 1, "healed_ns": story.now + 2, "heal_proven_ns": story.now + 3}
+    story.fault("dark", kind="power_loss", nodes=[str(node) for node in nodes], **times)
+    story.now += 1_000_000
+    for node in nodes:
+        del part.logs[node][2:]
+        part.marks[node] = min(part.marks[node], 2)
+        story.restart(node)
+    story.elect(0)
+
+
+def in_sync_alone(story: Story, *isr: int, dark: tuple[int, ...]) -> None:
+    """The third record is acknowledged by this ISR, and then these nodes lose their power."""
+    write(story, 2)
+    shrink(story, *isr)
+    write(story, 1)
+    lose_power(story, *dark)
+
+
+LEAST_1: dict[str, Any] = {"generation": "3.7", "guarantees": {"min_insync_replicas": 1, "unclean_election": False}}
+LEAST_2: dict[str, Any] = {"generation": "3.7", "guarantees": {"min_insync_replicas": 2, "unclean_election": False}}
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_1)
+def a_leader_that_is_enough_alone_and_loses_its_power_loses_records(story: Story) -> None:
+    in_sync_alone(story, 0, dark=(0,))
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def an_isr_that_is_just_enough_and_loses_its_power_loses_records(story: Story) -> None:
+    in_sync_alone(story, 0, 1, dark=(0, 1))
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_1)
+def who_was_in_sync_and_kept_its_power_must_have_been_asked(story: Story) -> None:
+    write(story, 3)
+    lose_power(story, 0)
+
+
+@case(Outcome.VIOLATION, lost(2), ("unjustified-join", "VIOLATION", 2), regression(2), **LEAST_1)
+def who_has_come_into_the_isr_since_must_have_the_record(story: Story) -> None:
+    write(story, 2)
+    shrink(story, 0)
+    write(story, 1)
+    shrink(story, 0, 1)
+    lose_power(story, 0)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_2)
+def one_failure_takes_nothing_where_two_must_be_in_sync(story: Story) -> None:
+    """The last replica standing: the other one has left the ISR, not the power grid."""
+    write(story, 3)
+    shrink(story, 0)
+    lose_power(story, 0)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def where_the_controller_chose_the_replicas_their_ends_say_who_they_are(story: Story) -> None:
+    story.scenario = {
+        "cluster": {"brokers": 4},
+        "topics": [{"name": "ledger", "partitions": 1, "replication_factor": 3}],
+    }
+    story.incarnations[3] = story.sequences[3] = 0
+    story.say(3, "started", None)
+    in_sync_alone(story, 0, 1, dark=(0, 1))
+
+
+@case(
+    Outcome.PASS,
+    lost(2, "DOCUMENTED"),
+    ("vanished-read", "DOCUMENTED", 2),
+    ("commit-beyond-end", "DOCUMENTED", 3),
+    regression(2, "DOCUMENTED"),
+    **LEAST_2,
+)
+def a_commit_beyond_what_every_power_loss_took_is_documented(story: Story) -> None:
+    write(story, 3)
+    story.poll(5, range(3))
+    commit(story, 3)
+    lose_power(story, *NODES)
+
+
+@case(
+    Outcome.PASS,
+    lost(2, "DOCUMENTED"),
+    ("vanished-read", "DOCUMENTED", 2),
+    ("commit-beyond-end", "DOCUMENTED", 3),
+    regression(2, "DOCUMENTED"),
+    **LEAST_2,
+)
+def what_a_group_is_told_after_a_loss_is_as_documented_as_that_loss(story: Story) -> None:
+    write(story, 3)
+    story.poll(5, range(3))
+    commit(story, 3, result="info")
+    lose_power(story, *NODES)
+    story.history.pop()
+    commit(story, 3, "committed")
+    story.row(process=-1, op=next(story.ops), type="ok", f="close")
+
+
+@case(
+    Outcome.VIOLATION,
+    ("commit-beyond-end", "VIOLATION", 3),
+    ("committed-cut", "VIOLATION", 2),
+    ("committed-cut", "VIOLATION", 2),
+    regression(2),
+    **LEAST_2,
+)
+def a_commit_beyond_what_one_power_loss_took_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info")
+    commit(story, 3)
+    lose_power(story, 0)
+
+
+# ----------------------------------------------------------------------------------------------------- given up copies
+
+
+def sent_again(story: Story, lose_it: Callable[[Story], None]) -> None:
+    """A record is committed and read at 3 and its acknowledgement lost; then it is sent again, and lands at 2."""
+    write(story, 3)
+    about: Row = {"process": 0, "op": next(story.ops), "f": "send", "topic": "ledger", "partition": 0}
+    about |= {"value": next(story.values), "acks": -1}
+    story.row(**about, type="invoke")
+    story.append(0, about["value"], [1, 2])
+    story.poll(5, range(4))
+    lose_it(story)
+    story.append(0, about["value"], [n for n in NODES if n != story.partitions[0].leader])
+    story.row(**about, type="ok", offset=2)
+    story.send()
+    story.finish()
+
+
+LOST_TWO: dict[str, tuple[Expected, ...]] = {
+    verdict: (
+        lost(2, verdict),
+        ("vanished-read", verdict, 2),
+        ("vanished-read", verdict, 3),
+        ("inconsistent-offsets", verdict, 2),
+        ("inconsistent-offsets", verdict, 3),
+        ("duplicate", verdict, 2),
+        regression(2, verdict),
+    )
+    for verdict in ("VIOLATION", "DOCUMENTED")
+}
+
+
+@case(Outcome.PASS, *LOST_TWO["DOCUMENTED"], **UNCLEAN)
+def a_record_that_an_unclean_election_gave_up_may_be_sent_again(story: Story) -> None:
+    sent_again(story, lambda told: lose_tail(told, 2, clean=False))
+
+
+@case(Outcome.VIOLATION, *LOST_TWO["VIOLATION"], **UNCLEAN)
+def a_record_that_was_lost_otherwise_is_a_duplicate_when_it_is_sent_again(story: Story) -> None:
+    sent_again(story, lambda told: lose_tail(told, 2))
+
+
+@case(Outcome.PASS, *LOST_TWO["DOCUMENTED"], **LEAST_2)
+def a_record_that_every_power_loss_took_may_be_sent_again(story: Story) -> None:
+    sent_again(story, lambda told: darken(told, *NODES))
+
+
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 0), **UNCLEAN)
+def a_record_that_is_twice_in_the_log_is_a_duplicate_whatever_was_given_up(story: Story) -> None:
+    write(story, 2)
+    story.append(0, 0, {1, 2})
+    story.elect(1, clean=False)
     story.finish()

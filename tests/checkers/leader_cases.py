@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
 from tests.checkers.member_cases import CASES
-from tests.checkers.story import Story
+from tests.checkers.story import NODES, Story
 
 __all__ = ["CASES"]
 
@@ -152,11 +154,50 @@ def a_predicted_loss_cannot_be_missed_by_a_fault_that_never_was(story: Story) ->
     story.finish()
 
 
-@case(Outcome.AS_PREDICTED, lost(2, "EXPECTED"), predictions=[{"kind": "lost-write"}])
-def a_predicted_weak_loss_is_expected(story: Story) -> None:
+@case(Outcome.AS_PREDICTED, lost(2, "EXPECTED"), predictions=[{"kind": "lost-write", "verdict": "WEAK"}])
+def a_weak_loss_that_is_predicted_as_such_is_expected(story: Story) -> None:
     write(story, 2)
     story.send(acks=1, copies=(), commit=False)
     story.elect(1)
+    story.finish()
+
+
+@case(Outcome.NOT_REPRODUCED, lost(2, "WEAK"), predictions=[{"kind": "lost-write"}])
+def a_weak_loss_reproduces_no_breach(story: Story) -> None:
+    a_weak_loss_that_is_predicted_as_such_is_expected(story)
+
+
+DELETED: dict[str, Any] = {"guarantees": {"retention": True}}
+
+
+@case(Outcome.NOT_REPRODUCED, lost(0, "DOCUMENTED"), predictions=[{"kind": "lost-write"}], **DELETED)
+def what_retention_has_deleted_reproduces_no_breach(story: Story) -> None:
+    write(story, 3)
+    for node in NODES:
+        story.partitions[0].starts[node] = 1
+        story.state(node)
+    story.finish()
+
+
+@case(
+    Outcome.AS_PREDICTED,
+    lost(0, "EXPECTED"),
+    predictions=[{"kind": "lost-write", "verdict": "DOCUMENTED"}],
+    **DELETED,
+)
+def what_retention_has_deleted_is_expected_where_that_is_predicted(story: Story) -> None:
+    what_retention_has_deleted_reproduces_no_breach(story)
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(2),
+    regression(2),
+    predictions=[{"kind": "lost-write", "verdict": "DOCUMENTED"}],
+)
+def a_breach_is_not_expected_where_a_documented_loss_is_predicted(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
     story.finish()
 
 
@@ -185,6 +226,18 @@ def predicting(*offsets: int | None) -> list[dict[str, object]]:
 @case(Outcome.AS_PREDICTED, *kept("EXPECTED"), predictions=predicting(None))
 def a_prediction_without_an_offset_is_about_what_was_only_counted_too(story: Story) -> None:
     lose(story, MANY)
+
+
+@case(
+    Outcome.NOT_REPRODUCED,
+    *[lost(1 + offset, "WEAK") for offset in range(KEPT_PER_GROUP)],
+    predictions=predicting(None, MANY - 1),
+)
+def weak_losses_that_were_only_counted_are_not_the_predicted_breach(story: Story) -> None:
+    write(story, 1)
+    write(story, MANY, acks=1, copies=(), commit=False)
+    story.elect(1)
+    story.finish()
 
 
 @case(Outcome.VIOLATION, *kept("EXPECTED"), lost(None), predictions=predicting(*range(KEPT_PER_GROUP)))
