@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
 
 from harness.errors import UsageError
 from harness.outcome import Word
@@ -82,7 +82,10 @@ class Cluster(BaseModel):
 
 
 class Topic(BaseModel):
-    """A topic. ``replicas``, preferred leader first, are those of every partition; without it the cluster chooses."""
+    """A topic. ``replicas``, preferred leader first, are those of every partition; without it the cluster chooses.
+
+    None of Kafka's own: those are compacted, and what is compacted nobody could tell from what is lost.
+    """
 
     model_config = _STRICT
 
@@ -90,6 +93,13 @@ class Topic(BaseModel):
     partitions: int = Field(default=1, ge=1, le=1000)
     replication_factor: int = Field(default=3, ge=1)
     replicas: tuple[int, ...] | None = None
+
+    @field_validator("name")
+    @classmethod
+    def _is_not_kafkas_own(cls, name: str) -> str:
+        if name.startswith("__"):
+            raise ValueError(f"{name!r} is Kafka's own and compacted: what is gone from it nobody could call lost.")
+        return name
 
     @model_validator(mode="after")
     def _counts_agree(self) -> Self:

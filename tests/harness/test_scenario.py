@@ -119,6 +119,11 @@ def test_an_until_that_waits_for_nothing_is_refused() -> None:
     assert "schedule[0].until: nothing to wait for" in refusal(schedule("until: {within_s: 3}"))
 
 
+def test_a_topic_of_kafkas_own_is_refused_because_it_is_compacted() -> None:
+    text = schedule("wait_s: 1").replace("name: ledger", "name: __consumer_offsets")
+    assert refusal(text).startswith("topics[0].name: '__consumer_offsets' is Kafka's own and compacted: ")
+
+
 def test_healing_what_was_not_injected_is_refused() -> None:
     assert "schedule[0]: 'dead' was not injected before" in refusal(schedule("heal: dead"))
 
