@@ -23,7 +23,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from checkers.rows import ALL, Row, RunRows, is_malformed, where
-from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified
+from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified, was_passed
 from harness.history import Manifest
 from spark_analysis.answer import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 
@@ -80,10 +80,8 @@ def counts(rows: RunRows) -> dict[str, int]:
         found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
     found.update(_disorder(rows.history))
     claims = [send for send in rows.sends if claims_replication(send)]
-    found["acked_below_high_watermark"] = sum(is_justified(send, rows.leaders_during(send)) for send in claims)
-    found["acked_unaccounted"] = sum(
-        not is_justified(send, rows.leader_terms(send.where)) and not is_accounted(rows, send) for send in claims
-    )
+    found["acked_below_high_watermark"] = sum(is_justified(rows, send) for send in claims)
+    found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
     return dict(found)
 
 

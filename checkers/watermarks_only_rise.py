@@ -5,16 +5,16 @@
   watermark starts lower and catches up is how Kafka works, and no anomaly.) A log end below it counts once: from then
   on the true high watermark is what the new leader has.
 * ``two-leaders``: two brokers led one partition in the same leader epoch.
-* ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and none of those who led the partition
-  while the send was under way ever had a high watermark above o in that term.
-* ``uncommitted-read``: a consumer was delivered a record at offset o, and no leader of any time had a high watermark
+* ``unjustified-ack``: a send with acks=all was acknowledged at offset o, and by then no leader had had a high watermark
+  above o; or none of those who led the partition while the send was under way ever had one in that term.
+* ``uncommitted-read``: a consumer was delivered a record at offset o, and by then no leader had had a high watermark
   above o (C9).
 
-The brokers write a row at every change, on one clock. A row that may be missing never makes an anomaly: a leader that
-was killed may have acknowledged something just before it could write the row, so an acknowledgement is judged only when
-every leader that might have given it wrote something later, or was started anew before the send began; and a delivery
-when everybody who led at the time wrote something later. Where the timeline is only sampled more is asked for, and less
-is found: see :mod:`checkers.sampled_timelines`.
+The brokers write a row at every change, on the clients' clock, and a high watermark before they tell anybody. A row
+that may be missing never makes an anomaly: of a leader that was killed the last may be, so an acknowledgement is judged
+only when every leader that might have given it wrote something later, or was started anew before the send began; and a
+delivery when everybody who led at the time wrote something later. Where the timeline is only sampled nobody knows by
+when; more is asked for, and less is found: see :mod:`checkers.sampled_timelines`.
 
 Severity: ``VIOLATION``. A ``hw-regression`` at the beginning of an epoch is ``DOCUMENTED`` when that epoch's election
 was unclean, or it is the first since an unclean one in which anybody took office, and the configuration permits such
@@ -26,7 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.rows import ALL, Row, RunRows, Send, Term, where
+from checkers.rows import ALL, Read, Row, RunRows, Send, Term, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
@@ -43,10 +43,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
         yield from _short_logs(rows, place, terms)
         yield from _two_leaders(rows, place, terms)
     for send in filter(claims_replication, rows.sends):
-        terms = rows.leaders_during(send)
-        known = rows.leader_terms(send.where) if rows.sampled else terms
-        if is_accounted(rows, send) and not is_justified(send, known):
-            yield _unjustified(rows, send, max(term.leader_epoch for term in terms))
+        if is_accounted(rows, send) and not (was_passed(rows, send) if rows.sampled else is_justified(rows, send)):
+            yield _unjustified(rows, send, max(term.leader_epoch for term in rows.leaders_during(send)))
     yield from _uncommitted(rows)
 
 
@@ -56,11 +54,11 @@ def why(finding: Finding) -> str:
         return f"Nodes {finding.node} and {finding.other_node} both led in epoch {finding.leader_epoch}."
     if finding.kind == "uncommitted-read":
         value = "a record that is none of the workload's" if finding.value is None else f"value {finding.value}"
-        return f"A consumer was delivered {value} at offset {finding.offset}, which no leader ever had committed."
+        return f"A consumer was delivered {value} at offset {finding.offset}, which no leader had committed by then."
     if finding.kind == "unjustified-ack":
         return (
-            f"Value {finding.value} was acknowledged with acks=all at offset {finding.offset}, and no leader of that "
-            "time ever had a high watermark above it."
+            f"Value {finding.value} was acknowledged with acks=all at offset {finding.offset}, and by then no leader "
+            "of that time had a high watermark above it."
         )
     return (
         f"Node {finding.node}, leader in epoch {finding.leader_epoch}, fell back to {finding.offset}, "
@@ -80,6 +78,7 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
         yield from witnesses.reads(finding, finding.offset, finding.value)
     yield from witnesses.send(finding)
     yield from witnesses.leader(finding, finding.leader_epoch)
+    yield from witnesses.committed(finding, None)
 
 
 def _falls_within_a_term(rows: RunRows) -> Iterator[Finding]:
@@ -147,8 +146,21 @@ def claims_replication(send: Send) -> bool:
     return send.type == "ok" and send.acks == ALL and send.offset is not None
 
 
-def is_justified(send: Send, terms: list[Term]) -> bool:
-    """Whether one of those leaders ever had a high watermark above the record in its term."""
+def is_justified(rows: RunRows, send: Send) -> bool:
+    """Whether one of those who led during the send had a high watermark above the record, and somebody by its end.
+
+    Of a sampled timeline nobody knows by when.
+    """
+    own = _passed(send, rows.leaders_during(send))
+    return own and (rows.sampled or rows.passings.had_passed(send.where, send.offset or 0, send.completed_ns))
+
+
+def was_passed(rows: RunRows, send: Send) -> bool:
+    """Whether any leader of any time had a high watermark above the record."""
+    return _passed(send, rows.leader_terms(send.where))
+
+
+def _passed(send: Send, terms: list[Term]) -> bool:
     return send.offset is not None and any(term.high_watermark > send.offset for term in terms)
 
 
@@ -187,10 +199,10 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
 def _uncommitted(rows: RunRows) -> Iterator[Finding]:
     """Of every record at an offset the first delivery."""
     for (place, offset, value), reads in rows.delivered.items():
-        first, terms = reads[0], rows.leader_terms(place)
+        first = reads[0]
         led = rows.leaders_between(place, first.time_ns, first.time_ns)
         accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
-        if led and accounted and all(term.high_watermark <= offset for term in terms):
+        if led and accounted and not _was_committed(rows, first):
             yield Finding(
                 rows.run, "uncommitted-read", *place,
                 offset=offset,
@@ -199,3 +211,10 @@ def _uncommitted(rows: RunRows) -> Iterator[Finding]:
                 row=first.row,
                 time_ns=first.time_ns,
             )  # fmt: skip
+
+
+def _was_committed(rows: RunRows, read: Read) -> bool:
+    """Whether a leader had a high watermark above the record by then; of a sampled timeline: ever."""
+    if rows.sampled:
+        return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
+    return rows.passings.had_passed(read.where, read.offset, read.time_ns)

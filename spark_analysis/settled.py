@@ -21,6 +21,7 @@ from pyspark.sql import functions as f
 from spark_analysis import blocks
 from spark_analysis.blocks import different, merged, word_of, words
 from spark_analysis.holding import Hold
+from spark_analysis.passings import had_passed, passings, with_passing
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE, Tables
 from spark_analysis.together import together
@@ -59,7 +60,15 @@ def irregular(done: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[s
     return {row["run"] for row in reduce(DataFrame.union, runs).distinct().collect()}
 
 
-def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Hold, but: Collection[str]) -> Unsettled:
+def unsettled(
+    tables: Tables,
+    log_words: DataFrame,
+    leaders: DataFrame,
+    hold: Hold,
+    *,
+    but: Collection[str],
+    sampled: Collection[str] = (),
+) -> Unsettled:
     """What has to be looked at.
 
     Args:
@@ -68,16 +77,18 @@ def unsettled(tables: Tables, log_words: DataFrame, leaders: DataFrame, hold: Ho
         leaders: from :func:`spark_analysis.leadership.leadership`.
         hold: computes a table and keeps it for as long as anybody refers to it.
         but: the runs of which everything has to be looked at.
+        sampled: the runs whose timelines are only samples of what the brokers did: nobody knows what was in time.
     """
-    regular = ~f.col("run").isin(*but) if but else f.lit(True)
-    settled = f.col("settled") & regular
-    offsets, values = together(
+    settled = f.col("settled") & ~f.col("run").isin(*but)
+    marks, timed = passings(tables.timeline), ~f.col("run").isin(*sampled)
+    agreed, values = together(
         tables.history.sparkSession,
         [
-            lambda: hold(_offsets(tables.history, log_words, leaders).withColumn("settled", settled)),
+            lambda: hold(_offsets(tables.history, log_words, leaders, marks, timed).withColumn("settled", settled)),
             lambda: hold(_doubtful(tables.history, settled)),
         ],
     )
+    offsets = _in_time(agreed, tables.history, marks, hold)
     near = offsets.where(~f.col("settled")).select(*PLACE, "word")
     none = near.isEmpty() and values.isEmpty()
     rows = [tables.history.where(f.col("topic").isNotNull()), tables.replica_logs]
@@ -104,7 +115,22 @@ def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
     return with_words.join(wanted, on=[*PLACE, "word"], how="left_semi").drop("word")  # few or many: Spark looks first
 
 
-def _offsets(history: DataFrame, log_words: DataFrame, leaders: DataFrame) -> DataFrame:
+def _in_time(agreed: DataFrame, history: DataFrame, marks: DataFrame, hold: Hold) -> DataFrame:
+    """``agreed`` without ``in_time``: those are not settled of which something was heard before it was committed."""
+    doubtful = agreed.where(f.col("settled") & ~f.col("in_time")).select(*PLACE, "word")
+    if doubtful.isEmpty():
+        return agreed.drop("in_time")
+    heard = _near(_history(history).select(*PLACE, "offset", "heard_ns"), "offset", doubtful)
+    known = with_passing(heard.where(f.col("heard_ns").isNotNull()), marks, "offset", blocks=True)
+    early = known.where(~had_passed(f.col("heard_ns"))).groupBy(word_of("offset").alias("word"), *PLACE)
+    both = agreed.join(early.agg(f.lit(True).alias("early")), on=[*PLACE, "word"], how="left")
+    settled = f.col("settled") & (f.col("in_time") | f.col("early").isNull())
+    return hold(both.withColumn("settled", settled).drop("in_time", "early"))
+
+
+def _offsets(
+    history: DataFrame, log_words: DataFrame, leaders: DataFrame, marks: DataFrame, timed: Column
+) -> DataFrame:
     told = words(
         _history(history), [*PLACE, "source", "whose"], "offset",
         print=f.bit_xor(f.xxhash64("offset", "value")),
@@ -112,6 +138,7 @@ def _offsets(history: DataFrame, log_words: DataFrame, leaders: DataFrame) -> Da
         acked=f.count("acked_ns"),
         first_ns=f.min("acked_ns"),
         last_ns=f.max("acked_ns"),
+        heard_ns=f.min("heard_ns"),
     )  # fmt: skip
     known = told.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
     said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (_ACKS, _FINAL)}
@@ -120,13 +147,18 @@ def _offsets(history: DataFrame, log_words: DataFrame, leaders: DataFrame) -> Da
         f.max("high").alias("high"),
         (~f.max("strange") & (said[_ACKS] == 1) & (said[_FINAL] >= 1)).alias("plain"),
         *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
+        f.min("heard_ns").alias("heard_ns"),
     )
-    joined = together.join(f.broadcast(leaders.select(*PLACE, "terms")), on=list(PLACE), how="left")
+    passed = with_passing(together, marks, "high", blocks=True)
+    joined = passed.join(f.broadcast(leaders.select(*PLACE, "terms")), on=list(PLACE), how="left")
     never = f.forall("terms", lambda term: term["high_watermark"] <= f.col("high")) & (f.size("terms") > 0)
     unacked = (f.col("acked") == 0) & ~f.coalesce(never, f.lit(False))
     founded = unacked | f.coalesce(f.exists("terms", _covers), f.lit(False))
     settled = f.coalesce(f.col("agree") & f.col("plain") & founded, f.lit(False))
-    return joined.select(*PLACE, "word", settled.alias("settled"), "acked")
+    # Where nobody is known to have led nothing can be too early.
+    may_be_early = timed & f.col("heard_ns").isNotNull() & f.coalesce(f.size("terms") > 0, f.lit(False))
+    in_time = ~may_be_early | had_passed(f.col("heard_ns"))
+    return joined.select(*PLACE, "word", settled.alias("settled"), "acked", in_time.alias("in_time"))
 
 
 def _agree() -> Column:
@@ -155,6 +187,7 @@ def _history(history: DataFrame) -> DataFrame:
         f.when(sending, 0).otherwise(f.col("process")).alias("whose"),
         (~plain).alias("strange"),
         f.when(claims, f.col("time_ns")).alias("acked_ns"),
+        f.when(claims | ~sending, f.col("time_ns")).alias("heard_ns"),
     )  # fmt: skip
 
 

@@ -6,6 +6,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import led_between, led_during
+from spark_analysis.passings import had_passed, passings, with_passing
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -15,12 +16,18 @@ def acks_and_leaders(views: Views) -> DataFrame:
 
     Returns:
         the columns of records and partitions; ``leaders``: the terms, empty when none is known; ``justified``: whether
-        one of them ever had a high watermark above the record.
+        one of them ever had a high watermark above the record, and somebody by the time of the acknowledgement.
     """
     acked = f.col("ack_row").isNotNull() & (f.col("acks") == ALL) & f.col("offset").isNotNull()
-    known = with_partitions(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
+    known = _passed(views.records.where(acked), views).withColumn("leaders", f.filter("terms", led_during))
     above = f.exists("leaders", lambda term: term["high_watermark"] > f.col("offset"))
-    return known.withColumn("justified", above)
+    return known.withColumn("justified", above & (f.col("sampled") | had_passed(f.col("acked_ns"))))
+
+
+def _passed(records: DataFrame, views: Views) -> DataFrame:
+    """With the columns of their partition, and since when a leader had committed them."""
+    told = passings(views.tables.timeline)
+    return with_partitions(with_passing(records, told, "offset", blocks=views.large), views)
 
 
 def unjustified_acks(views: Views) -> DataFrame:
@@ -44,12 +51,12 @@ def _of_acks(views: Views) -> DataFrame:
 
 
 def _of_reads(views: Views) -> DataFrame:
-    """Of every record at an offset that no leader ever had committed the first delivery."""
-    read = with_partitions(views.records.where(f.col("read_row").isNotNull()), views)
-    never = read.where(f.forall("terms", lambda term: term["high_watermark"] <= f.col("offset")))
-    then = f.col("read_ns")
-    led = never.withColumn("leaders", f.filter("terms", lambda term: led_between(term, then, then)))
-    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: _wrote_after(term, f.col("read_ns")))
+    """Of every record at an offset the first delivery, if no leader had committed it by then."""
+    read, then = _passed(views.records.where(f.col("read_row").isNotNull()), views), f.col("read_ns")
+    ever = f.exists("terms", lambda term: term["high_watermark"] > f.col("offset"))
+    unfounded = read.where(~f.when(f.col("sampled"), ever).otherwise(had_passed(then)))
+    led = unfounded.withColumn("leaders", f.filter("terms", lambda term: led_between(term, then, then)))
+    known = (f.size("leaders") > 0) & f.forall("leaders", lambda term: _wrote_after(term, then))
     return findings(
         led.where(known),
         "uncommitted-read",

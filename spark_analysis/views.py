@@ -99,7 +99,8 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
             return made()
 
     if large:
-        concerned, settled = unsettled(whole, held, leaders, hold, irregular(done, missing, disordered))
+        but = irregular(done, missing, disordered)
+        concerned, settled = unsettled(whole, held, leaders, hold, but=but, sampled=sampled)
         some = records(concerned, leaders, hold)
         uses -= {"record"} if some.isEmpty() else set()
     else:

@@ -135,7 +135,7 @@ class Partition:
             producer_batches=self.log.producer_spans(),
         )
         self._mend_checkpoint()
-        self.state = self._state()
+        self.state = self._written = self._state()
         self._announce_recovery()
 
     def handle(self, event: ReplicaEvent) -> None:
@@ -213,7 +213,7 @@ class Partition:
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)
             case HighWatermarkAdvanced():
-                pass  # :meth:`_publish` sees it
+                self._write_down()  # before anybody is told what has been committed
             case ReplicaFailed():
                 self._failure = self._failure or effect
             case _:
@@ -304,14 +304,21 @@ class Partition:
         """Tell the timeline and whoever waits what changed."""
         before, after = self.state, self._state()
         self.state = after
-        for kind, detail in self._cuts:
-            self._owner.timeline.about_replica(kind, self.name, after, detail)
-        self._cuts.clear()
+        self._write_down()
         if before != after:
-            self._owner.timeline.about_replica("state", self.name, after)
             self._owner.replica_changed(self, before, after)
         if self._failure is not None and before.role != "offline":
             self._report(self._failure)
+
+    def _write_down(self) -> None:
+        """Tell the timeline what it has not been told yet."""
+        state = self._state()
+        for kind, detail in self._cuts:
+            self._owner.timeline.about_replica(kind, self.name, state, detail)
+        self._cuts.clear()
+        if state != self._written:
+            self._written = state
+            self._owner.timeline.about_replica("state", self.name, state)
 
     def _report(self, failure: ReplicaFailed) -> None:
         if failure.errno or self._refusal:

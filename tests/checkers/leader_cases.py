@@ -78,11 +78,31 @@ def an_acknowledgement_before_replication_is_found(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.PASS)
-def an_acknowledgement_may_be_recorded_before_the_watermark(story: Story) -> None:
+@case(Outcome.VIOLATION, ("unjustified-ack", "VIOLATION", 2))
+def an_acknowledgement_that_comes_before_the_watermark_is_found(story: Story) -> None:
     write(story, 2)
     story.send(commit=False)
     story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_acknowledgement_may_come_at_the_instant_of_the_watermark(story: Story) -> None:
+    write(story, 2)
+    story.send()
+    risen = next(row for row in story.timeline if row["high_watermark"] == 3)
+    story.history[-1]["time_ns"] = risen["time_ns"]
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_leader_may_acknowledge_by_the_watermark_of_its_next_epoch(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False, result="invoke")
+    story.elect(0)
+    story.commit()
+    begun = story.history[-1]
+    story.row(**{**begun, "index": len(story.history), "time_ns": story.now, "type": "ok", "offset": 2})
     story.finish()
 
 
@@ -105,10 +125,10 @@ def a_record_that_is_delivered_and_never_committed_is_found(story: Story) -> Non
     story.finish()
 
 
-@case(Outcome.PASS)
-def a_record_may_be_delivered_before_the_watermark_is_written_down(story: Story) -> None:
+@case(Outcome.VIOLATION, ("uncommitted-read", "VIOLATION", 2))
+def a_record_that_is_delivered_before_it_is_committed_is_found(story: Story) -> None:
     write(story, 2)
-    story.send(commit=False)
+    story.send(result="info", commit=False)
     story.poll(5, [2])
     story.commit()
     story.finish()

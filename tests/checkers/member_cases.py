@@ -45,7 +45,7 @@ def a_watermark_need_not_wait_for_more_than_the_minimum(story: Story) -> None:
 @case(Outcome.PASS)
 def a_watermark_that_rises_as_the_isr_shrinks_is_not_judged(story: Story) -> None:
     write(story, 2)
-    story.send(commit=False)
+    story.send(result="info", commit=False)
     story.partitions[0].isr = {0}
     story.commit()
     story.partitions[0].isr = set(NODES)

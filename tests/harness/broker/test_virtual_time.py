@@ -8,6 +8,7 @@ import pytest
 
 from harness.broker.caller import Caller
 from harness.broker.partition import Partition
+from harness.broker.produce import Producing
 from harness.broker.topic_ids import topic_id
 from harness.model import CONTROLLER, CONTROLLER_ID
 from harness.replication.messages import FetchAnswered, ReplicaEvent
@@ -41,6 +42,20 @@ def test_a_produce_is_acknowledged_when_the_last_follower_has_fetched_past_it() 
     cluster.deafen()
     cluster.world.sleep(0)
     assert waiting[0].responses[0].partition_responses[0].base_offset == 0
+
+
+def test_a_watermark_is_written_down_before_the_producer_hears_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = VirtualCluster()
+    cluster.create_topic()
+    answer, written = Producing.slot_done, []
+
+    def after_a_look(producing: Producing, slot: Any) -> None:
+        written.append(cluster.node(0).timeline_rows("state")[-1]["high_watermark"])
+        answer(producing, slot)
+
+    monkeypatch.setattr(Producing, "slot_done", after_a_look)
+    assert cluster.produce(0, b"a") == [(0, 0)]
+    assert written == [1]
 
 
 def test_a_follower_s_silence_shrinks_the_isr_and_then_acknowledges() -> None:

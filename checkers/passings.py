@@ -1,0 +1,35 @@
+"""By when the leaders of a partition had committed what, in their own words."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from itertools import accumulate
+from typing import Any
+
+from harness.model import TopicPartition
+
+
+class Passings:
+    """What the leaders' rows in a run's timeline say about it."""
+
+    def __init__(self, timeline: Iterable[Mapping[str, Any]]) -> None:
+        told: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+        for row in timeline:
+            if row["kind"] == "state" and row["role"] == "leader" and row["high_watermark"] is not None:
+                told[TopicPartition(row["topic"], row["partition"])].append((row["high_watermark"], row["time_ns"]))
+        self._known = {place: _in_order(steps) for place, steps in told.items()}
+
+    def had_passed(self, place: TopicPartition, offset: int, time_ns: int) -> bool:
+        """Whether some leader had written down a high watermark above ``offset`` by then."""
+        marks, times = self._known.get(place, ([], []))
+        at = bisect_right(marks, offset)
+        return at < len(marks) and times[at] <= time_ns
+
+
+def _in_order(steps: list[tuple[int, int]]) -> tuple[list[int], list[int]]:
+    """The high watermarks, lowest first, and of each since when one at least as high had been written down."""
+    steps.sort(reverse=True)
+    times = [*accumulate((time_ns for _, time_ns in steps), min)]
+    return [mark for mark, _ in reversed(steps)], times[::-1]

@@ -1,0 +1,36 @@
+"""By when had the leaders of a partition committed what, in their own words?"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.blocks import Earlier, with_earlier
+from spark_analysis.tables import PLACE
+
+
+def passings(timeline: DataFrame) -> DataFrame:
+    """Every high watermark that a leader has written down: ``run, topic, partition, mark, told_ns``."""
+    leading = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
+    told = timeline.where(leading & f.col("high_watermark").isNotNull())
+    return told.select(*PLACE, f.col("high_watermark").alias("mark"), f.col("time_ns").alias("told_ns"))
+
+
+def with_passing(rows: DataFrame, told: DataFrame, number: str, *, blocks: bool) -> DataFrame:
+    """``rows`` with ``passed_ns``: when a leader had first written down a high watermark above them; null: never.
+
+    Args:
+        rows: has ``run, topic, partition``.
+        told: from :func:`passings`.
+        number: the column of ``rows`` that holds an offset.
+        blocks: whether there may be so many that they must be cut into blocks.
+    """
+    both = rows.withColumn("mark", f.col(number)).unionByName(told, allowMissingColumns=True)
+    earliest = {"passed_ns": Earlier(f.col("told_ns"), "least")}
+    known = with_earlier(both, PLACE, "mark", earliest, descending=True, blocks=blocks)
+    return known.where(f.col("told_ns").isNull()).drop("mark", "told_ns")
+
+
+def had_passed(by_ns: Column) -> Column:
+    """Whether a leader had written down a high watermark above the row by then; needs ``passed_ns``."""
+    return f.coalesce(f.col("passed_ns") <= by_ns, f.lit(False))
