@@ -1,7 +1,10 @@
-"""What a leader commits, everybody in its ISR has.
+"""What a leader commits, everybody has who is in its ISR, or in the controller's.
 
 At every row in which a leader's high watermark or ISR has changed, every member of that ISR must be known to have the
-log up to the watermark:
+log up to the watermark; and where the watermark has risen, so must whoever may be elected: the members of the
+controller's last ISR, and its eligible leader replicas. A leader waits for whom it has proposed before the controller
+decides, and for whom it wants to leave out until the controller has decided, so it never waits for fewer. A decision of
+another leader epoch, or older than what the leader has heard of, says nothing:
 
 * ``unjustified-advance``: the watermark rose, and a member's log did not reach it; or a member had not even heard of
   the leader's epoch, so that it cannot have fetched in it (T7). Of a leader that goes on in the very next epoch, as one
@@ -22,14 +25,15 @@ Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where leaders count the fetc
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.rows import Row, RunRows, where
+from checkers.rows import Row, RunRows, detail, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
-from harness.model import TopicPartition
+from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
 
 KINDS = ("unjustified-advance", "unjustified-join")
@@ -55,12 +59,15 @@ class _Claim(NamedTuple):
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: for each leader, epoch and member the first row that counts on what is not there."""
     by_replica: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
-    for row in rows.timeline:
+    decisions: dict[TopicPartition, list[Row]] = defaultdict(list)
+    for row in sorted(rows.timeline, key=_time):
         if row["topic"] is not None and row["kind"] in WITH_LOG_END:
             by_replica[where(row), row["node"]].append(row)
+        elif row["topic"] is not None and row["kind"] in DECISIONS and row["node"] == CONTROLLER_ID:
+            decisions[where(row)].append(row)
     for (place, node), ours in by_replica.items():
         found: dict[tuple[int, int, int], Finding] = {}
-        for claim in _claims(ours):
+        for claim in _claims(ours, decisions[place]):
             key = (claim.row["incarnation"], claim.row["leader_epoch"], claim.member)
             finding = _unfounded(rows.run, place, claim, by_replica.get((place, claim.member), []))
             if finding is not None and node != claim.member:
@@ -78,20 +85,20 @@ def why(finding: Finding) -> str:
         )
     return (
         f"{leader}, committed offsets {finding.offset} to {(finding.until or 1) - 1} although node "
-        f"{finding.other_node}, which is in its ISR, is not known to have them."
+        f"{finding.other_node}, which is in the ISR, is not known to have them."
     )
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     """The leader's row, and what became of the offset."""
     row = {"node": finding.node or 0, "incarnation": finding.incarnation or 0, "sequence": finding.row or 0}
-    says = f"node {finding.node} had committed up to {finding.until}, with node {finding.other_node} in its ISR"
-    yield Evidence("timeline", row, says)
+    yield Evidence("timeline", row, f"node {finding.node} had committed up to {finding.until}")
+    yield from witnesses.decision(finding)
     yield from witnesses.cuts(finding)
     yield from witnesses.holders(finding)
 
 
-def _claims(ours: Sequence[Row]) -> Iterator[_Claim]:
+def _claims(ours: Sequence[Row], decisions: Sequence[Row]) -> Iterator[_Claim]:
     """The rows of one replica as a leader in which its watermark or its ISR is not what it was in the row before."""
     before: Row | None = None
     since = -1
@@ -102,8 +109,20 @@ def _claims(ours: Sequence[Row]) -> Iterator[_Claim]:
         if before is None or not _goes_on(before, row):
             since = -1 if row["leader_epoch"] is None else row["leader_epoch"]
         if row["role"] == "leader" and row["isr"] is not None and not same:
-            yield from (_Claim(member, row, mark, since) for member in row["isr"] if member != row["node"])
+            claims = (_Claim(member, row, mark, since) for member in sorted({*row["isr"], *_may_lead(row, decisions)}))
+            yield from (one for one in claims if one.member != row["node"] and (one.rose or one.member in row["isr"]))
         before = row
+
+
+def _may_lead(row: Row, decisions: Sequence[Row]) -> Iterable[int]:
+    """Who may be elected according to the controller, unless the leader has heard of later decisions than we know."""
+    known = bisect_right(decisions, row["time_ns"], key=lambda decision: int(decision["time_ns"]))
+    last, heard = decisions[known - 1] if known else None, row["partition_epoch"]
+    if last is None or last["leader_epoch"] != row["leader_epoch"]:
+        return ()
+    if None in (heard, last["partition_epoch"]) or last["partition_epoch"] < heard:
+        return ()
+    return (*(last["isr"] or ()), *(detail(last).get("elr") or ()))
 
 
 def _goes_on(before: Row, row: Row) -> bool:
@@ -121,7 +140,6 @@ def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Ro
     """A finding, if the member's log does not bear the claim out."""
     row = claim.row
     told = [r for r in said if r["time_ns"] <= row["time_ns"]]
-    told.sort(key=lambda r: (r["time_ns"], r["incarnation"], r["sequence"]))
     cut = max((at for at, r in enumerate(told) if r["kind"] != "state"), default=0)
     reached = max((r["log_end_offset"] for r in told[cut:] if r["log_end_offset"] is not None), default=None)
     epoch = max((r["leader_epoch"] for r in told if r["leader_epoch"] is not None), default=row["leader_epoch"])
@@ -141,6 +159,13 @@ def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Ro
         until=mark,
     )  # fmt: skip
 
+
+def _time(row: Row) -> tuple[int, int, int]:
+    return row["time_ns"], row["incarnation"], row["sequence"]
+
+
+DECISIONS = frozenset({"election", "isr"})
+"""The kinds of rows in which the controller says who is in sync."""
 
 WITH_LOG_END = frozenset({"state", "truncation", "log_start"})
 """The kinds of rows that say where a log ends, while its broker runs. The last two say that it was cut."""

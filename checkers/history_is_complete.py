@@ -22,6 +22,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from checkers.passings import Passings
 from checkers.rows import ALL, Row, RunRows, is_malformed, where
 from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified, was_passed
 from harness.history import Manifest
@@ -79,8 +80,8 @@ def counts(rows: RunRows) -> dict[str, int]:
     if closes:
         found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
     found.update(_disorder(rows.history))
-    claims = [send for send in rows.sends if claims_replication(send)]
-    found["acked_below_high_watermark"] = sum(is_justified(rows, send) for send in claims)
+    claims, told = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
+    found["acked_below_high_watermark"] = sum(is_justified(rows, send, told) for send in claims)
     found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
     return dict(found)
 

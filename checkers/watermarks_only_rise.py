@@ -26,6 +26,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
+from checkers.passings import Passings
 from checkers.rows import ALL, Read, Row, RunRows, Send, Term, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -42,10 +43,13 @@ def find(rows: RunRows) -> Iterator[Finding]:
         terms = rows.leader_terms(place)
         yield from _short_logs(rows, place, terms)
         yield from _two_leaders(rows, place, terms)
+    told = Passings(rows.timeline)
     for send in filter(claims_replication, rows.sends):
-        if is_accounted(rows, send) and not (was_passed(rows, send) if rows.sampled else is_justified(rows, send)):
+        if is_accounted(rows, send) and not (
+            was_passed(rows, send) if rows.sampled else is_justified(rows, send, told)
+        ):
             yield _unjustified(rows, send, max(term.leader_epoch for term in rows.leaders_during(send)))
-    yield from _uncommitted(rows)
+    yield from _uncommitted(rows, told)
 
 
 def why(finding: Finding) -> str:
@@ -146,13 +150,13 @@ def claims_replication(send: Send) -> bool:
     return send.type == "ok" and send.acks == ALL and send.offset is not None
 
 
-def is_justified(rows: RunRows, send: Send) -> bool:
+def is_justified(rows: RunRows, send: Send, told: Passings) -> bool:
     """Whether one of those who led during the send had a high watermark above the record, and somebody by its end.
 
     Of a sampled timeline nobody knows by when.
     """
     own = _passed(send, rows.leaders_during(send))
-    return own and (rows.sampled or rows.passings.had_passed(send.where, send.offset or 0, send.completed_ns))
+    return own and (rows.sampled or told.had_passed(send.where, send.offset or 0, send.completed_ns))
 
 
 def was_passed(rows: RunRows, send: Send) -> bool:
@@ -196,13 +200,13 @@ def _unjustified(rows: RunRows, send: Send, leader_epoch: int) -> Finding:
     )  # fmt: skip
 
 
-def _uncommitted(rows: RunRows) -> Iterator[Finding]:
+def _uncommitted(rows: RunRows, told: Passings) -> Iterator[Finding]:
     """Of every record at an offset the first delivery."""
     for (place, offset, value), reads in rows.delivered.items():
         first = reads[0]
         led = rows.leaders_between(place, first.time_ns, first.time_ns)
         accounted = all(_wrote_after(rows, term, first.time_ns) for term in led)
-        if led and accounted and not _was_committed(rows, first):
+        if led and accounted and not _was_committed(rows, first, told):
             yield Finding(
                 rows.run, "uncommitted-read", *place,
                 offset=offset,
@@ -213,8 +217,8 @@ def _uncommitted(rows: RunRows) -> Iterator[Finding]:
             )  # fmt: skip
 
 
-def _was_committed(rows: RunRows, read: Read) -> bool:
+def _was_committed(rows: RunRows, read: Read, told: Passings) -> bool:
     """Whether a leader had a high watermark above the record by then; of a sampled timeline: ever."""
     if rows.sampled:
         return any(term.high_watermark > read.offset for term in rows.leader_terms(read.where))
-    return rows.passings.had_passed(read.where, read.offset, read.time_ns)
+    return told.had_passed(read.where, read.offset, read.time_ns)

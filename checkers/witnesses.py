@@ -37,6 +37,7 @@ class Witnesses:
         self._commits: dict[tuple[TopicPartition, int | None], list[Row]] = defaultdict(list)
         self._led: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._cuts: dict[TopicPartition, list[Cut]] = defaultdict(list)
+        self._decided: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._logged: dict[TopicPartition, list[Row]] = defaultdict(list)
         self._faults = sorted(faults, key=lambda r: (r["injected_ns"] or 0, str(r["fault"])))
         self._take_history(history)
@@ -61,6 +62,8 @@ class Witnesses:
                 self._led[where(row)].append(row)
             elif row["kind"] == "truncation" and row["topic"] is not None:
                 self._cuts[where(row)].append(_cut(row))
+            elif row["kind"] in ("election", "isr") and row["topic"] is not None:
+                self._decided[where(row)].append(row)
 
     # ----------------------------------------------------------------------------------------------- the history
 
@@ -115,6 +118,12 @@ class Witnesses:
             if row["leader_epoch"] == epoch and row["node"] not in seen:
                 seen.add(row["node"])
                 yield _state(row, f"led {_name(row)} in epoch {epoch} from here on")
+
+    def decision(self, finding: Finding) -> Iterator[Evidence]:
+        """Whom the controller had in the ISR at the finding's time."""
+        known = [row for row in self._decided[place(finding)] if row["time_ns"] <= (finding.time_ns or 0)]
+        for row in known[-1:]:
+            yield _state(row, f"the controller had ISR {row['isr'] or []} of {_name(row)} from here on")
 
     def committed(self, finding: Finding, epoch: int | None) -> Iterator[Evidence]:
         """The first row in which the leader of ``epoch`` (None: any) has a high watermark above the offset."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from harness.model import CONTROLLER_ID
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
@@ -16,11 +17,12 @@ def unfounded_commits(views: Views) -> DataFrame:
     """``unjustified-advance`` and ``unjustified-join``, as ``checkers.committed_is_replicated`` defines them.
 
     Every claim of a leader is put among the rows of the member that it is about; then running maxima say how far that
-    one's log reached. A timeline is sorted once by replica and once by member, whatever its length.
+    one's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'
+    turning points once by partition.
     """
-    kinds = f.col("kind").isin("state", "truncation", "log_start")
-    ends = views.tables.timeline.where(f.col("topic").isNotNull() & kinds)
-    both = _said(ends).unionByName(_claims(ends))
+    told = views.tables.timeline.where(f.col("topic").isNotNull())
+    ends = told.where(f.col("kind").isin("state", "truncation", "log_start"))
+    both = _said(ends).unionByName(_claims(ends, _decisions(told)))
     rows = Window.partitionBy(*PLACE, "member").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
     numbered = both.withColumns({"cut": f.sum("cuts").over(rows), "heard": f.max("epoch").over(rows)})
     since_cut = Window.partitionBy(*PLACE, "member", "cut").orderBy(*_ORDER).rowsBetween(Window.unboundedPreceding, 0)
@@ -58,7 +60,17 @@ def _said(ends: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _claims(ends: DataFrame) -> DataFrame:
+def _decisions(told: DataFrame) -> DataFrame:
+    """Who may be elected, in the words of the controller: ``decided``."""
+    elr = f.from_json(f.get_json_object("detail", "$.elr"), "array<int>")
+    none = f.array().cast("array<int>")
+    may_lead = f.concat(f.coalesce("isr", none), f.coalesce(elr, none))
+    decided = f.struct("leader_epoch", "partition_epoch", may_lead.alias("may_lead"))
+    ours = told.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
+    return ours.select(*PLACE, "time_ns", "incarnation", "sequence", decided.alias("decided"))
+
+
+def _claims(ends: DataFrame, decisions: DataFrame) -> DataFrame:
     """The rows of leaders in which the watermark or the ISR has changed, once for each other member."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence")
     term = f.struct("incarnation", "role", "leader_epoch")
@@ -76,12 +88,31 @@ def _claims(ends: DataFrame) -> DataFrame:
     before = f.when(f.col("led"), f.col("last.watermark"))
     same = f.col("led") & (f.col("last.watermark") == f.col("watermark")) & f.col("last.isr").eqNullSafe(f.col("isr"))
     changed = states.where((f.col("role") == "leader") & f.col("isr").isNotNull() & ~f.coalesce(same, f.lit(False)))
-    members = changed.withColumn("before", before).withColumn("member", f.explode(f.array_distinct("isr")))
+    known = _with_decisions(changed.withColumn("before", before), decisions)
+    counted = f.when(_rose(), f.array_union("isr", _may_lead())).otherwise(f.array_distinct("isr"))
+    members = known.withColumn("member", f.explode(counted))
     return members.where(f.col("member") != f.col("node")).select(
         *PLACE, "member", "time_ns", f.lit(1).alias("claims"), "incarnation", "sequence", f.lit(0).alias("cuts"),
         f.lit(None).cast("long").alias("log_end"), f.lit(None).cast("int").alias("epoch"),
         "node", "leader_epoch", "watermark", "before", "since",
     )  # fmt: skip
+
+
+def _with_decisions(claims: DataFrame, decisions: DataFrame) -> DataFrame:
+    """``claims`` with ``last_decided``: the last decision until then; null: none is known."""
+    is_claim = f.col("decided").isNull()
+    until_then = Window.partitionBy(*PLACE).orderBy("time_ns", is_claim, "incarnation", "sequence")
+    both = claims.unionByName(decisions, allowMissingColumns=True)
+    last = f.last("decided", ignorenulls=True).over(until_then.rowsBetween(Window.unboundedPreceding, 0))
+    return both.withColumn("last_decided", last).where(is_claim)
+
+
+def _may_lead() -> Column:
+    """Who may be elected according to the controller, unless the leader has heard of later decisions than we know."""
+    last = f.col("last_decided")
+    of_this_epoch = last["leader_epoch"].eqNullSafe(f.col("leader_epoch"))
+    counts = of_this_epoch & (last["partition_epoch"] >= f.col("partition_epoch"))
+    return f.when(f.coalesce(counts, f.lit(False)), last["may_lead"]).otherwise(f.array().cast("array<int>"))
 
 
 def _goes_on(before: Column) -> Column:

@@ -26,8 +26,8 @@ def witnesses(spark: SparkSession, tables: Tables, findings: Sequence[Finding]) 
     """The rows that the evidence of ``findings`` may cite, by run and table, in one job.
 
     Of the history and the replicas' logs: every row about an offset or a value that a finding names. Of the timeline,
-    for the partitions concerned: every truncation, the first row of every leader's term, and the first row of each term
-    in which the high watermark is above a finding's offset.
+    for the partitions concerned: every truncation and decision, the first row of every leader's term, and the first row
+    of each term in which the high watermark is above a finding's offset.
     """
     offsets = _keys(spark, "offset", ((x, o) for x in findings for o in (x.offset, x.other_offset, x.until)))
     values = _keys(spark, "value", ((x, v) for x in findings for v in (x.value, x.other_value)))
@@ -73,7 +73,7 @@ def _turning_points(
     above = led.join(f.broadcast(offsets.withColumnRenamed("offset", "key")), on=list(PLACE), how="inner")
     first_above = above.where(f.col("high_watermark") > f.col("key"))
     return [
-        concerned.where(f.col("kind") == "truncation"),
+        concerned.where(f.col("kind").isin("truncation", "election", "isr")),
         _first(led, timeline.columns),
         _first(first_above, timeline.columns, f.col("key")),
     ]

@@ -213,7 +213,7 @@ class Partition:
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)
             case HighWatermarkAdvanced():
-                self._write_down()  # before anybody is told what has been committed
+                pass  # :meth:`_publish` sees it
             case ReplicaFailed():
                 self._failure = self._failure or effect
             case _:
@@ -274,6 +274,8 @@ class Partition:
             self._failure = ReplicaFailed(error.errno or 0)
 
     def _answer_produce(self, token: ProduceToken, error: ErrorCode, base_offset: Offset) -> None:
+        if error is ErrorCode.NONE:
+            self._write_down()  # a watermark, before anybody is told of it
         # An epoch that could not be written down must not be acknowledged, although the records are in the log.
         if self._failure is not None and error is ErrorCode.NONE:
             token.produced(ErrorCode.KAFKA_STORAGE_ERROR, -1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, regression, write
 from tests.checkers.cut_cases import CASES
@@ -68,6 +70,53 @@ def a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story: Story) 
     story.partitions[0].logs[2] = list(story.partitions[0].logs[0])
     story.state(2)
     story.finish()
+
+
+def leave_one_out(story: Story, **decided: Any) -> None:
+    """The leader waits for nodes 0 and 2 only, and does not tell; the controller has decided on something before."""
+    write(story, 2)
+    part = story.partitions[0]
+    decide(story, partition_epoch=1, **decided)
+    part.isr = {0, 2}
+    story.state(0)
+    story.send()
+    part.isr, part.logs[1] = set(NODES), list(part.logs[0])
+    story.state(1)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
+def a_leader_that_does_not_wait_for_whom_the_controller_has_in_the_isr_is_found(story: Story) -> None:
+    leave_one_out(story)
+
+
+@case(
+    Outcome.VIOLATION,
+    ("unjustified-advance", "VIOLATION", 2),
+    ("advance-below-min-isr", "VIOLATION", 2),
+    guarantees={"min_insync_replicas": 3},
+)
+def a_leader_that_does_not_wait_for_whom_the_controller_calls_eligible_is_found(story: Story) -> None:
+    leave_one_out(story, isr=[0, 2], detail={"elr": [1]})
+
+
+@case(Outcome.PASS)
+def a_leader_need_not_wait_for_whom_the_controller_has_left_out(story: Story) -> None:
+    leave_one_out(story, isr=[0, 2])
+
+
+@case(Outcome.PASS)
+def what_the_controller_decided_in_another_epoch_is_not_held_against_a_leader(story: Story) -> None:
+    leave_one_out(story, leader_epoch=1)
+
+
+@case(Outcome.PASS)
+def a_leader_may_have_heard_of_a_decision_that_nobody_knows(story: Story) -> None:
+    leave_one_out(story)
+    rows = [row for row in story.timeline if row["node"] == 0]
+    for row in rows[next(at for at, row in enumerate(rows) if row["isr"] == [0, 2]) :]:
+        row["partition_epoch"] = 2
 
 
 @case(Outcome.PASS, ("unjustified-advance", "DOCUMENTED", 2), generation="2.0.1")

@@ -40,9 +40,9 @@ def a_record_that_timed_out_and_overtook_an_acknowledged_one_is_found(story: Sto
 
 @case(Outcome.VIOLATION, ("G0-realtime", "VIOLATION", 0))
 def a_record_of_another_process_that_timed_out_and_overtook_is_found(story: Story) -> None:
+    stored(story, 1, 0)
     story.send(offset=1, append=False, process=0)
     story.send(result="info", append=False, process=1)
-    stored(story, 1, 0)
     story.finish()
 
 
@@ -55,9 +55,9 @@ def a_transaction_whose_records_are_read_the_other_way_round_is_found(story: Sto
 
 @case(Outcome.PASS)
 def an_acknowledgement_of_acks_0_says_nothing_of_when_it_was_stored(story: Story) -> None:
+    stored(story, 1, 0)
     story.send(offset=None, append=False, acks=0, process=0)
     story.send(offset=0, append=False, process=1)
-    stored(story, 1, 0)
     story.finish()
 
 

@@ -151,7 +151,7 @@ class Story:
         previous, part.leader, part.epoch = part.leader, node, part.epoch + 1
         said = {"clean": clean, "elected_from_isr": clean, "previous_leader": previous, "controller_epoch": 1}
         self.say(CONTROLLER, "election", p, said, leader=node, leader_epoch=part.epoch,
-                 partition_epoch=3 * part.epoch, isr=sorted(part.isr | {node}))  # fmt: skip
+                 partition_epoch=3 * part.epoch, isr=sorted(part.isr | {node} if clean else {node}))  # fmt: skip
         self.state(node, p)
         for other in NODES:
             if other != node:

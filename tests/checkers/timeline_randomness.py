@@ -18,10 +18,12 @@ def decide_anything(story: Story, rng: random.Random) -> None:
             detail["elr"] = rng.sample(NODES, rng.randrange(1, 3))
         if rng.random() < 0.3:
             story.say(CONTROLLER, "session", None, {"broker": rng.choice(NODES), "change": "expired"})
-        story.say(
+        row = story.say(
             CONTROLLER, rng.choice(("election", "isr")), 0, detail, leader=rng.choice((-1, 0, 1, 2)),
             leader_epoch=epoch, partition_epoch=20 + partition_epoch, isr=rng.sample(NODES, rng.randrange(4)),
         )  # fmt: skip
+        if rng.random() < 0.5:  # before something that a leader did
+            row["time_ns"] = rng.choice(story.timeline)["time_ns"]
 
 
 def forget_the_isr(story: Story, rng: random.Random) -> None:
