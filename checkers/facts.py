@@ -101,9 +101,12 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
         offset = min(offset for _, offset in records)
         older = until.get(key[:4], -1)
         until[key[:4]] = max(older, *(offset for _, offset in records))
-        if len(records) != last - first + 1 or len(numbers) != last - first + 1 or older > offset:
+        by_number = sorted(dict(sorted(records)).items())
+        falls = any(later < sooner for (_, sooner), (_, later) in pairwise(by_number))
+        uneven = len(records) != last - first + 1 or len(numbers) != last - first + 1
+        if uneven or falls or older > offset:
             overlap = older if older > offset else None
-            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset, overlap)
+            yield ProducerLog(rows.run, *key, first, last, len(records), len(numbers), offset, overlap, falls)
 
 
 # ---------------------------------------------------------------------------------------------------------- history

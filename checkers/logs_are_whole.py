@@ -12,8 +12,9 @@
   where its leader's log does is not meant.
 * ``repeated-sequence``: the final leader's log holds a sequence number of one epoch of an idempotent producer twice:
   a retry was appended again (R11).
-* ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer,
-  which no broker that knows its producers accepts (R11).
+* ``sequence-gap``: it lacks sequence numbers between the first and the last of one epoch of an idempotent producer, or
+  has a record behind one of a higher number: one was accepted when the number before it was missing, which no broker
+  does that knows its producers (R11).
 * ``zombie-append``: in it a record of an older epoch of a producer lies behind one of a newer epoch: a producer that
   had been fenced was let in (R11).
 
@@ -134,8 +135,10 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
     if log.records > log.sequences:
         says = f"The final leader's log has {has} of {whose}: some are there twice."
         yield Conclusion(run.finding("repeated-sequence", place, **about), says, evidence)
-    if log.sequences < log.last - log.first + 1:
-        says = f"The final leader's log has {has} of {whose}: some are missing."
+    missing = log.sequences < log.last - log.first + 1
+    if missing or (log.falls and log.records == log.sequences):
+        wrong = "some are missing" if missing else "some lie behind higher ones"
+        says = f"The final leader's log has {has} of {whose}: {wrong}."
         excuse = "unclean" if run.unclean.get(place) else None
         yield Conclusion(run.finding("sequence-gap", place, excuse=excuse, **about), says, evidence)
     if log.older_until is not None:

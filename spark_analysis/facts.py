@@ -75,13 +75,15 @@ class LogEpoch(NamedTuple):
 class ProducerLog(NamedTuple):
     """What one replica's log holds of one epoch of an idempotent producer, where something is wrong with it.
 
-    Its sequences are not each there once, or it begins before an older epoch has ended.
+    Its sequences are not each there once and in order, or it begins before an older epoch has ended.
 
     Attributes:
         first: the lowest sequence number, ``last`` the highest.
         records: how many records there are; ``sequences``: how many different sequence numbers.
         offset: the lowest offset of them.
         older_until: the highest offset of a record of an older epoch, where that is behind ``offset``; else None.
+        falls: whether a record lies behind one of a higher sequence number (of a number that is there several times
+            the last record counts).
     """
 
     run: str
@@ -96,6 +98,7 @@ class ProducerLog(NamedTuple):
     sequences: int
     offset: int
     older_until: int | None = None
+    falls: bool = False
 
 
 class Silence(NamedTuple):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, word_of, words
+from spark_analysis.blocks import different, octets, out_of_order, word_of
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views
 
@@ -42,20 +42,24 @@ def producer_logs(replica_logs: DataFrame) -> DataFrame:
     numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
     epoch = f.coalesce("producer_epoch", f.lit(0))
     keys = [*PLACE, "node", "producer_id", "producer_epoch"]
-    known = words(
-        numbered.withColumn("producer_epoch", epoch), keys, "sequence", offset=f.min("offset"), until=f.max("offset")
-    )
-    grouped = known.groupBy(*keys).agg(
+    placed = numbered.withColumn("producer_epoch", epoch)
+    sequences = {"low": f.min("sequence"), "high": f.max("sequence"), "begin": f.min("offset")}
+    known = octets(placed, keys, "sequence", "offset", **sequences)
+    back = out_of_order(known, keys, "octet", f.col("least"), f.col("most")).withColumn("back", f.lit(True))
+    octaves = known.groupBy(*keys).agg(
         f.min("low").alias("first"),
         f.max("high").alias("last"),
         f.sum("rows").alias("records"),
         f.sum(different()).alias("sequences"),
-        f.min("offset").alias("offset"),
-        f.max("until").alias("until"),
+        f.min("begin").alias("offset"),
+        f.max("most").alias("until"),
+        f.min("rises").alias("rises"),
     )
+    falls = ~f.col("rises") | f.coalesce("back", f.lit(False))
+    grouped = octaves.join(back, on=keys, how="left").withColumn("falls", falls).drop("rises", "back")
     whose = Window.partitionBy(*PLACE, "node", "producer_id").orderBy("producer_epoch")
     older = f.max("until").over(whose.rowsBetween(Window.unboundedPreceding, -1))
     known = grouped.withColumn("older_until", f.when(older > f.col("offset"), older)).drop("until")
     width = f.col("last") - f.col("first") + 1
-    irregular = (f.col("records") != width) | (f.col("sequences") != width)
+    irregular = (f.col("records") != width) | (f.col("sequences") != width) | f.col("falls")
     return known.where(irregular | f.col("older_until").isNotNull())

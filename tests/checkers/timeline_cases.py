@@ -351,6 +351,11 @@ def a_sequence_that_is_missing_is_found(story: Story) -> None:
     numbered(story, 0, 1, 3)
 
 
+@case(Outcome.VIOLATION, ("sequence-gap", "VIOLATION", 0))
+def records_of_a_producer_that_are_not_in_the_order_of_their_sequences_are_found(story: Story) -> None:
+    numbered(story, 0, 2, 1, 3)
+
+
 @case(Outcome.PASS)
 def a_producer_may_begin_anywhere(story: Story) -> None:
     numbered(story, 4, 5, 6)

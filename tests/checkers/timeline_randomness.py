@@ -50,10 +50,13 @@ def say_epochs(story: Story, rng: random.Random) -> None:
 
 
 def number_records(story: Story, rng: random.Random) -> None:
-    """Records have producers and sequences, and some are there twice or not at all."""
+    """Records have producers and sequences; some are there twice or not at all, or neighbours have changed places."""
     for row in story.logs:
         sequence = row["offset"] + rng.choice((0, 0, 0, 0, 0, 1))
         row |= {"producer_id": rng.randrange(2), "producer_epoch": 0, "sequence": sequence}
+    if len(story.logs) % 3:
+        for row in story.logs:
+            row |= {"producer_id": 0, "sequence": row["offset"] ^ 1}
 
 
 def number_transactions(story: Story, rng: random.Random) -> None:
