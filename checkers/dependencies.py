@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from checkers.offsets_agree import sightings
 from checkers.rows import RunRows
 from harness.model import TopicPartition
 from spark_analysis.facts import Dependency
@@ -35,12 +36,8 @@ def dependencies(rows: RunRows) -> list[Dependency]:
 def _events(rows: RunRows) -> dict[TopicPartition, list[_Event]]:
     found: dict[TopicPartition, list[_Event]] = defaultdict(list)
     offsets: dict[tuple[TopicPartition, int], set[int]] = defaultdict(set)
-    for read in rows.reads:
-        if read.sound and read.value is not None:
-            offsets[read.where, read.value].add(read.offset)
-    for send in rows.sends:
-        if send.offset is not None:
-            offsets[send.where, send.value].add(send.offset)
+    for seen in sightings(rows):
+        offsets[seen.where, seen.value].add(seen.offset)
     writers: set[int] = set()
     for send in rows.transactional.values():
         known = offsets[send.where, send.value]

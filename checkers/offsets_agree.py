@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.rows import ALL, RunRows
+from checkers.rows import ALL, RunRows, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
@@ -25,7 +25,11 @@ KINDS = ("inconsistent-offsets",)
 
 
 class Sighting(NamedTuple):
-    """An acknowledgement or a poll that names ``value`` at ``offset``. ``strong``: it promises that it stays."""
+    """An acknowledgement or a poll that names ``value`` at ``offset``. ``strong``: it promises that it stays.
+
+    What an operation was told of which nobody knows how it ended counts like an acknowledgement once the record was
+    delivered; of a transaction's to somebody who reads only what is committed.
+    """
 
     where: TopicPartition
     offset: int
@@ -37,7 +41,7 @@ class Sighting(NamedTuple):
 
 
 def sightings(rows: RunRows) -> list[Sighting]:
-    """Every acknowledgement with an offset and every sound record polled, in the order of the history."""
+    """Everything that says where a value is, in the order of the history."""
     acks = [
         Sighting(s.where, s.offset, s.value, s.row, s.completed_ns, s.acks == ALL, None)
         for s in rows.sends
@@ -48,7 +52,13 @@ def sightings(rows: RunRows) -> list[Sighting]:
         for r in rows.reads
         if r.sound and r.value is not None
     ]
-    return sorted([*acks, *polls], key=lambda s: s.row)
+    shown = {(s.where, s.value) for s in rows.sends if s.type != "fail" and rows.was_delivered(s)}
+    told = [
+        Sighting(where(r), r["offset"], r["value"], r["index"], r["time_ns"], r["acks"] == ALL, None)
+        for r in rows.operations
+        if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None and (where(r), r["value"]) in shown
+    ]
+    return sorted([*acks, *polls, *told], key=lambda s: s.row)
 
 
 def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:

@@ -160,17 +160,18 @@ class RunRows:
 
     @cached_property
     def transactional(self) -> dict[tuple[TopicPartition, int], Send]:
-        """The sends that belong to transactions, by partition and value; of one at several offsets any."""
+        """The sends that belong to transactions; of one at several offsets any."""
         return {(send.where, send.value): send for send in self.sends if send.txn}
 
     def is_uncommitted(self, send: Send) -> bool:
-        """Whether the send belongs to a transaction that failed, or that nobody knows to have been committed.
-
-        It is known when a consumer that reads only what is committed was delivered the record.
-        """
+        """Whether the send belongs to a transaction that failed, or that nobody knows to have been committed."""
         if not send.txn or send.type == "ok":
             return False
-        return send.type == "fail" or (send.where, send.value) not in self._committed_values
+        return send.type == "fail" or not self.was_delivered(send)
+
+    def was_delivered(self, send: Send) -> bool:
+        """Whether a poll delivered the record; of a transaction's record one that reads only what is committed."""
+        return (send.where, send.value) in (self._committed_values if send.txn else self.read_values)
 
     @cached_property
     def _committed_values(self) -> set[tuple[TopicPartition, int | None]]:

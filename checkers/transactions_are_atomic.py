@@ -2,8 +2,9 @@
 
 * ``precommitted-read``: an operation is given a record that it sends itself.
 * ``torn-transaction``: one record of a transaction of which nobody knows how it ended was delivered, so it was
-  committed, and another one is in no final read that came to the end of its partition. (Of a transaction that ended
-  ``ok`` that is a ``lost-write``; a record of one that failed is an ``aborted-read``.)
+  committed, and another one is in no final read that came to the end of its partition, or to the offset where its
+  client was told that it is. (Of a transaction that ended ``ok`` that is a ``lost-write``; a record of one that failed
+  is an ``aborted-read``.)
 
 Consumers that read uncommitted records are not promised any of this.
 
@@ -71,6 +72,11 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
     for read in rows.reads:
         if read.read_committed:
             first.setdefault((read.where, read.value), read.row)
+    told: dict[tuple[TopicPartition, int], int] = {}
+    for row in rows.operations:
+        if (row["f"], row["type"]) == ("send", "info") and row["offset"] is not None:
+            key = (where(row), row["value"])
+            told[key] = min(row["offset"], told.get(key, row["offset"]))
     transactions: dict[int, list[Send]] = defaultdict(list)
     for send in rows.sends:
         if send.txn and send.type == "info":
@@ -79,9 +85,12 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
         seen = [(first[s.where, s.value], s.value) for s in sends if (s.where, s.value) in first]
         for send in sends:
             unread = (send.where, send.value) not in rows.read_values
-            if seen and unread and rows.missing(send.where, None, read=True):
+            offset = told.get((send.where, send.value))
+            gone = rows.missing(send.where, None, read=True) or rows.missing(send.where, offset, read=False)
+            if seen and unread and gone:
                 yield Finding(
                     rows.run, "torn-transaction", *send.where,
+                    offset=offset,
                     value=send.value,
                     row=send.row,
                     time_ns=send.completed_ns,

@@ -21,6 +21,9 @@ UNKNOWN, FAILED, OK = 0, 1, 2
 """How a send ended, in ``sent``; of two rows of one send the one that knows more has the higher number."""
 
 
+_SEEN = {"seen_row": "told_row", "seen_ns": "told_ns"}
+
+
 def reads(history: DataFrame) -> DataFrame:
     """Every record that a poll delivered.
 
@@ -59,8 +62,9 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
           that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
-        * ``seen_row, seen_ns``: the first acknowledgement or sound read of it; ``strong``: it was soundly read, or
-          acknowledged to a sender that waited for all;
+        * ``seen_row, seen_ns``: what says first that the value is here, see ``checkers.offsets_agree``; ``strong``: it
+          was soundly read, or a sender that waited for all was told so; ``told_row, told_ns``: an operation of which
+          nobody knows how it ended was told so;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
         * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
@@ -99,14 +103,21 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
 def _settled(grouped: DataFrame) -> DataFrame:
     """Values at one offset: what is known of the offset is known of the value."""
     named = f.when(f.col("seen_row").isNotNull() | f.col("in_final_log_intact"), f.col("offset"))
+    read = {"value_read_row": f.col("read_row"), "value_committed_row": f.col("committed_row")}
     of_values = {
-        "value_read_row": f.col("read_row"),
-        "value_committed_row": f.col("committed_row"),
         "final_offset": f.when(f.col("finally"), f.col("offset")),
         "lowest": named,
         "highest": named,
     }
-    return grouped.withColumns(of_values).drop("spot", "low", "high", "unplaced")
+    return _told(grouped.withColumns(read)).withColumns(of_values).drop("spot", "low", "high", "unplaced")
+
+
+def _told(rows: DataFrame) -> DataFrame:
+    """With what operations were told of which nobody knows how they ended, where the record was delivered."""
+    delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
+    counts = f.col("told_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
+    seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}
+    return rows.withColumns({**seen, "strong": f.col("strong") | (counts & f.col("told_all"))}).drop("told_all")
 
 
 def _by_offset(said: DataFrame) -> DataFrame:
@@ -124,11 +135,13 @@ def _by_offset(said: DataFrame) -> DataFrame:
         **{name: f.max(name).over(value) for name in ("send_row", "sent_ns", "sender")},
         "value_read_row": f.min("read_row").over(value),
         "value_committed_row": f.min("committed_row").over(value),
+    }
+    of_offsets = {
         "final_offset": f.min(f.when(f.col("finally"), f.col("offset"))).over(value),
         "lowest": f.min(named).over(value),
         "highest": f.max(named).over(value),
     }
-    return grouped.withColumns(of_values)
+    return _told(grouped.withColumns(of_values)).withColumns(of_offsets)
 
 
 def _crowded(whole: DataFrame) -> DataFrame:
@@ -164,6 +177,7 @@ def _of_history(history: DataFrame) -> DataFrame:
     reading = (f.col("f") == "poll") & (kind != "invoke")
     blamed = reading & (f.coalesce("isolation", f.lit("read_committed")) != "read_uncommitted")
     sound = reading & f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
+    told = sending & (kind == "info") & f.col("offset").isNotNull()
     early = ~f.col("final")
     strong = sound | (acked & (f.col("acks") == ALL))
     return history.where(f.col("topic").isNotNull() & (sending | reading)).select(
@@ -177,11 +191,13 @@ def _of_history(history: DataFrame) -> DataFrame:
         *_columns(sending & f.col("txn"), txn_op="op"),
         *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
         *_columns(sound, sound_epoch="leader_epoch"),
+        *_columns(told, told_row="index", told_ns="time_ns"),
         *_columns(sound | (acked & f.col("offset").isNotNull()), seen_row="index", seen_ns="time_ns"),
         (reading & early).alias("polled"),
         (reading & f.col("final")).alias("finally"),
         (reading & ~sound).alias("unsound"),
         strong.alias("strong"),
+        (told & (f.col("acks") == ALL)).alias("told_all"),
     )  # fmt: skip
 
 
@@ -205,9 +221,9 @@ def _aggregates() -> list[Column]:
     lowest = (
         "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
         "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
-        "sound_epoch", "polled_epoch", "logged_epoch",
+        "sound_epoch", "polled_epoch", "logged_epoch", "told_row", "told_ns",
     )  # fmt: skip
-    flags = ("polled", "finally", "unsound", "strong", "in_final_log", "in_final_log_intact")
+    flags = ("polled", "finally", "unsound", "strong", "told_all", "in_final_log", "in_final_log_intact")
     return [
         *[f.max(name).alias(name) for name in ("sent", "send_row", "sent_ns", "sender")],
         *[f.min(name).alias(name) for name in lowest],

@@ -41,14 +41,17 @@ def _torn(views: Views) -> DataFrame:
     values = mine.groupBy(*PLACE, "value", "txn_op").agg(
         f.min("committed_row").alias("seen"),
         f.min("value_read_row").alias("read"),
+        f.min(f.when(f.col("told_row").isNotNull(), f.col("offset"))).alias("told"),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     sibling = f.min(f.when(f.col("seen").isNotNull(), f.struct("seen", "value")))
     whole = values.withColumn("sibling", sibling.over(Window.partitionBy("run", "txn_op")))
     torn = whole.where(f.col("sibling").isNotNull() & f.col("read").isNull())
+    gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("told"), read=f.lit(False))
     return findings(
-        with_partitions(torn, views).where(missing(f.lit(None).cast("bigint"), read=f.lit(True))),
+        with_partitions(torn, views).where(gone),
         "torn-transaction",
+        offset="told",
         value="value",
         row="send.send_row",
         time_ns="send.sent_ns",

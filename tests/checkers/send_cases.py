@@ -70,3 +70,34 @@ def where_a_record_is_that_lies_there_twice_nobody_can_say(story: Story) -> None
     story.partitions[0].logs = {node: [(0, 1), (0, 0), (0, 1)] for node in story.partitions[0].logs}
     poll(story, 900, [0, 1, 2], final=True)
     only_clients(story)
+
+
+# ------------------------------------------------------------------------ what operations were told that then timed out
+
+
+@case(Outcome.VIOLATION, ("inconsistent-offsets", "VIOLATION", 1), ("duplicate", "VIOLATION", 1), **IMPORTED)
+def a_record_of_a_transaction_that_is_elsewhere_than_its_client_was_told_is_found(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(append=False, offset=1, knows=True), result="info")
+    story.send(offset=1)
+    stored(story, 1)
+    poll(story, 900, [0, 1, 2], final=True)
+    only_clients(story)
+
+
+@case(Outcome.PASS)
+def where_a_transaction_that_nobody_saw_was_told_that_its_record_is_says_nothing(story: Story) -> None:
+    transact(story, Sent(append=False, offset=0, knows=True), result="info")
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("torn-transaction", "VIOLATION", 0), **IMPORTED)
+def a_record_of_a_transaction_that_everybody_was_taken_past_is_found(story: Story) -> None:
+    story.__init__(story.run, 2)  # type: ignore[misc]
+    transact(story, Sent(0), Sent(1, append=False, offset=0, knows=True), result="info")
+    story.append(1, None, (1, 2))
+    story.send(1, offset=1)
+    poll(story, 900, [0], 0, final=True)
+    poll(story, 900, [1], 1, final=True)
+    only_clients(story)

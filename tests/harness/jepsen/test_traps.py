@@ -97,6 +97,27 @@ def test_a_record_that_overtakes_an_acknowledged_one_is_found(judged: Verdicts) 
     assert found(verdict) == [("G0-realtime", "VIOLATION", 0)]
 
 
+def test_a_record_that_overtakes_is_found_where_only_polls_say_where_it_is(judged: Verdicts) -> None:
+    first = sent(1, 4, 17, None)
+    unended = ["1 invoke send [[:send 4 18]]", "1 info send [[:send 4 18]], :error :timeout"]
+    verdict = judged(*first, *unended, *READ_ALL, *polled(10, "4 [[0 18] [1 17]]"))
+    assert found(verdict) == [("nonmonotonic-send", "VIOLATION", 0)]
+
+
+def test_a_record_that_is_elsewhere_than_an_unfinished_transaction_was_told_is_found(judged: Verdicts) -> None:
+    txn = ["2 invoke txn [[:send 4 17]]", "2 info txn [[:send 4 [0 17]]], :error :timeout"]
+    verdict = judged(*txn, *sent(1, 4, 18, 0), *READ_ALL, *polled(10, "4 [[0 18] [1 17]]"))
+    assert found(verdict) == [("inconsistent-offsets", "VIOLATION", 0), ("duplicate", "VIOLATION", 0)]
+
+
+def test_a_half_of_an_unfinished_transaction_that_everybody_was_taken_past_is_found(judged: Verdicts) -> None:
+    sends = "[:send 4 [0 17]] [:send 5 [0 18]]"
+    txn = ["2 invoke txn [[:send 4 17] [:send 5 18]]", f"2 info txn [{sends}], :error :timeout"]
+    read = [*assigned(10, "4 5", seek=True), *polled(10, "4 [[0 17]], 5 [[1 19]]")]
+    verdict = judged(*txn, *sent(1, 5, 19, 1), *read)
+    assert found(verdict) == [("torn-transaction", "VIOLATION", 0)]
+
+
 def test_a_consumer_that_starts_over_is_not_taken_back(judged: Verdicts) -> None:
     first = [*sent(1, 4, 17, 0), *assigned(2, "4"), *polled(2, "4 [[0 17]]"), *assigned(2, "4", seek=True)]
     verdict = judged(*first, *polled(2, "4 [[0 17]]"))
