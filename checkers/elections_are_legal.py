@@ -3,7 +3,7 @@
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
   leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no
   replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
-  members; or, from 4.1, one that joined without a session (T5).
+  members; or, from 3.7, one that joined without a session (T5, KIP-841).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
   everything else that is excused by unclean elections hangs on.
@@ -47,7 +47,6 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
     if one.isr is None:
         return
     isr, elr = one.isr, _eligible(one)
-    eligible = since(run.generation, "4.1")
     if one.leader not in (None, NO_LEADER) and one.leader not in isr:
         yield "the leader is not in it"
     if not isr and not (one.leader == NO_LEADER and _may_empty_an_isr(run)):
@@ -64,7 +63,7 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
     # Sessions that end at the same moment are all said to have ended before the first of them has its consequences.
     ending = str(detail(one).get("cause", "")).startswith("session of")
-    if eligible and before is not None and not ending:
+    if since(run.generation, "3.7") and before is not None and not ending:
         away = sorted((set(isr) - set(before.isr or isr)) & _away(run, one))
         if away:
             yield f"broker {', '.join(map(str, away))} joined without a session"

@@ -198,6 +198,16 @@ def a_member_that_joins_without_a_session_is_found(story: Story) -> None:
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None), generation="3.7")
+def from_3_7_on_nobody_joins_without_a_session(story: Story) -> None:
+    a_member_that_joins_without_a_session_is_found(story)
+
+
+@case(Outcome.PASS, generation="2.8")
+def before_3_7_whoever_fetches_may_join_without_a_session(story: Story) -> None:
+    a_member_that_joins_without_a_session_is_found(story)
+
+
 @case(Outcome.PASS)
 def of_several_sessions_that_end_at_once_the_members_leave_one_by_one(story: Story) -> None:
     write(story, 2)
@@ -206,15 +216,6 @@ def of_several_sessions_that_end_at_once_the_members_leave_one_by_one(story: Sto
         story.say(CONTROLLER, "session", None, {"broker": broker, "change": "expired"})
     decide(story, partition_epoch=2, isr=[0, 2])
     decide(story, partition_epoch=3, isr=[0], detail={"elr": [2]})
-    story.finish()
-
-
-@case(Outcome.PASS, generation="3.7")
-def before_4_1_the_dead_may_join(story: Story) -> None:
-    write(story, 2)
-    decide(story, partition_epoch=1, isr=[0, 1])
-    story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
-    decide(story, partition_epoch=2)
     story.finish()
 
 
