@@ -21,7 +21,7 @@ UNKNOWN, FAILED, OK = 0, 1, 2
 """How a send ended, in ``sent``; of two rows of one send the one that knows more has the higher number."""
 
 
-_SEEN = {"seen_row": "told_row", "seen_ns": "told_ns"}
+_SEEN = {"seen_row": "unended_row", "seen_ns": "unended_ns"}
 
 
 def reads(history: DataFrame) -> DataFrame:
@@ -63,7 +63,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
         * ``seen_row, seen_ns``: what says first that the value is here, see ``checkers.offsets_agree``; ``strong``: it
-          was soundly read, or a sender that waited for all was told so; ``told_row, told_ns``: an operation of which
+          was soundly read, or a sender that waited for all was told so; ``unended_row, unended_ns``: an operation of which
           nobody knows how it ended was told so;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
@@ -115,7 +115,7 @@ def _settled(grouped: DataFrame) -> DataFrame:
 def _told(rows: DataFrame) -> DataFrame:
     """With what operations were told of which nobody knows how they ended, where the record was delivered."""
     delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
-    counts = f.col("told_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
+    counts = f.col("unended_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
     seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}
     return rows.withColumns({**seen, "strong": f.col("strong") | (counts & f.col("told_all"))}).drop("told_all")
 
@@ -191,7 +191,7 @@ def _of_history(history: DataFrame) -> DataFrame:
         *_columns(sending & f.col("txn"), txn_op="op"),
         *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
         *_columns(sound, sound_epoch="leader_epoch"),
-        *_columns(told, told_row="index", told_ns="time_ns"),
+        *_columns(told, unended_row="index", unended_ns="time_ns"),
         *_columns(sound | (acked & f.col("offset").isNotNull()), seen_row="index", seen_ns="time_ns"),
         (reading & early).alias("polled"),
         (reading & f.col("final")).alias("finally"),
@@ -221,7 +221,7 @@ def _aggregates() -> list[Column]:
     lowest = (
         "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
         "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
-        "sound_epoch", "polled_epoch", "logged_epoch", "told_row", "told_ns",
+        "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "told_all", "in_final_log", "in_final_log_intact")
     return [

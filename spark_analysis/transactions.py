@@ -41,7 +41,7 @@ def _torn(views: Views) -> DataFrame:
     values = mine.groupBy(*PLACE, "value", "txn_op").agg(
         f.min("committed_row").alias("seen"),
         f.min("value_read_row").alias("read"),
-        f.min(f.when(f.col("told_row").isNotNull(), f.col("offset"))).alias("told"),
+        f.min(f.when(f.col("unended_row").isNotNull(), f.col("offset"))).alias("told"),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     sibling = f.min(f.when(f.col("seen").isNotNull(), f.struct("seen", "value")))
