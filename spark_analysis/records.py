@@ -63,8 +63,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
         * ``seen_row, seen_ns``: what says first that the value is here, see ``checkers.offsets_agree``; ``strong``: it
-          was soundly read, or a sender that waited for all was told so; ``unended_row, unended_ns``: an operation of which
-          nobody knows how it ended was told so;
+          was soundly read, or a sender that waited for all was told so; ``unended_row, unended_ns``: an operation of
+          which nobody knows how it ended was told so;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
         * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
