@@ -247,10 +247,11 @@ def _unread(tale: Tale, values: set[int]) -> None:
 
 
 def _stable_offset_too_high(tale: Tale) -> None:
-    """The consumer is given a record of a transaction that is then aborted."""
-    failed = tale.chance.choice(tale.aborted)[0]
-    offset = next(one["offset"] for one in tale.logs[failed["partition"]] if one["value"] == failed["value"])
-    _deliver(tale, failed, offset, _LAST + 1)
+    """The consumer is given a record of a transaction that is still open, and that may be committed or aborted then."""
+    op = tale.chance.choice([sends[0]["op"] for sends in (*tale.sent, *tale.aborted)])
+    begun = next(row for row in reversed(tale.history) if row["op"] == op and row["type"] == "invoke")
+    offset = next(one["offset"] for one in tale.logs[begun["partition"]] if one["value"] == begun["value"])
+    _deliver(tale, begun, offset, _LAST + 1)
 
 
 def _aborted_marked_committed(tale: Tale) -> None:
@@ -318,9 +319,13 @@ def _swap(tale: Tale, one: Row, other: Row) -> None:
 
 
 def _commit_of_another_generation(tale: Tale) -> None:
-    """The group is told another offset than it has committed: that of a member thrown out long ago."""
-    row = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
-    row["offset"] -= 1
+    """A member that was thrown out long ago commits how far it had come, and the group is told that."""
+    told = tale.chance.choice([row for row in tale.rows_of("committed") if row["offset"]])
+    last = next(row for row in reversed(tale.rows_of("commit")) if row["op"] < told["op"])
+    late = {**last, "process": _LAST + 1, "op": tale.op(), "offset": last["offset"] - 1}
+    tale.after(last, late)
+    tale.after(last, {**late, "type": "invoke"})
+    told["offset"] = late["offset"]
 
 
 def _commits_lost_with_the_coordinator(tale: Tale) -> None:
