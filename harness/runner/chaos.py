@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 
 from harness.clock import PacedClock
+from harness.runner import settle as settling
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
 from harness.schedule import shuffled_rounds
-from harness.target import Capability
+from harness.target import Capability, Target
 
+_REGAIN_S = 20.0
 _LETS_OTHERS_WORK = frozenset({Capability.CLOCK})
 """Faults that may last while others come: they take no broker away."""
 
@@ -18,10 +20,11 @@ class Chaos:
     """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
 
     At most one fault that takes a broker away is in force at a time, so that a majority of a three-replica ISR
-    stays and records go on being acknowledged.
+    stays and records go on being acknowledged. Real brokers take seconds to come back, which is waited for; and one
+    that does not because its clock was moved is started again.
     """
 
-    def __init__(self, plan: Plan, nemesis: Nemesis, clock: PacedClock) -> None:
+    def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
         assert plan.scenario.chaos is not None
         assert plan.duration_s is not None
         self._mix = plan.chaos_faults
@@ -29,6 +32,8 @@ class Chaos:
         self._duration_s = plan.duration_s
         self._seed = plan.seed
         self._drawn = random.Random(f"{plan.seed}:chaos")
+        self._partitions = plan.partitions if plan.kafka is not None else ()
+        self._target = target
         self._nemesis = nemesis
         self._clock = clock
         self._to_heal: list[tuple[float, str]] = []
@@ -50,6 +55,9 @@ class Chaos:
         lets_others_work = chosen.fault.needs in _LETS_OTHERS_WORK
         if lets_others_work:
             self._heal_due(at_once=True)  # two of them on one node could not be told apart
+        elif not settling.regained(self._target, self._partitions, _REGAIN_S, self._clock):
+            self._heal_due(at_once=True)
+            settling.restart_the_misled(self._nemesis)
         self._nemesis.inject(name, chosen.fault)
         if lets_others_work:
             self._to_heal.append((self._now_s() + for_s, name))

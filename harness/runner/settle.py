@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from faults.clock import Clock
+from faults.kill import Kill
 from harness.clock import PacedClock
 from harness.errors import InvalidRun
-from harness.model import TopicPartition
+from harness.model import NO_LEADER, TopicPartition
 from harness.runner.conditions import unsettled
-from harness.runner.nemesis import FaultRecord
+from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.selection import Selector
 from harness.target import Target
 
@@ -27,6 +28,38 @@ def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: floa
     while (missing := unsettled(target, partitions)) and clock.monotonic_ns() < deadline_ns:
         clock.sleep(_POLL_S)
     return missing
+
+
+def regained(target: Target, partitions: Sequence[TopicPartition], timeout_s: float, clock: PacedClock) -> bool:
+    """Wait until every partition has a leader and a full ISR; whether they have within ``timeout_s``."""
+    deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
+    while not (whole := _nobody_is_away(target, partitions)) and clock.monotonic_ns() < deadline_ns:
+        clock.sleep(_POLL_S)
+    return whole
+
+
+def _nobody_is_away(target: Target, partitions: Sequence[TopicPartition]) -> bool:
+    seen = target.view().partitions
+    return all(
+        name in seen and seen[name].leader != NO_LEADER and set(seen[name].isr) == set(seen[name].replicas)
+        for name in partitions
+    )
+
+
+def restart_the_misled(nemesis: Nemesis) -> bool:
+    """Kill real brokers that were told a wrong time, and start them again; whether there were any.
+
+    Kafka reckons by the wall clock when to connect and to fetch again. What was put off while a clock was ahead is
+    put off until the clock is as far again.
+    """
+    nodes = misled(nemesis.records)
+    for node in nodes:
+        name = f"restart of {node}"
+        before = sum(record.name.startswith(name) for record in nemesis.records)
+        name += f", time {before + 1}" if before else ""
+        nemesis.inject(name, Kill(node=node))
+        nemesis.heal(name)
+    return bool(nodes)
 
 
 def misled(records: Iterable[FaultRecord]) -> list[Selector]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from faults.kill import Kill
 from harness.errors import InvalidRun
 from harness.model import NO_LEADER
 from harness.runner import settle as settling
@@ -34,7 +33,7 @@ class Stage:
         self._target = rig.target
         self._recorder = archive.recorder(rig.clock)
         self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report)
-        self._chaos = Chaos(plan, self._nemesis, rig.clock) if plan.scenario.chaos else None
+        self._chaos = Chaos(plan, self._target, self._nemesis, rig.clock) if plan.scenario.chaos else None
         self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None
         self._collected = False
@@ -79,7 +78,7 @@ class Stage:
         self._report("waiting until every replica is in sync and equally far")
         missing = self._settle()
         if self._plan.expectation is None:
-            if missing and self._plan.kafka is not None and self._restart_the_misled():
+            if missing and self._plan.kafka is not None and settling.restart_the_misled(self._nemesis):
                 missing = self._settle()
             settling.require_settled(missing, self._plan.scenario.settle_s)
         partitions = self._target.view().partitions
@@ -91,19 +90,6 @@ class Stage:
 
     def _settle(self) -> list[str]:
         return settling.settle(self._target, self._plan.partitions, self._plan.scenario.settle_s, self._rig.clock)
-
-    def _restart_the_misled(self) -> bool:
-        """Kill real brokers that were told a wrong time, and start them again; whether there were any.
-
-        Kafka reckons by the wall clock when to connect and to fetch again. What was put off while a clock was ahead is
-        put off until the clock is as far again.
-        """
-        misled = settling.misled(self._nemesis.records)
-        for node in misled:
-            name = f"restart of {node}"
-            self._nemesis.inject(name, Kill(node=node))
-            self._nemesis.heal(name)
-        return bool(misled)
 
     def _is_out_of_space(self, node: str) -> bool:
         return self._target.has_refused_write(node).holds

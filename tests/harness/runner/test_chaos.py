@@ -1,16 +1,19 @@
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from harness import scenario
 from harness.clock import SystemClock
-from harness.model import TopicPartition
+from harness.model import NodeId, TopicPartition
 from harness.runner import plan
 from harness.runner.chaos import Chaos
 from harness.runner.journal import Journal
 from harness.runner.nemesis import Nemesis
+from harness.runner.real import RealKafka
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 TEXT = """\
@@ -37,7 +40,7 @@ def unleashed(tmp_path: Path, seed: int, duration_s: float = 0.01) -> tuple[Neme
     target = ScriptedTarget(shown=VIEW)
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, SystemClock(), seed, lambda line: None)
-        Chaos(plan(scenario.parse(TEXT), seed=seed, duration_s=duration_s), nemesis, SystemClock()).unleash()
+        Chaos(plan(scenario.parse(TEXT), seed=seed, duration_s=duration_s), target, nemesis, SystemClock()).unleash()
         nemesis.heal_all()
     return nemesis, target
 
@@ -72,3 +75,44 @@ def test_the_same_seed_does_the_same_to_the_same_cluster(tmp_path: Path, seed: i
         for _ in range(2)
     )
     assert first == second
+
+
+class Forgetful(ScriptedTarget):
+    """Its broker 1 is out of the ISR once its clock has been moved, until it is started again."""
+
+    def offset_clock(self, node: str, offset_ms: int) -> None:
+        super().offset_clock(node, offset_ms)
+        behind = dataclasses.replace(partition_view(0, [0, 1, 2]), isr=(NodeId(0), NodeId(2)))
+        self.shown = cluster_view(3, {TopicPartition("ledger", 0): behind})
+
+    def restart(self, node: str) -> None:
+        super().restart(node)
+        if node == "1":
+            self.shown = cluster_view(3, {TopicPartition("ledger", 0): partition_view(0, [0, 1, 2])})
+
+
+def test_a_real_broker_that_its_clock_keeps_away_is_started_again_before_another_goes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runner.chaos._REGAIN_S", 0.02)
+    text = TEXT[: TEXT.index("  faults:")] + (
+        "  faults:\n"
+        "    - {fault: clock, node: 1, offset_ms: 60000, for_s: [0.02, 0.02]}\n"
+        "    - {fault: kill, node: 2}\n"
+    )
+    target = Forgetful(shown=cluster_view(3, {TopicPartition("ledger", 0): partition_view(0, [0, 1, 2])}))
+    made = plan(scenario.parse(text), seed=1, duration_s=0.2)
+    with Journal(tmp_path / "run") as journal:
+        nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
+        on_real_kafka = dataclasses.replace(made, kafka=cast("RealKafka", object()))
+        Chaos(on_real_kafka, target, nemesis, SystemClock()).unleash()
+    restarts = [record.name for record in nemesis.records if record.name.startswith("restart of 1")]
+    assert restarts[:2] == ["restart of 1", "restart of 1, time 2"]
+    away = {"1": False}
+    for method, *arguments in target.calls:
+        if method == "offset_clock":
+            away["1"] = True
+        elif (method, *arguments) == ("restart", "1"):
+            away["1"] = False
+        elif (method, *arguments) == ("kill", "2"):
+            assert not away["1"]
