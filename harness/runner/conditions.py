@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from harness.model import NO_LEADER, NodeId, Offset, TopicPartition, node_name, partition_named
 from harness.steps import ReplicaState, Until
@@ -53,6 +53,13 @@ def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]
     view = target.view()
     gone = {node for node in _brokers(view) if target.has_exited(node_name(node)).holds}
     return [phrase for name in partitions for phrase in _unsettled(target, name, view.partitions.get(name), gone)]
+
+
+def out_of_sync(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
+    """Which of ``partitions`` lack a leader or a replica in their ISR, one phrase each; nobody is let off."""
+    view = target.view()
+    phrases = (_out_of_sync(name, view.partitions.get(name), frozenset()) for name in partitions)
+    return [phrase for phrase in phrases if phrase is not None]
 
 
 def _brokers(view: ClusterView) -> list[NodeId]:
@@ -109,24 +116,33 @@ def _unmet_replica(wanted: ReplicaState, target: Target, name: TopicPartition) -
 
 
 def _unsettled(target: Target, name: TopicPartition, seen: PartitionView | None, gone: set[NodeId]) -> Iterator[str]:
-    if seen is None:
-        yield f"{name}: the controller says nothing of it"
+    if (phrase := _out_of_sync(name, seen, gone)) is not None:
+        yield phrase
         return
-    if seen.leader == NO_LEADER:
-        yield f"{name}: there is no leader"
-        return
-    staying = [node for node in seen.replicas if node not in gone]
-    if set(seen.isr) != set(staying):
-        yield f"{name}: the ISR is {_listed(seen.isr)}, not {_listed(staying)}"
-        return
+    assert seen is not None, "that would be a phrase"
     leading = target.replica(node_name(seen.leader), name)
-    for node in staying:
+    for node in _staying(seen, gone):
         replica = target.replica(node_name(node), name)
         if leading is None or replica is None:
             silent = seen.leader if leading is None else node
             yield f"{name}: {target.is_running(node_name(silent)).seen}"
         else:
             yield from _behind(name, node, replica, seen.leader, leading)
+
+
+def _out_of_sync(name: TopicPartition, seen: PartitionView | None, gone: Set[NodeId]) -> str | None:
+    if seen is None:
+        return f"{name}: the controller says nothing of it"
+    if seen.leader == NO_LEADER:
+        return f"{name}: there is no leader"
+    staying = _staying(seen, gone)
+    if set(seen.isr) != set(staying):
+        return f"{name}: the ISR is {_listed(seen.isr)}, not {_listed(staying)}"
+    return None
+
+
+def _staying(seen: PartitionView, gone: Set[NodeId]) -> list[NodeId]:
+    return [node for node in seen.replicas if node not in gone]
 
 
 def _behind(

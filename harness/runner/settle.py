@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from faults.clock import Clock
 from faults.kill import Kill
 from harness.clock import PacedClock
 from harness.errors import InvalidRun
-from harness.model import NO_LEADER, TopicPartition
-from harness.runner.conditions import unsettled
+from harness.model import TopicPartition
+from harness.runner.conditions import out_of_sync, unsettled
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.selection import Selector
 from harness.target import Target
@@ -24,26 +24,20 @@ def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: floa
     Returns:
         What is still missing after ``timeout_s``, one phrase each; empty when the cluster is whole.
     """
-    deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
-    while (missing := unsettled(target, partitions)) and clock.monotonic_ns() < deadline_ns:
-        clock.sleep(_POLL_S)
-    return missing
+    return _awaited(lambda: unsettled(target, partitions), timeout_s, clock)
 
 
 def regained(target: Target, partitions: Sequence[TopicPartition], timeout_s: float, clock: PacedClock) -> bool:
     """Wait until every partition has a leader and a full ISR; whether they have within ``timeout_s``."""
+    return not _awaited(lambda: out_of_sync(target, partitions), timeout_s, clock)
+
+
+def _awaited(look: Callable[[], list[str]], timeout_s: float, clock: PacedClock) -> list[str]:
+    """What ``look`` still finds missing when it finds nothing, or after ``timeout_s``."""
     deadline_ns = clock.monotonic_ns() + int(timeout_s * 1e9)
-    while not (whole := _nobody_is_away(target, partitions)) and clock.monotonic_ns() < deadline_ns:
+    while (missing := look()) and clock.monotonic_ns() < deadline_ns:
         clock.sleep(_POLL_S)
-    return whole
-
-
-def _nobody_is_away(target: Target, partitions: Sequence[TopicPartition]) -> bool:
-    seen = target.view().partitions
-    return all(
-        name in seen and seen[name].leader != NO_LEADER and set(seen[name].isr) == set(seen[name].replicas)
-        for name in partitions
-    )
+    return missing
 
 
 def restart_the_misled(nemesis: Nemesis) -> bool:

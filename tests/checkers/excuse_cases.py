@@ -225,14 +225,15 @@ def where_the_controller_chose_the_replicas_their_ends_say_who_they_are(story: S
     in_sync_alone(story, 0, 1, dark=(0, 1))
 
 
-@case(
-    Outcome.PASS,
+A_COMMIT_IS_BEYOND = (
     lost(2, "DOCUMENTED"),
     ("vanished-read", "DOCUMENTED", 2),
     ("commit-beyond-end", "DOCUMENTED", 3),
     regression(2, "DOCUMENTED"),
-    **LEAST_2,
 )
+
+
+@case(Outcome.PASS, *A_COMMIT_IS_BEYOND, **LEAST_2)
 def a_commit_beyond_what_every_power_loss_took_is_documented(story: Story) -> None:
     write(story, 3)
     story.poll(5, range(3))
@@ -240,14 +241,7 @@ def a_commit_beyond_what_every_power_loss_took_is_documented(story: Story) -> No
     lose_power(story, *NODES)
 
 
-@case(
-    Outcome.PASS,
-    lost(2, "DOCUMENTED"),
-    ("vanished-read", "DOCUMENTED", 2),
-    ("commit-beyond-end", "DOCUMENTED", 3),
-    regression(2, "DOCUMENTED"),
-    **LEAST_2,
-)
+@case(Outcome.PASS, *A_COMMIT_IS_BEYOND, **LEAST_2)
 def what_a_group_is_told_after_a_loss_is_as_documented_as_that_loss(story: Story) -> None:
     write(story, 3)
     story.poll(5, range(3))
