@@ -13,7 +13,7 @@ from rich.table import Table
 
 from harness.cli.run import RUNS
 from harness.cli.terminal import Say, progress, stdout, tell
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 
 if TYPE_CHECKING:
     from harness.runner import Plan
@@ -197,27 +197,29 @@ def _named(name: str) -> list[Scenario]:
     return known
 
 
-def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
-    """What came of each plan, in order, whatever the order in which they end."""
-    from harness.cli.matrix import played
-
-    if jobs == 1:
-        say: Say = progress() if out is not None else _silent
-        for plan in plans:
-            yield played(plan, out, say)[0]
-        return
-    with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(partial(_played_silently, out), plans)
-
-
-def _played_silently(out: Path | None, plan: Plan) -> Cell:
-    from harness.cli.matrix import played
-
-    return played(plan, out, _silent)[0]
-
-
 def _silent(_: str) -> None:
     """Tells nobody."""
+
+
+def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
+    """What came of each plan, in order, whatever the order in which they end."""
+    if jobs == 1:
+        say: Say = progress() if out is not None else _silent
+        yield from (_tried(out, plan, say) for plan in plans)
+        return
+    with ProcessPoolExecutor(jobs) as pool:
+        yield from pool.map(partial(_tried, out), plans)
+
+
+def _tried(out: Path | None, plan: Plan, say: Say = _silent) -> Cell:
+    """What came of ``plan``; one cluster that does not obey does not take the cells that follow with it."""
+    from harness.cli.matrix import played
+    from harness.runner.matrix import unplayed
+
+    try:
+        return played(plan, out, say)[0]
+    except EnvironmentFault as fault:
+        return unplayed(plan, str(fault))
 
 
 def _out(target: str, asked: Path | None) -> Path | None:

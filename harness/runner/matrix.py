@@ -67,6 +67,11 @@ def cell(plan: Plan, observed: Observed) -> Cell:
     return compared(plan.scenario, plan.generation, observed)
 
 
+def unplayed(plan: Plan, why: str) -> Cell:
+    """The cell of a run that the machine or the target did not let come to its end: it proves nothing, and says why."""
+    return cell(plan, Observed(words=(), logs={}, replicas={}, invalid=(why,), unexpected=(), unmet=()))
+
+
 def compared(scenario: Scenario, generation: str, observed: Observed) -> Cell:
     """``observed`` held against what ``scenario`` expects of ``generation``, which is one that it is about."""
     expected = expectations(scenario)[generation]

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from harness import scenario
+from harness.errors import EnvironmentFault
+from harness.runner import Plan, rehearsal
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Said, Seawall
@@ -144,6 +147,25 @@ def test_runs_that_break_off_are_forgiven_where_they_may_as_long_as_most_have_sh
     assert "2 of 3 cells are as predicted; 1 prove nothing." in said.out
     (shelf / "wrong.yaml").write_text(WRONG)
     assert simulated(seawall, *asked).code == 1, "something differs"
+
+
+def test_a_cluster_that_does_not_obey_takes_its_own_cell_alone(
+    seawall: Seawall, shelf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (shelf / "stubborn.yaml").write_text(QUIET.replace("id: quiet", "id: stubborn").replace("A99/quiet", "A97"))
+    obedient = rehearsal.rehearse
+
+    def rehearse(plan: Plan, say: Callable[[str], None]) -> rehearsal.Rehearsal:
+        if plan.scenario.id == "stubborn":
+            raise EnvironmentFault("the brokers have not all registered within 60 s.")
+        return obedient(plan, say)
+
+    monkeypatch.setattr(rehearsal, "rehearse", rehearse)
+    said = simulated(seawall, "matrix", "--generations", "4.1")
+    assert said.code == 3
+    assert "1/2  A97  stubborn  4.1: DIFFERS: the brokers have not all registered within 60 s." in said.err
+    assert "1 of 2 cells are as predicted; 1 prove nothing." in said.out
+    assert "scenario run stubborn" in said.last_line
 
 
 def test_a_matrix_without_a_cell_is_refused(seawall: Seawall, shelf: Path) -> None:
