@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from hypothesis import settings
 # that a red build means a changed project; at a desk they are new each time, which is how bugs are found.
 settings.register_profile("seawall", deadline=None, derandomize="CI" in os.environ, print_blob=True)
 settings.load_profile("seawall")
+
+# A shell that starts a job in the background lets it ignore SIGINT, and everything that the job starts: tests that
+# send it would wait for ever.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 _TESTS = Path(__file__).parent
 _SLOW = (_TESTS / "harness/targets", _TESTS / "spark_analysis")
