@@ -1,4 +1,4 @@
-"""corrupt_log: while a broker is down, some bytes of a log on its disk change, or the rest of them is gone."""
+"""corrupt_log: while a broker is down, one batch on its disk is damaged, torn, or replaced by another cluster's."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class CorruptLog(Down):
         partition: likewise.
         offset: any offset of the batch that is damaged.
         how: ``flip``: one bit of its last byte is inverted, so that its checksum is wrong; ``cut``: the file ends in
-            the middle of it, as after a torn write.
+            the middle of it, as after a torn write; ``foreign``: a batch of the same offsets and leader epoch is in its
+            place, sound in itself, of records that nobody here has sent, as after a wrong disk or a wrong backup.
         clean: whether the broker shuts down in good order first, so that the next start trusts what it finds.
         interrupted: whether, after such a shutdown, the broker is started and dies while it loads its logs, before
             the damage is done.
@@ -31,7 +32,7 @@ class CorruptLog(Down):
     topic: str
     partition: int = Field(default=0, ge=0)
     offset: int = Field(ge=0)
-    how: Literal["flip", "cut"] = "flip"
+    how: Literal["flip", "cut", "foreign"] = "flip"
     clean: bool = False
     interrupted: bool = False
 
@@ -49,7 +50,7 @@ class CorruptLog(Down):
         target.damage_log(self.name, self._damage)
 
     def probe(self, target: Target) -> Receipt:
-        """Holds when the broker is down and what is on its disk there is no sound batch."""
+        """Holds when the broker is down and what is on its disk there is no sound batch, or a foreign one."""
         down = self._is_down(target)
         damaged = target.is_log_damaged(self.name, self._damage)
         return Receipt(down.holds and damaged.holds, f"{down.seen}; {damaged.seen}")

@@ -104,12 +104,13 @@ class LogDamage:
 
     Attributes:
         offset: whose batch is harmed: the one that holds this offset.
-        how: ``flip``: one bit of its last byte is inverted; ``cut``: the file ends in the middle of the batch.
+        how: ``flip``: one bit of its last byte is inverted; ``cut``: the file ends in the middle of the batch;
+            ``foreign``: a batch that is sound and that nobody here has sent is in its place.
     """
 
     partition: TopicPartition
     offset: Offset
-    how: Literal["flip", "cut"]
+    how: Literal["flip", "cut", "foreign"]
 
 
 @dataclass(frozen=True, slots=True)

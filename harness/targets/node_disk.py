@@ -8,13 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from harness import payload
 from harness.broker.ledger import Cut, ledger_path, lose_power
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import LogDamage, Receipt
 from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
-from harness.wire.batches import BatchHeader, CorruptBatch, stored
+from harness.wire.batches import MAGIC, BatchHeader, CorruptBatch, build, stored
+
+FOREIGN_VALUE = 2**62
+"""What the first record of a foreign batch says, and the others the numbers behind it: no workload counts that far."""
 
 _SHOWN = 4
 
@@ -77,11 +81,14 @@ def damage(data_dir: Path, harm: LogDamage) -> None:
     """Do ``harm`` to the batch that holds its offset.
 
     Raises:
-        EnvironmentFault: there is no such batch.
+        EnvironmentFault: there is no such batch, or it is of an old format and cannot be replaced.
     """
     batch = batch_at(data_dir, harm.partition, harm.offset)
     if batch is None:
         raise EnvironmentFault(f"no batch of {harm.partition} holds offset {harm.offset} on this disk.")
+    if harm.how == "foreign":
+        _replace(batch, harm.partition)
+        return
     with batch.path.open("r+b") as file:
         if harm.how == "cut":
             file.truncate(batch.position + len(batch.data) // 2)
@@ -90,8 +97,24 @@ def damage(data_dir: Path, harm: LogDamage) -> None:
             file.write(bytes([batch.data[-1] ^ 1]))
 
 
+def _replace(batch: Batch, partition: TopicPartition) -> None:
+    """Put a foreign batch in the place of ``batch``."""
+    header = batch.header
+    assert header is not None
+    if header.magic < MAGIC:
+        raise EnvironmentFault(f"a message of format {header.magic} cannot be replaced by a foreign batch.")
+    foreign = build(
+        [payload.encode(FOREIGN_VALUE + at, *partition) for at in range(header.end_offset - header.base_offset)],
+        base_offset=header.base_offset,
+        leader_epoch=header.leader_epoch,
+        timestamp_ms=header.max_timestamp,
+    )
+    log = batch.path.read_bytes()
+    batch.path.write_bytes(log[: batch.position] + foreign + log[batch.position + len(batch.data) :])
+
+
 def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
-    """Whether the batch of ``harm`` is no sound one now; says what is there."""
+    """Whether the batch of ``harm`` is no sound one now, or a foreign one; says what is there."""
     batch = batch_at(data_dir, harm.partition, harm.offset)
     where = f"{harm.partition} at offset {harm.offset}"
     if batch is None:
@@ -101,8 +124,14 @@ def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
         return Receipt(harm.how == "cut", f"{where}: the log does not reach that far")
     assert batch.header is not None
     if stored.verify(batch.data, batch.header):
-        return Receipt(False, f"{where}: the batch is sound")
+        foreign = harm.how == "foreign" and _is_foreign(batch.data, batch.header)
+        return Receipt(foreign, f"{where}: the batch is {'sound, and nobody here has sent it' if foreign else 'sound'}")
     return Receipt(True, f"{where}: the checksum of the batch is wrong")
+
+
+def _is_foreign(batch: memoryview, header: BatchHeader) -> bool:
+    first = payload.decode(next(stored.records(batch, header, inflate)).value)
+    return first is not None and first.value == FOREIGN_VALUE
 
 
 def batch_at(data_dir: Path, partition: TopicPartition, offset: Offset) -> Batch | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -198,12 +199,12 @@ def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
         assert trial.target.is_disk_empty("2").holds
 
 
-@pytest.mark.parametrize("how", ["flip", "cut"])
-def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: str) -> None:
+@pytest.mark.parametrize("how", ["flip", "cut", "foreign"])
+def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: Literal["flip", "cut", "foreign"]) -> None:
     before, offset = (trial.send().offset for _ in range(2))
     assert before is not None
     assert offset is not None
-    damage = LogDamage(LEDGER, offset, "flip" if how == "flip" else "cut")
+    damage = LogDamage(LEDGER, offset, how)
     assert trial.eventually(lambda: trial.end_offset("2") == offset + 1)
     with trial.in_effect(fault="kill", node=2):
         assert not trial.target.is_log_damaged("2", damage).holds

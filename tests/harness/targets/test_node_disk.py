@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.model import TopicPartition
-from harness.target import LogDamage
-from harness.targets.node_disk import damage, inspect
+from harness.model import NodeId, TopicPartition
+from harness.target import LogDamage, Receipt
+from harness.targets.node_disk import FOREIGN_VALUE, damage, inspect
+from harness.targets.replica_logs import replica_log_rows
 from tests.harness.targets.logs_on_disk import GZIP, LZ4, SNAPPY, batch, compressed_batch, data_dir, message, wrapper
 
 LEDGER = TopicPartition("ledger", 0)
@@ -33,6 +34,24 @@ def test_the_batch_that_is_named_is_damaged_and_the_one_before_is_not(tmp_path: 
     assert inspect(data, harm).holds
     assert not inspect(data, LogDamage(LEDGER, 0, harm.how)).holds
     assert ("the checksum of the batch is wrong" in inspect(data, harm).seen) == (how == "flip")
+
+
+def test_a_foreign_batch_has_the_place_of_another_and_values_that_nobody_sent(tmp_path: Path) -> None:
+    data = data_dir(
+        tmp_path, batch(0, 70, leader_epoch=3) + batch(1, 71, 72, leader_epoch=3) + batch(3, 73, leader_epoch=3)
+    )
+    harm = LogDamage(LEDGER, 2, "foreign")
+    assert inspect(data, harm).seen == "ledger-0 at offset 2: the batch is sound"
+    damage(data, harm)
+    assert inspect(data, harm) == Receipt(True, "ledger-0 at offset 2: the batch is sound, and nobody here has sent it")
+    rows = list(replica_log_rows(NodeId(0), data))
+    told = [(row["offset"], row["leader_epoch"], row["value"], row["intact"]) for row in rows]
+    assert told == [(0, 3, 70, True), (1, 3, FOREIGN_VALUE, True), (2, 3, FOREIGN_VALUE + 1, True), (3, 3, 73, True)]
+
+
+def test_a_message_of_an_old_format_is_not_replaced(tmp_path: Path) -> None:
+    with pytest.raises(EnvironmentFault, match="a message of format 1 cannot be replaced"):
+        damage(data_dir(tmp_path, LOGS["messages of format 1"]), LogDamage(LEDGER, 1, "foreign"))
 
 
 @pytest.mark.parametrize("log", [wrapper(GZIP, 0, 70, 71, 72), compressed_batch(SNAPPY, 70, 71, 72)])
