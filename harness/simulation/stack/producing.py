@@ -67,7 +67,7 @@ class _Attempt(NamedTuple):
 
 
 class Producer:
-    """One producer.
+    """One producer. One that numbers its batches and has to give one up goes on in the next epoch of its id (KIP-360).
 
     Args:
         client: its connections.
@@ -93,6 +93,7 @@ class Producer:
         if attempt is None:
             return [Answer("info", error="_NO_DELIVERY_REPORT") for _ in batch]
         if attempt.error:
+            self._begin_epoch()
             return [classified(KafkaError(attempt.error), None) for _ in batch]
         first = attempt.base_offset
         return [classified(None, first + index if first >= 0 else None) for index in range(len(batch))]
@@ -161,6 +162,15 @@ class Producer:
         if told.error_code:
             self._client.forget_leader(partition)
         return _Attempt(told.error_code, told.base_offset)
+
+    def _begin_epoch(self) -> None:
+        """Count from 0 again: nobody knows whether what was given up is in the log, nor whether it still will be.
+
+        As librdkafka and Kafka's own client do, without a word to the broker.
+        """
+        if self._id != _NO_ID:
+            self._epoch += 1
+            self._sequences.clear()
 
     async def _identified(self, deadline_ns: int) -> bool:
         """Get a producer id, unless there is one; False when the time is up before."""

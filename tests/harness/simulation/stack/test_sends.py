@@ -132,6 +132,20 @@ def test_batches_of_an_idempotent_producer_are_numbered_by_their_records(tmp_pat
     assert answers == [("ok", offset, None) for offset in range(5)]
 
 
+def test_an_idempotent_producer_that_has_given_a_batch_up_goes_on_in_the_next_epoch_of_its_id(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    told = [kinds(loaded, idempotent=True, producer="p", timeout_s=3.0)]
+    loaded.isolate("0", "clients")
+    told.append(kinds(loaded, idempotent=True, producer="p", timeout_s=3.0))
+    loaded.join("0", "clients")
+    told.append(kinds(loaded, idempotent=True, producer="p", timeout_s=3.0))
+    assert told == [[("ok", 0, None)], [("info", None, "_MSG_TIMED_OUT")], [("ok", 2, None)]]
+    log = memoryview(bytearray(loaded.target.cluster.nodes["0"].disk.read_bytes(f"{LEDGER}/{0:020d}.log")))
+    headers = batches.headers(log)
+    assert [(header.producer_epoch, header.base_sequence) for header in headers] == [(0, 0), (0, 1), (1, 0)]
+    assert len({header.producer_id for header in headers}) == 1
+
+
 def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(tmp_path: Path) -> None:
     ends = []
     for idempotent in (False, True):
