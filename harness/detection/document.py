@@ -22,6 +22,13 @@ NO_VIOLATION: Mapping[str, tuple[str, str]] = {
 }
 """Why no bug can be convicted of a kind, and which bug shows it all the same."""
 
+NO_BROKER = (
+    "precommitted-read", "torn-transaction", "wrong-marker", "open-transaction", "int-nonmonotonic-send", "lost-commit",
+    "commit-beyond-end", "G1c",
+)  # fmt: skip
+"""The kinds of which no broker here can be guilty: the built-in ones have no transactions, and their clients write no
+row of what groups commit."""
+
 _RANDOM, _SCHEDULE, _MADE_UP, _NOT = "random", "schedule", "made up", "not"
 """The kinds of proof that the checkers find a bug, the strongest first."""
 
@@ -183,7 +190,11 @@ def _bound(scores: Mapping[Cell, Score]) -> str:
 
 def _kinds(matrix: Matrix, bugs: Sequence[Bug]) -> Iterator[str]:
     yield "## Which bug causes which anomaly\n"
-    yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show.\n"
+    yield "The kinds are those of [anomalies](anomalies.md). In italics: bugs that only made-up histories show."
+    yield (
+        f"No broker here can be guilty of {', '.join(NO_BROKER)}: the built-in ones have no transactions, and their "
+        "clients write no row of what groups commit.\n"
+    )
     yield "| kind | bugs |\n|---|---|"
     for kind in KINDS:
         names = [
@@ -283,7 +294,8 @@ say.
 Each seed runs twice, with the bug and without it. What counts is a `VIOLATION` that is not there without the bug;
 seeds whose run without a bug does not pass do not count. All clusters have three replicas, `min.insync.replicas=2` and
 clean elections only, on the rules of 4.1 with the two remedies for what no release has mended (`reelected_leader`,
-`straddled_batch`). The reference engine decides; that Spark says the same is what the differential tests are for.
+`straddled_batch`); schedules alone have clusters, and now and then rules, of their own. The reference engine decides;
+that Spark says the same is what the differential tests are for.
 
 `make detection` measures everything again, and writes this page and the figures that reports take for what a run that
 passed would have noticed."""

@@ -78,17 +78,18 @@ _WATERMARKS = (
     _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
     _knob("watermark_never_rises", "min of min",
           "A leader's watermark is the least of itself and the log ends, and so never leaves 0.",
-          "nothing is ever acknowledged, and such a run is inconclusive: nobody was promised anything",
+          "nothing is acknowledged or read, and `stuck` asks for a leader, a full ISR and equal logs, not for a "
+          "watermark that reaches their end",
           hw_rule="min_of_all"),
     _knob("watermark_ignores_newcomers", "KIP-497",
           "The watermark does not wait for a follower that has caught up and is about to join the ISR.",
-          "the controller is told, and whoever joins has to reach the watermark anyway", hw_waits_for="isr"),
+          "that it waits lets them catch up sooner, and no more: whoever joins has to reach the watermark anyway",
+          hw_waits_for="isr"),
     _knob("isr_change_under_way_ignored", "KIP-497",
           "The watermark does not wait for whom the controller may have added to the ISR already.",
           isr_update="naive"),
     _knob("diverging_watermark_taken", "KAFKA-14704",
           "A follower takes the watermark of an answer that tells it to cut its log.",
-          "for the moment until it cuts; only consumers that read from followers would see it",
           hw_from_diverging="true"),
 )  # fmt: skip
 
@@ -96,10 +97,12 @@ _IN_SYNC = (
     _switched("isr_joined_early", "the condition of Partition.maybeExpandIsr forgotten"),
     _switched("isr_shrunk_alone", "an ISR change that is not waited for"),
     _switched("isr_never_shrunk", "the ISR expiration thread died",
-              unnoticed="it costs availability alone, and how long a cluster may be unavailable nobody promises"),
+              unnoticed="acks=all waits for a member that lags until its session ends, which costs availability alone, "
+              "and how long a cluster may be unavailable nobody promises"),
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
           "A follower joins the ISR that has not reached the start of its leader's epoch.",
-          "it takes a leader that dies between its election and its first commit", isr_join="hw"),
+          "it takes a leader that dies between its election and its first commit, and a fourth replica that is behind",
+          scenarios=("in-sync-at-a-stale-watermark",), isr_join="hw"),
     _knob("stale_isr_change_taken", "KIP-841, KIP-903",
           "The controller takes back into the ISR who has restarted, or has no session, since its leader saw it.",
           broker_epoch_check="false", fenced_replicas_join="true"),
@@ -124,14 +127,15 @@ _FOLLOWING = (
           "The first fetch at the log end after an append is out of range, and its follower deletes its log.",
           spurious_out_of_range="true", out_of_range="wipe"),
     _knob("deposed_controller_obeyed", "controller fencing", "Replicas obey a controller older than one they heard.",
-          "the leader epochs of an older controller's word are older, too, and refused for that",
+          "what an older controller had said is of older leader and partition epochs, too, and refused for that; it "
+          "would take two controllers that decide at once, and here there is one",
           controller_epoch_fencing="false"),
-    _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs"),
+    _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs",
+              scenarios=("tail-of-another-cluster",)),
     _switched("stale_fetch_applied", "a response that has outlived its question",
               unnoticed="what it brings the new leader mostly has, too, and if not, the next fetch finds that out"),
     _switched("truncates_one_more", "an off-by-one in truncateTo"),
-    _switched("epochs_not_truncated", "the leader epoch cache out of step with the log",
-              unnoticed="the next records of a newer epoch push the wrong entries out before anybody asks for them"),
+    _switched("epochs_not_truncated", "the leader epoch cache out of step with the log"),
 )  # fmt: skip
 
 _DELETING = (
@@ -140,7 +144,8 @@ _DELETING = (
               unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
               scenarios=("deleted-before-it-is-committed",)),
     _switched("log_start_not_followed", "KIP-107's log start not propagated",
-              unnoticed="that deleted records come back breaks no promise that is checked"),
+              unnoticed="that deleted records come back breaks no promise that is checked: no row of a history says "
+              "which deletions were confirmed"),
 )  # fmt: skip
 
 _CONTROLLER = (
@@ -161,6 +166,8 @@ _STORAGE = (
     _switched("watermark_beyond_the_end", "min() forgotten", STACK),
     _switched("torn_append_kept", "a partial write taken for a whole one", STACK,
               "what one broker has in part only it fetches again after its next start, for the others have it"),
+    _switched("cut_segments_stay", "a file that cannot be removed (KAFKA-1194), unnoticed", STACK,
+              "what is cut is mostly less than a segment", ("cut-at-the-start-of-a-segment",)),
     _switched("follower_skips_crc", "no checksum on the replication path", STACK,
               "a leader would have to serve a damaged batch", ("copied-from-a-rotten-log",)),
     _switched("follower_leaves_a_gap", "an off-by-one on the replication path", STACK),
@@ -171,11 +178,12 @@ _STORAGE = (
     _switched("garbled_before_crc", "memory corruption before the checksum", STACK),
     _knob("recovered_tail_not_flushed", "KAFKA-10101",
           "What is found beyond the recovery point after a crash is taken for flushed.",
-          "since KIP-966 nobody trusts the log of a broker that has crashed",
-          depth=STACK, scenarios=("recovered-tail-not-flushed",), recovered_tail="not_flushed"),
+          "since KIP-966 nobody trusts the log of a broker that has crashed, and the mixes do not flush every record",
+          depth=STACK, scenarios=("recovered-tail-not-flushed", "recovered-and-dark"), recovered_tail="not_flushed"),
     _knob("segment_names_not_flushed", "KAFKA-3968", "A new segment's name is not flushed with its content.",
-          "since KIP-966 nobody trusts the log of a broker that has crashed",
-          depth=STACK, scenarios=("segment-name-not-flushed",), segment_names="not_flushed"),
+          "since KIP-966 nobody trusts the log of a broker that has crashed, and the mixes do not flush every record",
+          depth=STACK, scenarios=("segment-name-not-flushed", "power-lost-behind-a-new-segment"),
+          segment_names="not_flushed"),
     _knob("clean_marker_kept", "KAFKA-10471", "The file that says that the last shutdown was clean stays for ever.",
           depth=STACK, scenarios=("crash-while-loading", "torn-tail-behind-clean-marker"),
           clean_shutdown_marker="kept"),
@@ -186,13 +194,16 @@ _SERVING = (
     _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK,
               "clients leave out what lies before the offset that they asked for"),
     _switched("fetch_loses_a_batch", "a response cut and glued together", STACK),
-    _switched("fetch_swaps_batches", "responses put together by several threads", STACK),
+    _switched("fetch_swaps_batches", "responses put together by several threads", STACK,
+              scenarios=("more-than-one-poll-takes",)),
     _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
     _switched("sequence_unchecked", "KIP-98 without its check", STACK,
               "the random mixes have no producers that send again",
               ("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
     _switched("producers_forgotten", "producer state not rebuilt on election", STACK,
               "the random mixes have no producers that send again", ("retried-at-the-next-leader",)),
+    _switched("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360", STACK,
+              "the random mixes have no producers that go on in another epoch", ("given-up-and-late",)),
 )  # fmt: skip
 
 _MADE_UP = (

@@ -147,7 +147,7 @@ def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
     if cell.workload == SCENARIO:
         own = _OWN_SCENARIOS / f"{cell.faults}.yaml"
         scenario = load(str(own) if own.exists() else cell.faults)
-        overrides = {**_sound(scenario), **overrides}
+        overrides = overrides if own.exists() else {**_sound(scenario), **overrides}
     else:
         scenario = stack_scenario(cell.workload, cell.faults)
     made = plan(scenario, "simulated", "4.1", seed, overrides=overrides)
@@ -160,7 +160,7 @@ def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
 
 
 def _sound(scenario: Scenario) -> Mapping[str, str]:
-    """What takes a scenario's own flaws away; never nothing, so that its prediction is not used."""
+    """What takes a shipped scenario's own flaws away; never nothing, so that its prediction is not used."""
     newest = Knobs()
     return {"replication.bugs": ""} | {
         f"replication.{name}": written(getattr(newest, name)) for name in scenario.replication

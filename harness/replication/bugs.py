@@ -42,6 +42,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         # ------------------------------------------------------------------------------------- idempotence
         "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
         "producers_forgotten": "A new leader knows nothing of the idempotent producers in its log.",
+        "producer_epochs_unfenced": "A leader appends a batch of an older epoch of its producer.",
         # ------------------------------------------------------------------------------------- the controller
         "leader_epoch_not_raised": "The controller elects another leader in the same leader epoch.",
         "anybody_elected": "The controller elects the first replica that is alive, in sync or not.",
@@ -52,6 +53,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         # ------------------------------------------------------------------------------------- storage
         "flush_forgotten": "A broker that is configured to flush every record does not.",
         "torn_append_kept": "A broker whose disk is full acknowledges what it could write only in part.",
+        "cut_segments_stay": "A broker that cuts whole segments off its log leaves their files where they are.",
         "follower_skips_crc": "A follower appends what it has fetched without looking at the checksum.",
         "follower_leaves_a_gap": "A follower leaves out the first of several batches that it has fetched.",
         "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",

@@ -93,6 +93,7 @@ class Leadership:
         self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
         self._ignores_sequences = "sequence_unchecked" in knobs.bugs
+        self._forgives = {ErrorCode.INVALID_PRODUCER_EPOCH} if "producer_epochs_unfenced" in knobs.bugs else ()
         self._miscounts = not {"silent_followers_count", "watermark_ignores_the_slowest"}.isdisjoint(knobs.bugs)
 
     # ------------------------------------------------------------------------------------------------- the epoch
@@ -149,7 +150,8 @@ class Leadership:
         if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         if producer is not None and not self._ignores_sequences and self.stored_before(request) is None:
-            return self._log.producers.error(producer)
+            error = self._log.producers.error(producer)
+            return NO_ERROR if error in self._forgives else error
         return NO_ERROR
 
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:

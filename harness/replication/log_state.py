@@ -75,7 +75,11 @@ class LogState:
             self.producers = ProducerStates(remaining)
         self.log_end_offset = log_end_offset
         self.high_watermark = min(self.high_watermark, log_end_offset)
-        return "epochs_not_truncated" not in self._bugs and self.epochs.truncate_from_end(log_end_offset)
+        return self.forget_epochs(log_end_offset)
+
+    def forget_epochs(self, end_offset: Offset) -> bool:
+        """Forget every epoch that starts at or after ``end_offset``. Returns whether there was any."""
+        return "epochs_not_truncated" not in self._bugs and self.epochs.truncate_from_end(end_offset)
 
     def started_at(self, offset: Offset) -> bool:
         """The log is empty and begins at ``offset``. Returns whether the epochs changed."""

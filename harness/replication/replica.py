@@ -422,7 +422,7 @@ class Replica:
         if to_offset < self.log_end_offset:
             self._storage = Cutting()
             return [Truncate(to_offset, reason)]
-        return self._checkpoint_if(self._log.epochs.truncate_from_end(to_offset)) + self._cut_further()
+        return self._checkpoint_if(self._log.forget_epochs(to_offset)) + self._cut_further()
 
     def _cut_further(self) -> list[ReplicaEffect]:
         return self._decided(self._following.without_epochs()) if self._leadership is None else []

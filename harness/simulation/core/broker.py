@@ -215,6 +215,8 @@ class Broker(Process):
 
     def _watermark_advanced(self, effect: HighWatermarkAdvanced) -> None:
         self._world.witness.watermark_advanced(self, effect.high_watermark)
+        if self._world.recording is not None:  # before the next effect, which may cut the log below it (KAFKA-14704)
+            self._world.recording.observed(self)
 
     def _failed(self, effect: ReplicaFailed) -> None:
         self._world.replica_failed(self, effect)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from harness.checker import Verdict
-from harness.detection.document import KINDS, NO_VIOLATION, document
+from harness.detection.document import KINDS, NO_BROKER, NO_VIOLATION, document
 from harness.detection.matrix import (
     SEEDS_APART,
     Matrix,
@@ -90,6 +90,27 @@ def test_a_bug_that_is_never_found_says_why() -> None:
 def test_every_kind_of_anomaly_has_a_bug_that_is_convicted_of_it_or_a_reason_why_none_can_be() -> None:
     caused = {kind for scores in MEASURED.scores.values() for score in scores.values() for kind in score.kinds}
     assert set(KINDS) - caused == set(NO_VIOLATION), "add a bug, and measure it with `seawall detection --bugs`"
+
+
+@pytest.mark.parametrize(
+    ("kind", "bug", "schedule"),
+    [
+        ("unwritten-read", "divergence_unnoticed", "tail-of-another-cluster"),
+        ("nonmonotonic-poll", "fetch_swaps_batches", "more-than-one-poll-takes"),
+        ("log-overlap", "cut_segments_stay", "cut-at-the-start-of-a-segment"),
+        ("zombie-append", "producer_epochs_unfenced", "given-up-and-late"),
+    ],
+)
+def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind: str, bug: str, schedule: str) -> None:
+    ((broken,), cell) = chosen(bug), Cell(STACK, SCENARIO, schedule)
+    assert kind in attempt(cell, 0, bug, broken.knobs).kinds
+    assert attempt(cell, 0, "", {}).is_sound
+
+
+def test_only_kinds_of_transactions_and_groups_have_no_bug_of_a_broker() -> None:
+    brokers = [MEASURED.scores[bug.name].values() for bug in TABLE if bug.depth != SYNTHETIC]
+    caused = {kind for scores in brokers for score in scores for kind in score.kinds}
+    assert set(KINDS) - caused == set(NO_BROKER) | set(NO_VIOLATION)
 
 
 @pytest.mark.parametrize("kind", sorted(NO_VIOLATION))
