@@ -11,9 +11,10 @@ history, ``RunRows.missing`` says which records are known to be gone all the sam
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
-consumer. ``DOCUMENTED`` when retention has moved the log's start past it, or when an unclean election gave it up and
-the configuration permits such elections: one that began a later epoch than the record's and whose winner did not have
-it (see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
+consumer. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
+:mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
+configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
+(see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
 whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
@@ -24,7 +25,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from checkers.rows import ALL, RunRows, Send, Term
+from checkers.rows import ALL, RunRows, Send
+from checkers.terms import Term
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from spark_analysis.answer import Excuse, Finding
@@ -122,7 +124,7 @@ def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committe
     polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
     if send.acks != ALL and not committed and not polled:
         return "acks"
-    if offset is not None and offset < (rows.ends[place].log_start_offset or 0):
+    if offset is not None and rows.begins_behind(place, offset):
         return "retention"
     gone = any(rows.given_up(place, epoch, offset, send.invoked_ns) for epoch in epochs)
     return "unclean" if gone else None

@@ -12,7 +12,7 @@ from spark_analysis.answer import Finding
 
 _EXCUSES: Mapping[str, str] = MappingProxyType(
     {
-        "retention": "the log's start has moved past it, which the configuration permits (guarantees.retention)",
+        "retention": "it was deleted on purpose, which the configuration permits (guarantees.retention)",
         "unclean": "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",

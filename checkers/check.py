@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from checkers import reference
 from checkers.conclusion import is_sampled
 from checkers.judge import Evidence, judge
-from checkers.recovery import healed_ns
+from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rows import Row, RunRows
 from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
@@ -116,8 +116,8 @@ def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses
     tables = []
     for run in runs:
         history, timeline, replica_logs = (rows_of(run.files, name) for name in ASKED)
-        sampled = is_sampled(run.manifest.guarantees)
-        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults), sampled))
+        known = {"sampled": is_sampled(run.manifest.guarantees), "settled": _is_settled(run)}
+        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults), **known))
     witnesses = {
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
         for rows, run in zip(tables, runs, strict=True)
@@ -134,8 +134,15 @@ def _ask_spark(
     files = {name: [file for run in runs for file in run.files[name]] for name in ASKED}
     healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
     sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
-    answers, rows = ask(spark, names, files, healed, beside=sources[0].uri if sources else None, sampled=sampled)
+    settled = [run.manifest.run for run in runs if _is_settled(run)]
+    beside = sources[0].uri if sources else None
+    answers, rows = ask(spark, names, files, healed, beside, sampled=sampled, settled=settled)
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
+
+
+def _is_settled(run: Opened) -> bool:
+    """Whether the run promises to settle, and is known to have had every fault healed."""
+    return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults)
 
 
 def _witnesses(rows: Mapping[str, Sequence[Row]], faults: Sequence[Row]) -> Witnesses:

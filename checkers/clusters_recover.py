@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.recovery import comes_to_rest
 from harness.model import TopicPartition
 from spark_analysis.facts import Stretch
 
@@ -22,7 +23,7 @@ KINDS = ("stuck",)
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
-    if run.guarantees.get("settles") is not True or any(fault["heal_proven_ns"] is None for fault in run.faults):
+    if not comes_to_rest(run.guarantees, run.faults):
         return
     for place, ends in run.ended.items():
         if len(ends) >= (run.replication(place) or len(ends)):

@@ -12,8 +12,8 @@ is when the replica had got it in leader epoch e (while it followed the leader o
 
 A broker says where its log ends once it has written it, and what a process has written outlives it, however it ends.
 So what a broker last said that it had, and did not have when it started again, is as good as cut, unless a fault has
-taken it from the disk (see :mod:`checkers.copies`). What had been deleted, for some replica's log had begun behind it,
-is missed by nobody.
+taken it from the disk (see :mod:`checkers.copies`). What had been deleted on purpose (see
+:mod:`checkers.deletions`) is missed by nobody.
 
 That the record is fetched again afterwards makes it no loss, but while it is gone there is a copy less than everybody
 relies on, and the next election may make it one.
@@ -56,7 +56,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
         led = _leaders(nodes.values())
         for ours in nodes.values():
             cuts: dict[tuple[Stretch, bool], list[Copy]] = {}
-            for cut, copy in _gone(ours, nodes.values(), run):
+            for cut, copy in _gone(run, place, ours):
                 cuts.setdefault((cut, copy.event == "restart"), []).append(copy)
             for (cut, _), gone in cuts.items():
                 own = list(_own(ours, cut))
@@ -64,14 +64,15 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
                 yield from _judged(run, place, cut, gone, marks)
 
 
-def _gone(ours: Sequence[Stretch], nodes: Iterable[Sequence[Stretch]], run: RunFacts) -> Iterator[tuple[Stretch, Copy]]:
+def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[tuple[Stretch, Copy]]:
     """What a replica says that it cut, and what it had no more when its broker started again; and when it said so."""
     births = _births(ours)
+    deletions = run.deletions.get(place, [])
     for copy in copies(ours, run.faults):
         lost = copy.lost
         restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
         if lost is not None and (restarted or copy.event in ("truncation", "log_start")):
-            deleted = max((_log_start(said, lost) for said in nodes), default=0)
+            deleted = max((x.log_start for x in deletions if x.time_ns <= lost.begin_ns), default=0)
             if deleted < copy.end:
                 yield lost, copy._replace(start=max(copy.start, deleted))
 
@@ -83,11 +84,6 @@ def _births(ours: Sequence[Stretch]) -> Collection[Stretch]:
         if one.log_end_offset is not None:
             found.setdefault(one.incarnation, one)
     return found.values()
-
-
-def _log_start(said: Sequence[Stretch], until: Stretch) -> int:
-    """Where a replica's log begins at the latest, by what it said until then."""
-    return max((one.log_start_offset or 0 for one in said if one.begin_ns <= until.begin_ns), default=0)
 
 
 def _leaders(nodes: Iterable[Sequence[Stretch]]) -> list[Stretch]:

@@ -7,7 +7,8 @@ A record of a transaction that failed is an ``aborted-read`` instead, and one of
 it ended counts only when a consumer got it that reads nothing but what is committed.
 
 Severity: ``VIOLATION``, whatever the sender waited for: consumers are given committed records only. ``DOCUMENTED`` when
-retention has moved the log's start past it, or when an unclean election gave it up and the configuration permits such
+the final leader's log starts behind it because it was deleted on purpose (see :mod:`checkers.deletions`) and the
+configuration permits that; or when an unclean election gave it up and the configuration permits such
 elections: one that began a later epoch than the record's and whose winner did not have it (see :mod:`checkers.forks`);
 or, when no poll says the record's epoch, one after the first delivery.
 """
@@ -79,6 +80,6 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
 
 
 def _excuse(rows: RunRows, read: Read, leader_epoch: int | None) -> Excuse | None:
-    if read.offset < (rows.ends[read.where].log_start_offset or 0):
+    if rows.begins_behind(read.where, read.offset):
         return "retention"
     return "unclean" if rows.given_up(read.where, leader_epoch, read.offset, read.time_ns) else None

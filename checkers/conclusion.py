@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from checkers.deletions import Deletion, Start, deletions
 from checkers.expected import Expected
 from checkers.forks import End, Fork, Office, forks
 from checkers.rows import Row
@@ -124,6 +125,23 @@ class RunFacts:
             for place, rows in self.decided.items()
         }
 
+    @cached_property
+    def deletions(self) -> dict[TopicPartition, list[Deletion]]:
+        """What was deleted on purpose; of a sampled timeline what may have been: somebody's log begins behind it."""
+        if self.sampled:
+            return {
+                place: [Deletion(x.begin_ns, x.log_start_offset or 0) for ours in nodes.values() for x in ours]
+                for place, nodes in self.told.items()
+            }
+        last_ns: dict[tuple[int, int], int] = defaultdict(int)
+        for one in self.facts.stretches:
+            if one.kind != "final" or one.role != "offline":
+                last_ns[one.node, one.incarnation] = max(last_ns[one.node, one.incarnation], one.end_ns)
+        return {
+            place: deletions((_start(x) for ours in nodes.values() for x in ours if x.kind in _STARTS), last_ns)
+            for place, nodes in self.told.items()
+        }
+
     @staticmethod
     def _offices(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[Office], dict[int, list[End]]]:
         """Who took office with which log, and where each replica's log ended in each epoch."""
@@ -162,6 +180,17 @@ def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
     for one in decisions:
         if detail(one).get("clean") is False and one.leader_epoch is not None:
             yield one.begin_ns, one.leader_epoch
+
+
+_STARTS = frozenset({"state", "log_start"})
+
+
+def _start(one: Stretch) -> Start:
+    """Where the log starts at the beginning of a stretch: what moves it is a row of its own."""
+    return Start(
+        one.node, one.incarnation, one.sequence, one.begin_ns, one.kind, one.role, one.leader_epoch,
+        one.log_start_offset or 0, detail(one).get("reason"),
+    )  # fmt: skip
 
 
 def age(stretch: Stretch) -> tuple[int, int, int]:

@@ -6,7 +6,8 @@
 * ``int-nonmonotonic-poll``, ``int-poll-skip``: the same between two deliveries of one operation.
 
 What a partition holds is the final leader's log; where nobody knows that log, everything that was acknowledged or
-delivered. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out.
+delivered; and of what lies before that log, likewise, unless transactions send to the partition, whose markers take
+offsets. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out.
 
 A process is one consumer; it is never reused, so a consumer that starts over is a new process. Its position in a
 partition is what its last operation that ended ``ok`` delivered: an operation that failed is rolled back, and what it
@@ -18,13 +19,13 @@ Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has 
 rebalance at all: its group may have moved the partition away and back, and goes on from what it had committed. A
 history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
 the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
-A record that is skipped is ``DOCUMENTED`` when a leader's log had begun behind it and the configuration permits records
-to be deleted, even if a later leader still holds it.
+A skip is ``DOCUMENTED`` when all that was skipped had been deleted on purpose by then (see :mod:`checkers.deletions`)
+and the configuration permits that, even if a later leader still holds it.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -72,11 +73,15 @@ def find(rows: RunRows) -> Iterator[Finding]:
             if step.after.offset == step.before.offset + 1 or moves.between(process, place, step):
                 continue
             group = not step.within and moves.may_be_unnamed(process, step.after.row)
-            skipped = bisect_right(offsets, step.before.offset)
             if step.after.offset <= step.before.offset:
                 yield _back(rows, step, group=group)
-            elif skipped < len(offsets) and offsets[skipped] < step.after.offset:
-                yield _skip(rows, step, offsets[skipped], log[offsets[skipped]], group=group)
+                continue
+            deleted = rows.deleted_to(place, step.after.time_ns)
+            skipped = offsets[bisect_right(offsets, step.before.offset) : bisect_left(offsets, step.after.offset)]
+            kept = skipped[bisect_left(skipped, deleted) :]
+            if skipped:
+                first = (kept or skipped)[0]
+                yield _skip(rows, step, first, log[first], group=group, deleted=not kept)
 
 
 def why(finding: Finding) -> str:
@@ -167,8 +172,11 @@ def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
     for place, end in rows.ends.items():
         if end.node is not None:
             yield from ((place, row["offset"], row["value"]) for row in rows.final_log(place))
+    marked = {send.where for send in rows.sends if send.txn}
     for seen in sightings(rows):
-        if rows.ends[seen.where].node is None:
+        end = rows.ends[seen.where]
+        before = seen.offset < (end.log_start_offset or 0) and seen.where not in marked
+        if end.node is None or before:
             yield seen.where, seen.offset, seen.value
 
 
@@ -198,9 +206,8 @@ def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
     )  # fmt: skip
 
 
-def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: bool) -> Finding:
+def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: bool, deleted: bool) -> Finding:
     before, after, within = step
-    deleted = any(term.log_start > skipped for term in rows.leader_terms(after.where))
     excuse: Excuse | None = "group" if group else "retention" if deleted else None
     return Finding(
         rows.run, "int-poll-skip" if within else "poll-skip", *after.where,

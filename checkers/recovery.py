@@ -5,7 +5,8 @@ Whether that was soon enough is for whoever runs the cluster to say; Kafka promi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from checkers.conclusion import RunFacts
 from checkers.rows import Row
@@ -17,6 +18,11 @@ def healed_ns(faults: Sequence[Row]) -> int | None:
     """When the last fault was proven to be healed; None: there was none, or nobody knows."""
     times = [fault["heal_proven_ns"] for fault in faults]
     return None if not times or None in times else int(max(times))
+
+
+def comes_to_rest(guarantees: Mapping[str, Any], faults: Sequence[Row]) -> bool:
+    """Whether a run promises to settle, and every fault was healed."""
+    return guarantees.get("settles") is True and all(fault["heal_proven_ns"] is not None for fault in faults)
 
 
 def recovery(run: RunFacts) -> Iterator[Recovery]:

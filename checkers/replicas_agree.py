@@ -4,7 +4,8 @@
 
 * either among the replicas for which the offset is committed (at or above their log start, below their own high
   watermark and log end as collected at the end): one holds another (leader epoch, value, batch checksum) than
-  another, or lacks the record (``LogMatching``);
+  another, or lacks the record (``LogMatching``). Where the run came to rest, whoever is up and in the final leader's
+  ISR is asked for all of its log, whatever it takes for committed itself (R2);
 * or anywhere: two replicas hold different records of the *same* leader epoch there, which one leader cannot have
   written.
 
@@ -54,10 +55,17 @@ def _committed_ranges(rows: RunRows) -> dict[TopicPartition, dict[int, range]]:
     found: dict[TopicPartition, dict[int, range]] = {}
     for row in rows.timeline:
         if row["kind"] == "final" and row["topic"] is not None and row["high_watermark"] is not None:
-            ends = [row["high_watermark"], row["log_end_offset"]]
+            ends = [row["log_end_offset"]] if _is_at_rest(rows, row) else [row["high_watermark"], row["log_end_offset"]]
             end = min(offset for offset in ends if offset is not None)
             found.setdefault(where(row), {})[row["node"]] = range(row["log_start_offset"] or 0, end)
     return found
+
+
+def _is_at_rest(rows: RunRows, end: Row) -> bool:
+    """Whether a replica has all that its leader has: it is up, and its leader counts it as in sync."""
+    leader = rows.final_leaders.get(where(end))
+    up = end["role"] != "offline" and end["log_end_offset"] is not None
+    return rows.settled and up and leader is not None and end["node"] in (leader["isr"] or ())
 
 
 def _disagree(offset: int, records: Sequence[Row], committed: dict[int, range]) -> bool:

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from checkers.deletions import Deletion, Start, deletions
 from checkers.final_reads import is_superseded, readers, since
 from checkers.forks import End, Fork, Office, forks
+from checkers.terms import Term, terms
 from harness.model import TopicPartition
 from spark_analysis.answer import PartitionEnd
 
@@ -84,30 +86,6 @@ class Read(NamedTuple):
     txn: bool
 
 
-class Term(NamedTuple):
-    """A node's time in one role and epoch, from its first row that says so to its first row that says otherwise.
-
-    Attributes:
-        said_ns: when it said so last.
-        end_ns: None while nothing says otherwise.
-        first_log_end: its log end offset at the beginning: what it started the epoch with.
-        log_end: the highest log end offset that it reported; ``high_watermark`` and ``log_start`` likewise.
-    """
-
-    node: int
-    incarnation: int
-    role: str | None
-    leader_epoch: int
-    begin_ns: int
-    end_ns: int | None
-    first_sequence: int
-    first_log_end: int
-    log_end: int
-    high_watermark: int
-    log_start: int
-    said_ns: int
-
-
 class Life(NamedTuple):
     """One incarnation of a node: its last row, and when the next incarnation wrote its first (None: never)."""
 
@@ -122,6 +100,7 @@ class RunRows:
     Attributes:
         healed_ns: when the last fault was healed; None: there was none.
         sampled: whether the timeline is only samples of what the brokers did (see :mod:`checkers.sampled_timelines`).
+        settled: whether the run promises to come to rest, and every fault was healed.
     """
 
     run: str
@@ -130,6 +109,7 @@ class RunRows:
     replica_logs: Sequence[Row] = field(default=())
     healed_ns: int | None = None
     sampled: bool = False
+    settled: bool = False
 
     # -------------------------------------------------------------------------------------------------- history
 
@@ -146,7 +126,7 @@ class RunRows:
     @cached_property
     def final_since(self) -> dict[TopicPartition, int]:
         """From which row on what a partition delivers to a final reader is its final read."""
-        marks = {place: leader["high_watermark"] for place, leader in self._final_leaders.items()}
+        marks = {place: leader["high_watermark"] for place, leader in self.final_leaders.items()}
         return since(readers(self._well_formed), marks)
 
     @cached_property
@@ -228,7 +208,7 @@ class RunRows:
                 rows[where(row), row["node"]][key].append(row)
         found: dict[TopicPartition, list[Term]] = defaultdict(list)
         for (place, _), groups in rows.items():
-            found[place] += _terms(groups.values())
+            found[place] += terms(groups.values())
         return found
 
     def leader_terms(self, place: TopicPartition) -> list[Term]:
@@ -261,6 +241,32 @@ class RunRows:
         keys = sorted(times)
         nexts = {a: min(times[b]) for a, b in pairwise(keys) if a[0] == b[0]}
         return {key: Life(max(times[key]), nexts.get(key)) for key in keys}
+
+    @cached_property
+    def deletions(self) -> dict[TopicPartition, list[Deletion]]:
+        """What was deleted on purpose, by partition."""
+        told: dict[TopicPartition, list[Start]] = defaultdict(list)
+        for row in self.timeline:
+            if row["topic"] is not None and row["kind"] in ("state", "log_start"):
+                told[where(row)].append(_start(row))
+        last_ns: dict[tuple[int, int], int] = defaultdict(int)
+        for row in (r for r in self.timeline if r["kind"] != "final" or r["role"] != "offline"):
+            life = row["node"], row["incarnation"]
+            last_ns[life] = max(last_ns[life], row["time_ns"])
+        return {place: deletions(said, last_ns) for place, said in told.items()}
+
+    def deleted_to(self, place: TopicPartition, until_ns: int | None = None) -> int:
+        """Up to which offset (exclusive) was deleted on purpose, by then or ever; see :mod:`checkers.deletions`."""
+        known = self.deletions.get(place, [])
+        return max((x.log_start for x in known if until_ns is None or x.time_ns <= until_ns), default=0)
+
+    def begins_behind(self, place: TopicPartition, offset: int) -> bool:
+        """Whether the partition's log begins behind ``offset`` in the end because somebody deleted what lay there.
+
+        Of a sampled timeline nobody knows who did.
+        """
+        behind = offset < (self.ends[place].log_start_offset or 0)
+        return behind and (self.sampled or offset < self.deleted_to(place))
 
     @cached_property
     def unclean(self) -> dict[TopicPartition, list[tuple[int, int]]]:
@@ -321,10 +327,10 @@ class RunRows:
     def ends(self) -> dict[TopicPartition, PartitionEnd]:
         """How every partition that clients used ended."""
         used = sorted({*(send.where for send in self.sends), *(read.where for read in self.reads)})
-        return {place: self._end(place, self._final_leaders.get(place)) for place in used}
+        return {place: self._end(place, self.final_leaders.get(place)) for place in used}
 
     @cached_property
-    def _final_leaders(self) -> dict[TopicPartition, Row]:
+    def final_leaders(self) -> dict[TopicPartition, Row]:
         """The row of the final leader, by partition."""
         leaders: dict[TopicPartition, Row] = {}
         for row in self.timeline:
@@ -475,23 +481,10 @@ def _read(row: Row) -> Read:
     )  # fmt: skip
 
 
-def _terms(groups: Iterable[list[Row]]) -> list[Term]:
-    ordered = sorted((sorted(g, key=lambda r: int(r["sequence"])) for g in groups), key=_birth)
-    ends = [group[0]["time_ns"] for group in ordered[1:]]
-    return [_term(group, end) for group, end in zip(ordered, [*ends, None], strict=True)]
-
-
-def _birth(group: list[Row]) -> tuple[int, int]:
-    return group[0]["incarnation"], group[0]["sequence"]
-
-
-def _term(group: list[Row], end_ns: int | None) -> Term:
-    first = group[0]
-    return Term(
-        first["node"], first["incarnation"], first["role"], first["leader_epoch"],
-        first["time_ns"], end_ns, first["sequence"], first["log_end_offset"] or 0,
-        max(row["log_end_offset"] or 0 for row in group), max(row["high_watermark"] or 0 for row in group),
-        max(row["log_start_offset"] or 0 for row in group), group[-1]["time_ns"],
+def _start(row: Row) -> Start:
+    return Start(
+        row["node"], row["incarnation"], row["sequence"], row["time_ns"], row["kind"], row["role"], row["leader_epoch"],
+        row["log_start_offset"] or 0, detail(row).get("reason"),
     )  # fmt: skip
 
 

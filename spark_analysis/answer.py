@@ -17,7 +17,7 @@ Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage"
 ]  # fmt: skip
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
-known to be committed); retention had moved the log's start past it; an unclean election came after it; the consumer's
+known to be committed); it had been deleted on purpose; an unclean election came after it; the consumer's
 group may have moved the partition, for the history names no rebalances; transactions that write at the same time may
 interleave; or are entangled with too many others to be followed; what would tell could not be read; a restart took it,
 and not the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that

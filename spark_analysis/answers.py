@@ -106,6 +106,7 @@ def ask(
     beside: str | None = None,
     *,
     sampled: Sequence[str] = (),
+    settled: Sequence[str] = (),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -116,6 +117,7 @@ def ask(
         healed: by run, when its last fault was healed; a run without faults is not in it.
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
         sampled: the runs whose timelines are only samples of what the brokers did.
+        settled: the runs that promise to come to rest, and in which every fault was healed.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -131,7 +133,7 @@ def ask(
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
-            views = views_of(tables, large=large, hold=hold, sampled=sampled)
+            views = views_of(tables, large=large, hold=hold, sampled=sampled, at_rest=settled)
             return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

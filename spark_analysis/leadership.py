@@ -12,7 +12,7 @@ def leadership(timeline: DataFrame) -> DataFrame:
     """What the nodes' timelines say about the leaders of each partition.
 
     Returns:
-        ``run, topic, partition, leader, unclean, terms``:
+        ``run, topic, partition, leader, unclean, terms, deleted``:
 
         * ``leader``: the final leader's ``{leader_epoch, time_ns, node, high_watermark, log_end_offset,
           log_start_offset}``: of the replicas that call themselves leader as collected at the end, the one of the
@@ -22,16 +22,39 @@ def leadership(timeline: DataFrame) -> DataFrame:
           sequence, last, lowest}``, ``last`` being what that incarnation said with that ``sequence``, its last in that
           epoch; ``heard``: every replica is in the election's epoch in the end, or in a later one;
         * ``terms``: an array of ``{leader_epoch, begin_ns, node, incarnation, end_ns, first_sequence, first_log_end,
-          log_end, high_watermark, log_start, said_ns, last_ns, next_ns}``, ordered by its fields in this order. A term
-          lasts from a node's first row in that role and epoch to its first row in another (``end_ns``, null: never);
-          ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``said_ns`` is when its last row was
-          written; ``last_ns`` is when that incarnation of the node last wrote anything, ``next_ns`` when its next
-          incarnation first did (null: never).
+          log_end, high_watermark, log_start, said_ns, last_ns, next_ns, there_ns}``, ordered by its fields in this
+          order. A term lasts from a node's first row in that role and epoch to its first row in another (``end_ns``,
+          null: never); ``log_end``, ``high_watermark`` and ``log_start`` are its maxima, ``said_ns`` is when its last
+          row was written; ``last_ns`` is when that incarnation of the node last wrote anything, ``there_ns`` until when
+          it is known to have lasted, ``next_ns`` when its next incarnation first wrote (null: never);
+        * ``deleted``: an array of ``{time_ns, log_start}``, what was deleted on purpose, as ``checkers.deletions``
+          defines it.
     """
     terms = _terms(timeline)
     known = _marks(timeline).join(_leader_terms(terms, timeline), on=list(PLACE), how="full")
-    forked = known.join(_log_ends(terms), on=list(PLACE), how="left")
-    return forked.withColumn("unclean", f.transform("unclean", _fork)).drop("ends", "heard")
+    forked = known.join(_of_replicas(terms), on=list(PLACE), how="left")
+    return forked.withColumns({"unclean": f.transform("unclean", _fork), "deleted": _deleted()}).drop(
+        "ends", "heard", "raised", "born"
+    )
+
+
+def _deleted() -> Column:
+    """What was deleted on purpose; needs ``terms``, ``raised`` and ``born``."""
+    told = f.filter("raised", lambda one: f.coalesce(one["by_itself"], f.lit(False)) | ~_may_deny(one))
+    said = f.transform(told, lambda one: f.struct(one["time_ns"].alias("time_ns"), one["log_start"].alias("log_start")))
+    none = f.array().cast("array<struct<time_ns: bigint, log_start: bigint>>")
+    return f.concat(f.coalesce(said, none), f.coalesce("born", none))
+
+
+def _may_deny(raised: Column) -> Column:
+    """Whether somebody who led in that epoch wrote anything later, or was there in the end."""
+    return f.coalesce(
+        f.exists(
+            "terms",
+            lambda term: (term["leader_epoch"] == raised["leader_epoch"]) & (term["there_ns"] > raised["time_ns"]),
+        ),
+        f.lit(False),
+    )
 
 
 def _fork(election: Column) -> Column:
@@ -53,22 +76,39 @@ def _fork(election: Column) -> Column:
     )
 
 
-def _log_ends(terms: DataFrame) -> DataFrame:
-    """``ends``: where each replica's log ended in each leader epoch, by partition."""
+def _of_replicas(terms: DataFrame) -> DataFrame:
+    """What the replicas of a partition said.
+
+    ``ends``: where the log of each ended in each leader epoch; ``born``: ``{time_ns, log_start}`` of the first that a
+    life of a broker says, where its log starts behind everything that its lives before had said.
+    """
     end = f.struct("node", "leader_epoch", "incarnation", "end.sequence", "end.last", "lowest")
-    known = terms.where(f.col("leader_epoch").isNotNull() & f.col("end").isNotNull())
-    return known.groupBy(*PLACE).agg(f.collect_list(end).alias("ends"))
+    ended = f.col("leader_epoch").isNotNull() & f.col("end").isNotNull()
+    earlier = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "first_sequence")
+    most = f.max("log_start").over(earlier.rowsBetween(Window.unboundedPreceding, -1))
+    first = f.col("incarnation").eqNullSafe(f.lag("incarnation").over(earlier))
+    known = terms.withColumn("higher", ~first & (f.col("first_log_start") > f.coalesce(most, f.lit(0))))
+    birth = f.struct(f.col("begin_ns").alias("time_ns"), f.col("first_log_start").alias("log_start"))
+    return known.groupBy(*PLACE).agg(
+        f.collect_list(f.when(ended, end)).alias("ends"), f.collect_list(f.when(f.col("higher"), birth)).alias("born")
+    )
 
 
 def _marks(timeline: DataFrame) -> DataFrame:
     final = f.col("kind") == "final"
     unclean = (f.col("kind") == "election") & (f.get_json_object("detail", "$.clean") == "false")
     said = f.struct("leader_epoch", "time_ns", "node", "high_watermark", "log_end_offset", "log_start_offset")
-    rows = timeline.where(f.col("topic").isNotNull() & (final | unclean))
+    raised = f.col("kind") == "log_start"
+    by_itself = (f.col("role") == "leader") | (f.get_json_object("detail", "$.reason") == "retention")
+    start = f.struct(
+        "time_ns", _or_zero("log_start_offset").alias("log_start"), "leader_epoch", by_itself.alias("by_itself")
+    )
+    rows = timeline.where(f.col("topic").isNotNull() & (final | unclean | raised))
     return rows.groupBy(*PLACE).agg(
         f.max(f.when(final & (f.col("role") == "leader"), said)).alias("leader"),
         f.min(f.when(final, f.coalesce("leader_epoch", f.lit(-1)))).alias("heard"),
         f.collect_list(f.when(unclean, f.struct("time_ns", "leader_epoch"))).alias("unclean"),
+        f.collect_list(f.when(raised, start)).alias("raised"),
     )
 
 
@@ -78,7 +118,7 @@ def _leader_terms(terms: DataFrame, timeline: DataFrame) -> DataFrame:
     )
     fields = (
         "leader_epoch", "begin_ns", "node", "incarnation", "end_ns", "first_sequence", "first_log_end", "log_end",
-        "high_watermark", "log_start", "said_ns", "last_ns", "next_ns",
+        "high_watermark", "log_start", "said_ns", "last_ns", "next_ns", "there_ns",
     )  # fmt: skip
     return joined.groupBy(*PLACE).agg(f.sort_array(f.collect_list(f.struct(*fields))).alias("terms"))
 
@@ -91,6 +131,7 @@ def _terms(timeline: DataFrame) -> DataFrame:
         f.min("time_ns").alias("begin_ns"),
         f.max_by("time_ns", "sequence").alias("said_ns"),
         f.min_by(log_end, "sequence").alias("first_log_end"),
+        f.min_by(_or_zero("log_start_offset"), "sequence").alias("first_log_start"),
         f.max(log_end).alias("log_end"),
         f.max(watermark).alias("high_watermark"),
         f.max(_or_zero("log_start_offset")).alias("log_start"),
@@ -104,12 +145,18 @@ def _terms(timeline: DataFrame) -> DataFrame:
 
 
 def _lives(timeline: DataFrame) -> DataFrame:
-    rows = timeline.where(f.col("kind") != "final")
-    lives = rows.groupBy("run", "node", "incarnation").agg(
-        f.min("time_ns").alias("first_ns"), f.max("time_ns").alias("last_ns")
+    told = f.col("kind") != "final"
+    there = told | ~f.col("role").eqNullSafe("offline")
+    lives = timeline.groupBy("run", "node", "incarnation").agg(
+        f.min(f.when(told, f.col("time_ns"))).alias("first_ns"),
+        f.max(f.when(told, f.col("time_ns"))).alias("last_ns"),
+        f.max(f.when(there, f.col("time_ns"))).alias("there_ns"),
     )
     following = Window.partitionBy("run", "node").orderBy("incarnation")
-    return lives.select("run", "node", "incarnation", "last_ns", f.lead("first_ns").over(following).alias("next_ns"))
+    next_ns = f.lead("first_ns").over(following).alias("next_ns")
+    return lives.where(f.col("last_ns").isNotNull()).select(
+        "run", "node", "incarnation", "last_ns", "there_ns", next_ns
+    )
 
 
 def led_during(term: Column) -> Column:
@@ -154,6 +201,23 @@ def cut_off(offset: Column, time_ns: Column) -> Column:
         "unclean",
         lambda fork: (fork["time_ns"] >= time_ns) & (fork["log_end"].isNull() | (fork["log_end"] <= offset)),
     )
+
+
+def deleted_to(until_ns: Column | None = None) -> Column:
+    """Up to which offset (exclusive) was deleted on purpose, by then or ever."""
+    known = f.col("deleted")
+    if until_ns is not None:
+        known = f.filter(known, lambda one: one["time_ns"] <= until_ns)
+    return f.coalesce(f.array_max(f.transform(known, lambda one: one["log_start"])), f.lit(0))
+
+
+def begins_behind(offset: Column) -> Column:
+    """Whether the partition's log begins behind an offset in the end because somebody deleted what lay there.
+
+    Of a sampled timeline nobody knows who did.
+    """
+    behind = f.coalesce(offset < f.col("leader.log_start_offset"), f.lit(False))
+    return behind & (f.col("sampled") | (offset < deleted_to()))
 
 
 def _gave_up(fork: Column, leader_epoch: Column, offset: Column) -> Column:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import given_up, led_during
+from spark_analysis.leadership import begins_behind, given_up, led_during
 from spark_analysis.partitions import missing
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
@@ -72,7 +72,7 @@ def _commits(term: Column) -> Column:
 def _excuse() -> Column:
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
-    expired = f.col("offset") < f.col("leader.log_start_offset")
+    expired = begins_behind(f.col("offset"))
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))

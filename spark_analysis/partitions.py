@@ -29,11 +29,13 @@ def partitions(
 
     Returns:
         ``run, topic, partition, used, sampled, reached, polled_end, exhausted, data_end, complete, leader, unclean,
-        terms``. ``used``: clients did something there; ``sampled``: the run is one of those. ``reached`` is one more
-        than the highest offset that the final read delivered, ``polled_end`` than the highest that any poll did
-        (0: none). ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at
-        all. ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw everything
-        that the final leader had committed. The rest is from ``leaders``; ``unclean`` and ``terms`` are never null.
+        terms, deleted, marked``. ``used``: clients did something there; ``sampled``: the run is one of those;
+        ``marked``: transactions send there, so that markers take offsets. ``reached`` is one more than the highest
+        offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
+        ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at all.
+        ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw everything that
+        the final leader had committed. The rest is from ``leaders``; ``unclean``, ``terms`` and ``deleted`` are never
+        null.
     """
     told = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
@@ -44,6 +46,7 @@ def partitions(
             f.lit(True).alias("used"),
             f.max(f.when(reading & f.col("final"), f.col("offset") + 1)).alias("reached"),
             f.max(f.when(reading, f.col("offset") + 1)).alias("polled_end"),
+            f.max(sending & f.col("txn")).alias("marked"),
         )
     )
     logs = log_words.groupBy(*PLACE).agg(f.lit(True).alias("logged")).drop("logged")
@@ -73,6 +76,8 @@ def partitions(
         "leader",
         _or_empty("unclean", leaders),
         _or_empty("terms", leaders),
+        _or_empty("deleted", leaders),
+        f.coalesce("marked", f.lit(False)).alias("marked"),
     )
 
 

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, different, octets, out_of_order, with_earlier, words_of
 from spark_analysis.holding import Hold
-from spark_analysis.leadership import thrown_back
+from spark_analysis.leadership import deleted_to, thrown_back
 from spark_analysis.records import is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -31,11 +31,8 @@ def unordered_polls(views: Views) -> DataFrame:
         steps = views.hold(steps)  # mostly there are none, and then there is no need to look for what was skipped
     back = steps.where(f.col("offset") <= f.col("before.offset"))
     gaps = steps.where(f.col("offset") > f.col("before.offset") + 1)
-    skips = (
-        steps.limit(0).withColumn("skipped", f.lit(None).cast(_SKIPPED))
-        if views.large and gaps.isEmpty()
-        else _skips(gaps, views)
-    )
+    none = steps.limit(0).withColumns({"skipped": f.lit(None).cast(_SKIPPED), "gone": f.lit(False)})
+    skips = none if views.large and gaps.isEmpty() else _skips(gaps, views)
     wrong = back.unionByName(skips, allowMissingColumns=True)
     still = wrong.withColumn("grouped", f.lit(False))
     return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
@@ -47,7 +44,6 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
     thrown = ~skip & thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
-    deleted = skip & f.exists("terms", lambda term: term["log_start"] > f.col("skipped.offset"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -55,7 +51,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         offset=f.coalesce("skipped.offset", "offset"),
         value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
         leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
-        excuse=f.when(f.col("grouped"), "group").when(thrown, "unclean").when(deleted, "retention"),
+        excuse=f.when(f.col("grouped"), "group").when(thrown, "unclean").when(skip & f.col("gone"), "retention"),
         other_offset="before.offset",
         until=f.when(skip, f.col("offset")),
     )
@@ -95,24 +91,37 @@ def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
 
 
 def _skips(gaps: DataFrame, views: Views) -> DataFrame:
-    """The gaps in which the partition holds a record, with the first of them as ``skipped``."""
+    """The gaps in which the partition holds a record, with the first of them that had not been deleted as ``skipped``.
+
+    ``gone``: all had been.
+    """
+    asked = with_partitions(gaps, views).select(
+        *gaps.columns,
+        f.col("before.offset").alias("begun"),
+        f.greatest(f.col("before.offset"), deleted_to(f.col("time_ns")) - 1).alias("undeleted"),
+    )
+    places = asked.select(*PLACE, f.explode(f.array("begun", "undeleted")).alias("offset"))
     records = with_partitions(views.all_records().where(f.col("offset").isNotNull()), views)
     held = f.when(_is_held(), f.struct("offset", "value", f.col("logged_epoch").alias("epoch")))
-    told = records.select(*PLACE, "offset", held.alias("held"))
+    told = records.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
     beyond = {"skipped": Earlier(f.col("held"), "least")}
     following = with_earlier(told, PLACE, "offset", beyond, descending=True, blocks=views.large)
     known = (
         following.where(f.col("skipped").isNotNull()).groupBy(*PLACE, "offset").agg(f.first("skipped").alias("skipped"))
     )
-    begun = gaps.withColumn("begun", f.col("before.offset"))
-    joined = begun.join(known.withColumnRenamed("offset", "begun"), on=[*PLACE, "begun"], how="inner")
-    return joined.where(f.col("skipped.offset") < f.col("offset")).drop("begun")
+    for name in ("begun", "undeleted"):
+        beyond_it = known.select(*PLACE, f.col("offset").alias(name), f.col("skipped").alias(f"from_{name}"))
+        asked = asked.join(beyond_it, on=[*PLACE, name], how="left")
+    kept = f.when(f.col("from_undeleted.offset") < f.col("offset"), f.col("from_undeleted"))
+    found = asked.withColumns({"skipped": f.coalesce(kept, "from_begun"), "gone": kept.isNull()})
+    return found.where(f.col("skipped.offset") < f.col("offset")).select(*gaps.columns, "skipped", "gone")
 
 
 def _is_held() -> Column:
     """Whether nobody may be taken past the record."""
-    known = f.when(f.col("leader").isNull(), f.col("seen_row").isNotNull()).otherwise(f.col("in_final_log"))
-    return known & ~is_uncommitted()
+    before = f.coalesce(f.col("offset") < f.col("leader.log_start_offset"), f.lit(False)) & ~f.col("marked")
+    seen = f.col("seen_row").isNotNull() & (f.col("leader").isNull() | before)
+    return (seen | (f.col("leader").isNotNull() & f.col("in_final_log"))) & ~is_uncommitted()
 
 
 def _unmoved(steps: DataFrame, history: DataFrame) -> DataFrame:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -48,7 +50,7 @@ def _epochs(views: Views) -> DataFrame:
         ``holders``: how many replicas that call the offset committed hold this epoch's record; ``bound``: how many call
         it committed; ``differ``: whether two replicas hold different ones, ``own_differ``: two of the holders do.
     """
-    ranges = f.broadcast(_committed_ranges(views.tables.timeline))
+    ranges = f.broadcast(_committed_ranges(views.tables.timeline, views.at_rest))
     logs = views.tables.replica_logs
     if views.large:
         suspects = views.hold(_suspects(views.log_words, ranges), few=True)
@@ -114,10 +116,26 @@ def _covers(committed: Column) -> Column:
     return (committed["log_start"] <= f.col("offset")) & (f.col("offset") < committed["end"])
 
 
-def _committed_ranges(timeline: DataFrame) -> DataFrame:
-    """What each replica calls committed: ``ranges``, of ``{node, log_start, end}``, per partition."""
-    final = (f.col("kind") == "final") & f.col("topic").isNotNull() & f.col("high_watermark").isNotNull()
+def _committed_ranges(timeline: DataFrame, at_rest: Sequence[str]) -> DataFrame:
+    """What each replica is held to: ``ranges``, of ``{node, log_start, end}``, per partition.
+
+    That is what it calls committed; ``at_rest``: the runs in which it is all that it has, where its leader counts it.
+    """
+    final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     # A watermark that was written to disk shortly before a crash may be ahead of the log that survived it.
     end = f.least("high_watermark", "log_end_offset")
-    bounds = f.struct("node", f.coalesce("log_start_offset", f.lit(0)).alias("log_start"), end.alias("end"))
-    return timeline.where(final).groupBy(*PLACE).agg(f.collect_list(bounds).alias("ranges"))
+    up = f.col("run").isin(*at_rest) & ~f.col("role").eqNullSafe("offline")
+    whole = f.when(up, f.col("log_end_offset")).alias("whole")
+    bounds = f.struct("node", f.coalesce("log_start_offset", f.lit(0)).alias("log_start"), end.alias("end"), whole)
+    leader = f.struct("leader_epoch", "time_ns", "node", "isr")
+    grouped = final.groupBy(*PLACE).agg(
+        f.collect_list(f.when(f.col("high_watermark").isNotNull(), bounds)).alias("ranges"),
+        f.max(f.when(f.col("role") == "leader", leader)).alias("leader"),
+    )
+    return grouped.select(*PLACE, f.transform("ranges", _range).alias("ranges"))
+
+
+def _range(bounds: Column) -> Column:
+    in_sync = f.coalesce(f.array_contains("leader.isr", bounds["node"]), f.lit(False))
+    end = f.coalesce(f.when(in_sync, bounds["whole"]), bounds["end"])
+    return f.struct(bounds["node"].alias("node"), bounds["log_start"].alias("log_start"), end.alias("end"))

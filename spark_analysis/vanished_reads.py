@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.leadership import given_up
+from spark_analysis.leadership import begins_behind, given_up
 from spark_analysis.partitions import missing
 from spark_analysis.records import is_uncommitted
 from spark_analysis.views import Views, findings, with_partitions
@@ -14,7 +14,7 @@ from spark_analysis.views import Views, findings, with_partitions
 def vanished_reads(views: Views) -> DataFrame:
     """``vanished-read``, as ``checkers.committed_reads_stay`` defines it."""
     gone = views.records.where(f.col("delivered_row").isNotNull() & ~f.col("finally") & ~is_uncommitted())
-    expired = f.col("offset") < f.col("leader.log_start_offset")
+    expired = begins_behind(f.col("offset"))
     given = given_up(f.col("polled_epoch"), f.col("offset"), f.col("delivered_ns"))
     return findings(
         with_partitions(gone, views).where(missing(f.col("offset"), read=f.lit(True))),

@@ -45,6 +45,7 @@ class Views:
             ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
             given the same partition); and ``record`` where there are any ``records``. What is not there need not be
             planned for.
+        at_rest: the runs that promise to come to rest, and in which every fault was healed.
         large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
         hold: how tables are kept that are needed more than once.
     """
@@ -59,11 +60,19 @@ class Views:
     disorder: DataFrame
     partitions: DataFrame
     uses: frozenset[str]
+    at_rest: Sequence[str]
     large: bool
     hold: Hold
 
 
-def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sampled: Sequence[str] = ()) -> Views:
+def views_of(
+    tables: Tables,
+    *,
+    large: bool = False,
+    hold: Hold = in_memory,
+    sampled: Sequence[str] = (),
+    at_rest: Sequence[str] = (),
+) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
     Holding them costs a job each and saves every question from planning and computing them again.
@@ -105,7 +114,7 @@ def views_of(tables: Tables, *, large: bool = False, hold: Hold = in_memory, sam
         uses -= {"record"} if some.isEmpty() else set()
     else:
         some = all_records()
-    return Views(whole, done, held, some, all_records, settled, missing, disordered, ends, uses, large, hold)
+    return Views(whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, large, hold)
 
 
 def _uses(done: DataFrame) -> frozenset[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.story import NODES, Story
+from tests.checkers.story import Story
 
 Expected = tuple[str, str, int | None]
 """Kind, verdict and offset of an anomaly."""
@@ -236,7 +236,7 @@ def an_unclean_election_before_the_write_excuses_nothing(story: Story) -> None:
 @case(Outcome.PASS, lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), guarantees={"retention": True})
 def what_retention_removed_is_documented(story: Story) -> None:
     write(story, 4)
-    story.partitions[0].starts = dict.fromkeys((0, 1, 2), 2)
+    story.delete(2)
     story.finish()
 
 
@@ -255,9 +255,7 @@ def a_follower_s_cut_is_not_excused_by_what_retention_removed_later(story: Story
     part.logs[1] = list(part.logs[0])
     story.state(1)
     story.commit()
-    for node in NODES:
-        part.starts[node] = 2
-        story.state(node)
+    story.delete(2)
     story.send()
     story.finish()
 

@@ -30,8 +30,7 @@ def read_past_deleted_records(story: Story) -> None:
     """The leader has deleted what a consumer was to read next; the next leader has not."""
     write(story, 4)
     process = story.poll(5, [0])[0]["process"]
-    story.partitions[0].starts[0] = 3
-    story.state(0)
+    story.delete(3, nodes=[0])
     story.poll(process, [3])
     story.partitions[0].starts[0] = 0
     story.elect(1)

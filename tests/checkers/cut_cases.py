@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from harness.checker import Outcome
@@ -208,13 +207,7 @@ def what_was_cut_after_a_power_loss_is_only_what_was_left(story: Story) -> None:
 
 def delete(story: Story, before: int) -> None:
     """The leader deletes what lies before an offset, then the others; what is left they all commit."""
-    part = story.partitions[0]
-    for node in (part.leader, *(node for node in NODES if node != part.leader)):
-        part.starts[node] = before
-        detail = {"from_offset": 0, "to_offset": before, "reason": "delete_records"}
-        story.state(node, 0, "log_start")["detail"] = json.dumps(detail)
-        part.marks[node] = max(part.marks[node], before)
-        story.state(node)
+    story.delete(before)
     story.commit()
     story.finish()
 

@@ -8,7 +8,7 @@ from harness.checker import Outcome
 from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
 from tests.checkers.member_cases import CASES
-from tests.checkers.story import NODES, Story
+from tests.checkers.story import Story
 
 __all__ = ["CASES"]
 
@@ -193,9 +193,7 @@ DELETED: dict[str, Any] = {"guarantees": {"retention": True}}
 @case(Outcome.NOT_REPRODUCED, lost(0, "DOCUMENTED"), predictions=[{"kind": "lost-write"}], **DELETED)
 def what_retention_has_deleted_reproduces_no_breach(story: Story) -> None:
     write(story, 3)
-    for node in NODES:
-        story.partitions[0].starts[node] = 1
-        story.state(node)
+    story.delete(1)
     story.finish()
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.sampled_cases import CASES
@@ -165,3 +167,58 @@ def who_has_not_heard_of_an_unclean_election_may_hold_what_it_gave_up(story: Sto
 @case(Outcome.VIOLATION, *GIVEN_UP, ("replica-divergence", "VIOLATION", 2), guarantees=PERMITTED)
 def who_has_heard_of_an_unclean_election_must_not_hold_what_it_gave_up(story: Story) -> None:
     keep_a_given_up_record(story, 1)
+
+
+# ---------------------------------------------------------------------------------------------------------- at rest
+
+SETTLES: dict[str, Any] = {"guarantees": {"min_insync_replicas": 2, "settles": True}}
+
+
+def end_with_another_record(story: Story) -> None:
+    """Node 2 has another record than the others at offset 2, which it does not take for committed itself."""
+    write(story, 3)
+    story.finish()
+    mine = next(row for row in story.logs if (row["node"], row["offset"]) == (2, 2))
+    mine |= {"value": 77, "leader_epoch": 1, "batch_crc": 5}
+    next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 2))["high_watermark"] = 2
+
+
+@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), **SETTLES)
+def at_rest_whoever_is_in_sync_has_what_its_leader_has_whatever_it_calls_committed(story: Story) -> None:
+    end_with_another_record(story)
+
+
+@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), reason="did not commit its log", **SETTLES)
+def at_rest_even_what_nobody_calls_committed_is_the_same_everywhere(story: Story) -> None:
+    end_with_another_record(story)
+    for row in story.timeline:
+        if row["kind"] == "final":
+            row["high_watermark"] = 2
+
+
+@case(Outcome.PASS)
+def before_everything_has_come_to_rest_a_replica_is_held_to_its_own_watermark(story: Story) -> None:
+    end_with_another_record(story)
+
+
+@case(Outcome.INVALID, reason="was never healed", **SETTLES)
+def while_a_fault_is_not_healed_nothing_has_come_to_rest(story: Story) -> None:
+    end_with_another_record(story)
+    story.fault(healed_ns=None, heal_proven_ns=None)
+
+
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), **SETTLES)
+def a_replica_that_is_down_is_held_to_its_own_watermark(story: Story) -> None:
+    end_with_another_record(story)
+    next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 2))["role"] = "offline"
+    for row in story.timeline:
+        if row["kind"] == "final":
+            row["isr"] = [0, 1]
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+def a_replica_that_is_out_of_sync_is_held_to_its_own_watermark(story: Story) -> None:
+    end_with_another_record(story)
+    for row in story.timeline:
+        if row["kind"] == "final":
+            row["isr"] = [0, 1]

@@ -90,12 +90,39 @@ def delete_too_much(story: Story, rng: random.Random) -> None:
     """A leader deletes what it has, committed or not."""
     part = story.partitions[0]
     story.send(result="info", copies=(), commit=rng.random() < 0.3)
-    start = part.starts[part.leader]
-    part.starts[part.leader] = len(part.logs[part.leader])
-    said = {"from_offset": start, "to_offset": part.starts[part.leader], "reason": "delete_records"}
-    story.state(part.leader, 0, "log_start")["detail"] = json.dumps(said)
-    part.marks[part.leader] = part.starts[part.leader]
-    story.state(part.leader)
+    story.delete(len(part.logs[part.leader]), nodes=[part.leader])
+
+
+def delete_while_it_is_read(story: Story, rng: random.Random) -> None:
+    """A consumer is taken past records, some of which a leader deletes before, or after."""
+    p = rng.choice(list(story.partitions))
+    for _ in range(3):
+        story.send(p)
+    end = len(story.partitions[p].logs[story.partitions[p].leader])
+    before, after = sorted(rng.randrange(end + 1) for _ in range(2))
+    poll(story, 23, [max(0, end - 4)], p)
+    if rng.random() < 0.5:
+        story.delete(before, p)
+    poll(story, 23, [end - 1], p)
+    if rng.random() < 0.7:
+        story.delete(after, p)
+
+
+def throw_a_log_away(story: Story, rng: random.Random) -> None:
+    """A follower's log begins later, for a good reason or none; the leader may have died; and the follower leads."""
+    part = story.partitions[0]
+    story.send()
+    old, node = part.leader, rng.choice([node for node in NODES if node != part.leader])
+    part.starts[node] = rng.randrange(1, len(part.logs[old]) + 1)
+    said = {"from_offset": 0, "to_offset": part.starts[node], "reason": rng.choice(("leader", "leader", "retention"))}
+    if rng.random() < 0.8:
+        story.state(node, 0, "log_start")["detail"] = json.dumps(said)
+    if rng.random() < 0.3:
+        story.restart(rng.choice((old, node)))
+    story.send(result="info")
+    if rng.random() < 0.8:
+        story.elect(node)
+        story.delete(part.starts[node], nodes=[other for other in NODES if other != node])
 
 
 PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
@@ -107,6 +134,8 @@ PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     send_backwards,
     leave_room_for_a_marker,
     *[delete_too_much] * 2,
+    delete_while_it_is_read,
+    throw_a_log_away,
 )
 """What may be planted before a story ends."""
 
@@ -141,6 +170,28 @@ def call_an_election_names(story: Story, rng: random.Random) -> None:
     clean = rng.random() < 0.5
     leader: Row = {"leader": 1 if clean else 0, "leader_epoch": 91, "isr": [1 if clean else 0]}
     story.say(100, "election", 0, {"controller_epoch": 1, "clean": clean}, partition_epoch=epoch + 1, **leader)
+
+
+def usurp(story: Story, rng: random.Random) -> None:
+    """Somebody leads in an epoch that the controller may never have decided on."""
+    rows = [row for row in story.timeline if (row["kind"], row["role"]) == ("state", "leader")]
+    story.say(100, "isr", 0, {"controller_epoch": 1}, leader=0, leader_epoch=0, partition_epoch=0, isr=list(NODES))
+    for row in rng.sample(rows, min(1, len(rows))):
+        row["leader_epoch"] += rng.choice((0, 1, 60))
+    if rng.random() < 0.3:
+        story.incarnations[100], story.sequences[100] = 1, 0
+        story.say(100, "started", None)
+
+
+def forget_who_is_eligible(story: Story, rng: random.Random) -> None:
+    """An ISR shrinks, and who leaves it may stay eligible or not, for a reason or none."""
+    epochs = [row["partition_epoch"] for row in story.timeline if row["partition_epoch"] is not None]
+    epoch = max(epochs, default=0) + 10
+    known: Row = {"leader": 0, "leader_epoch": 95}
+    story.say(100, "isr", 0, {"controller_epoch": 1}, partition_epoch=epoch, isr=[0, 1], **known)
+    said: Row = {"controller_epoch": 1, "elr": rng.choice(([], [], [1]))}
+    said |= {"cause": rng.choice(("an ISR change", "an ISR change", "broker 1 shut down uncleanly"))}
+    story.say(100, "isr", 0, said, partition_epoch=epoch + 1, isr=[0], **known)
 
 
 def fence_nobody(story: Story, rng: random.Random) -> None:
@@ -199,16 +250,30 @@ def rot_a_record(story: Story, rng: random.Random) -> None:
             story.fault(kind="corrupt_log", nodes=[str(row["node"])])
 
 
+def end_otherwise(story: Story, rng: random.Random) -> None:
+    """A replica ends with another record than its leader has, and may not take it for committed."""
+    node = rng.choice(NODES)
+    mine = [row for row in story.logs if (row["node"], row["partition"]) == (node, 0)]
+    if mine:
+        mine[-1] |= {"leader_epoch": 8, "batch_crc": 8}
+    for row in story.timeline:
+        if (row["kind"], row["node"], row["partition"]) == ("final", node, 0):
+            row["high_watermark"] = max(0, row["high_watermark"] - rng.randrange(2))
+
+
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
     *[cross_bounds] * 3,
     lead_together,
     *[call_an_election_names] * 2,
+    forget_who_is_eligible,
+    usurp,
     fence_nobody,
     *[swap_a_record_s_past] * 2,
     *[close_as_it_did_not_end] * 6,
     *[send_again] * 2,
     rot_a_record,
+    *[end_otherwise] * 2,
     *[commit_nothing] * 6,
 )
 """What may be falsified after a story has ended."""

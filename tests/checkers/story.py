@@ -194,6 +194,18 @@ class Story:
         part.isr = set(NODES)
         self.elect(stale, p, clean=clean)
 
+    def delete(self, before: int, p: int = 0, nodes: Iterable[int] | None = None) -> None:
+        """The leader deletes what lies before an offset, and then the others do; or ``nodes`` do, in this order."""
+        part = self.partitions[p]
+        others = [node for node in NODES if node != part.leader]
+        for node in (part.leader, *others) if nodes is None else nodes:
+            said = {"from_offset": part.starts[node], "to_offset": before}
+            part.starts[node] = before
+            reason = "delete_records" if node == part.leader else "leader"
+            self.state(node, p, "log_start")["detail"] = json.dumps(said | {"reason": reason})
+            part.marks[node] = max(part.marks[node], before)
+            self.state(node, p)
+
     def restart(self, node: int) -> None:
         """``node`` was killed and is started again."""
         self.incarnations[node] += 1

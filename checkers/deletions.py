@@ -1,0 +1,77 @@
+"""What was deleted on purpose, and by when.
+
+Records are deleted by the leader, when it is asked to, and by every replica's own retention. A follower's log that
+begins later because its leader's does deletes nothing by itself: the leader must have said so before. And where the log
+of somebody begins who takes office proves nothing, for it may have lost what came before. So a deletion is
+
+* a ``log_start`` row of a leader, or one of anybody's retention;
+* one of a follower, where nobody who led in its leader epoch wrote anything later, or was there in the end: whoever
+  told it may have died before it could write that down;
+* the first that a life of a broker says of a replica, where that is more than its lives before had said: the broker may
+  have died while it deleted.
+
+In a sampled timeline there are no such rows, and nobody knows who has deleted what: wherever a log is seen to begin,
+what came before may have been deleted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+
+class Start(NamedTuple):
+    """Where a replica's log starts, according to a row of its broker, which is of kind ``state`` or ``log_start``.
+
+    ``reason``: why it starts there, where the row says so.
+    """
+
+    node: int
+    incarnation: int
+    sequence: int
+    time_ns: int
+    kind: str
+    role: str | None
+    leader_epoch: int | None
+    log_start: int
+    reason: str | None
+
+
+class Deletion(NamedTuple):
+    """By that time everything below ``log_start`` had been deleted."""
+
+    time_ns: int
+    log_start: int
+
+
+def deletions(told: Iterable[Start], last_ns: Mapping[tuple[int, int], int]) -> list[Deletion]:
+    """What was deleted of one partition.
+
+    Args:
+        told: what its brokers said.
+        last_ns: until when each life of a node is known to have lasted, by node and incarnation.
+    """
+    ordered = sorted(told)
+    return [*_said(ordered, last_ns), *_found(one for one in ordered if one.kind == "state")]
+
+
+def _said(told: list[Start], last_ns: Mapping[tuple[int, int], int]) -> Iterator[Deletion]:
+    led: dict[int | None, int] = defaultdict(int)
+    for one in told:
+        if (one.kind, one.role) == ("state", "leader") and one.leader_epoch is not None:
+            led[one.leader_epoch] = max(led[one.leader_epoch], last_ns[one.node, one.incarnation])
+    for one in told:
+        by_itself = one.role == "leader" or one.reason == "retention"
+        if one.kind == "log_start" and (by_itself or led[one.leader_epoch] <= one.time_ns):
+            yield Deletion(one.time_ns, one.log_start)
+
+
+def _found(states: Iterable[Start]) -> Iterator[Deletion]:
+    most: dict[int, int] = defaultdict(int)
+    life: dict[int, int] = {}
+    for one in states:
+        if life.get(one.node) != one.incarnation and one.log_start > most[one.node]:
+            yield Deletion(one.time_ns, one.log_start)
+        life[one.node] = one.incarnation
+        most[one.node] = max(most[one.node], one.log_start)
