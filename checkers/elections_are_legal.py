@@ -3,10 +3,16 @@
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
   leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no
   replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
-  members; or, from 3.7, one that joined without a session (T5, KIP-841).
+  members; or, from 3.7, one that joined without a session (T5, KIP-841). Or, from 4.1, it forgets somebody who was in
+  the ISR or eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an
+  unclean shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there this is
+  not judged.)
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
-  everything else that is excused by unclean elections hangs on.
+  everything else that is excused by unclean elections hangs on. Or it is not recorded at all: somebody led in a leader
+  epoch that no decision gave to them, later than the first that was decided. (A controller that was started again may
+  have died before it could write a decision down, and of a sampled timeline nobody knows who else led: there this is
+  not judged.)
 
 An election is judged against the decision right before it (its partition epoch is one less); where that row is
 missing, nobody knows who was eligible.
@@ -16,12 +22,12 @@ Severity: ``VIOLATION``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
+from itertools import chain, pairwise
 
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.generations import since
-from harness.model import NO_LEADER, TopicPartition
+from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
 
 KINDS = ("illegal-isr", "misclassified-election")
@@ -31,7 +37,8 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
     for place, decisions in run.decided.items():
         for before, one in zip([None, *decisions], decisions, strict=False):
-            wrong = next(_illegal(run, place, one, before), None)
+            changed = () if before is None else _illegally_changed(run, place, before, one)
+            wrong = next(chain(_illegal(run, place, one), changed), None)
             if wrong is not None:
                 yield Conclusion(
                     run.finding("illegal-isr", place, leader_epoch=one.leader_epoch, **seen_at(one)),
@@ -40,10 +47,12 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
                 )
         for before, after in pairwise(decisions):
             yield from _misclassified(run, place, before, after)
+        if not (run.sampled or _was_restarted(run)):
+            yield from _unrecorded(run, place, decisions)
 
 
-def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch | None) -> Iterator[str]:
-    """What is wrong with a decision, which came after ``before``."""
+def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
+    """What is wrong with a decision."""
     if one.isr is None:
         return
     isr, elr = one.isr, _eligible(one)
@@ -61,10 +70,21 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch, before: Stretch
     least = run.least_isr(place)
     if elr and least is not None and len(isr) >= least:
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
+
+
+def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, one: Stretch) -> Iterator[str]:
+    """What is wrong with what a decision changes."""
+    if one.isr is None:
+        return
+    least, left = run.least_isr(place), {*one.isr, *_eligible(one)}
+    if least is not None and len(left) < least and not _may_forget(run, one):
+        gone = sorted({*(before.isr or ()), *_eligible(before)} - left)
+        if gone and before.partition_epoch is not None and one.partition_epoch == before.partition_epoch + 1:
+            yield f"{gone} could be elected, and fewer than {least} are left who can"
     # Sessions that end at the same moment are all said to have ended before the first of them has its consequences.
     ending = str(detail(one).get("cause", "")).startswith("session of")
-    if since(run.generation, "3.7") and before is not None and not ending:
-        away = sorted((set(isr) - set(before.isr or isr)) & _away(run, one))
+    if since(run.generation, "3.7") and not ending:
+        away = sorted((set(one.isr) - set(before.isr or one.isr)) & _away(run, one))
         if away:
             yield f"broker {', '.join(map(str, away))} joined without a session"
 
@@ -73,6 +93,13 @@ def _may_empty_an_isr(run: RunFacts) -> bool:
     """Whether the last member leaves, too: from 4.1 on, and up to Kafka 1.0 where unclean elections are allowed."""
     keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
     return since(run.generation, "4.1") or not keeps_the_last
+
+
+def _may_forget(run: RunFacts, one: Stretch) -> bool:
+    """Whether somebody who has left the ISR need not stay eligible."""
+    said = detail(one)
+    distrusted = "shut down uncleanly" in str(said.get("cause", ""))
+    return not since(run.generation, "4.1") or run.sampled or distrusted or said.get("clean") is False
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:
@@ -104,6 +131,27 @@ def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after:
             cite(after, f"the controller elected node {after.leader} and called that {said}"),
         ),
     )
+
+
+def _was_restarted(run: RunFacts) -> bool:
+    return any(one.node == CONTROLLER_ID and one.incarnation > 0 for one in run.facts.stretches)
+
+
+def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+    """Of everybody who led in an epoch that was not theirs the first row."""
+    begun = min((one.leader_epoch for one in decisions if one.leader_epoch is not None), default=None)
+    known = {(one.leader, one.leader_epoch) for one in decisions}
+    for node, ours in run.told.get(place, {}).items():
+        led = (x for x in ours if (x.kind, x.role) == ("state", "leader") and x.leader_epoch is not None)
+        first = {one.leader_epoch: one for one in reversed(list(led))}
+        for epoch, one in first.items():
+            if begun is None or epoch is None or epoch <= begun or (node, epoch) in known:
+                continue
+            yield Conclusion(
+                run.finding("misclassified-election", place, leader_epoch=epoch, **seen_at(one)),
+                f"Node {node} led in epoch {epoch}, and the controller has recorded no election of it in that epoch.",
+                (cite(one, f"node {node} led in epoch {epoch} from here on"),),
+            )
 
 
 def _eligible(one: Stretch) -> tuple[int, ...]:

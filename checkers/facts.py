@@ -65,10 +65,10 @@ def _stretch(run: str, rows: Sequence[Row]) -> Stretch:
 
 
 def _crosses(row: Row) -> bool:
-    end = row["log_end_offset"]
-    if row["kind"] != "state" or end is None:
+    if row["kind"] != "state":
         return False
-    return max(row["high_watermark"] or 0, row["log_start_offset"] or 0) > int(end)
+    bounds = [row[name] for name in ("log_start_offset", "high_watermark", "log_end_offset") if row[name] is not None]
+    return bounds != sorted(bounds)
 
 
 # ------------------------------------------------------------------------------------------------------------ logs

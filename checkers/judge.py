@@ -66,6 +66,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "incomplete-leader": frozenset({"timeline"}),
         "incomplete-candidate": frozenset({"timeline"}),
         "illegal-isr": frozenset({"timeline"}),
+        "misclassified-election": frozenset({"timeline"}),
         "stuck": frozenset({"timeline"}),
     }
 )

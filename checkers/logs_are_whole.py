@@ -5,7 +5,8 @@
   the collector lost it, nobody knows; what was promised about it is found for itself, as a loss or as divergence.
 * ``damaged-record``: a replica's disk holds, below the high watermark that it has in the end, a record whose bytes do
   not match their checksum (R9): it counts as a copy, and is none. One anomaly for each replica: the first.
-* ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end (R8). A
+* ``bounds-crossed``: a replica said that its high watermark or its log start lies beyond its log end, or its log start
+  beyond its high watermark (R8). A
   checkpoint on a dead node's disk may be ahead of the log that survived; what a running broker says may not.
 * ``uncommitted-deletion``: a leader deleted records above the high watermark that it had: its log's start passed what
   was committed (R8, KIP-107). Told from the row of the deletion and the one before it. A follower that starts anew
@@ -60,7 +61,7 @@ def _crossed(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> I
         if one.crossed is not None:
             yield Conclusion(
                 run.finding("bounds-crossed", place, leader_epoch=one.leader_epoch, **seen_at(one, one.crossed)),
-                f"Node {one.node} said that its high watermark or its log start lies beyond its log end.",
+                f"Node {one.node} said that its log start, its high watermark and its log end are not in this order.",
                 (cite(one, f"node {one.node}'s bounds cross here", one.crossed),),
             )
 

@@ -66,7 +66,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "lineage-break": Kind("Two replicas share records, and differ before them."),
         "log-overlap": Kind("A log holds two records at one offset."),
         "damaged-record": Kind("A replica's disk holds a committed record whose bytes do not match their checksum."),
-        "bounds-crossed": Kind("A running broker's watermark or log start lay beyond its log end."),
+        "bounds-crossed": Kind("A running broker's log start, watermark and log end were not in this order."),
         "uncommitted-deletion": Kind("A leader deleted records that were not committed."),
         "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),
         "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),

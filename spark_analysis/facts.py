@@ -23,7 +23,8 @@ class Stretch(NamedTuple):
         end_sequence: of the last row, as are ``end_ns``, ``high_watermark`` and ``log_end_offset``.
         rose: the first row in which the high watermark is above that of the row before it in the stretch; None: it
             never rises.
-        crossed: the first ``state`` row whose high watermark or log start lies beyond its log end; None for none.
+        crossed: the first ``state`` row whose high watermark or log start lies beyond its log end, or whose log start
+            lies beyond its high watermark; None for none.
     """
 
     run: str

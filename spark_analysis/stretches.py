@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import reduce
+from itertools import combinations
+from operator import or_
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -18,8 +22,8 @@ def stretches(timeline: DataFrame) -> DataFrame:
     same = f.coalesce(before.eqNullSafe(f.struct(*_SAME)) & (log_end >= f.lag(log_end).over(rows)), f.lit(False))
     alike = (f.col("kind") == "state") & same
     rises = alike & (watermark > f.lag(watermark).over(rows))
-    known = f.col("log_end_offset").isNotNull()
-    crosses = known & ((watermark > log_end) | (_or_zero("log_start_offset") > log_end))
+    bounds = combinations(("log_start_offset", "high_watermark", "log_end_offset"), 2)
+    crosses = reduce(or_, [f.coalesce(f.col(low) > f.col(high), f.lit(False)) for low, high in bounds])
     steps = timeline.withColumns(
         {
             "begins": f.when(alike, 0).otherwise(1),

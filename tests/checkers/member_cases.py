@@ -63,6 +63,16 @@ def a_watermark_beyond_the_log_is_found(story: Story) -> None:
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("bounds-crossed", "VIOLATION", None))
+def a_log_that_starts_beyond_its_watermark_is_found(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.state(0)["log_start_offset"] = 3
+    story.state(0)
+    story.commit()
+    story.finish()
+
+
 @case(Outcome.VIOLATION, ("unjustified-advance", "VIOLATION", 2))
 def a_leader_that_commits_what_a_member_of_its_isr_lacks_is_found(story: Story) -> None:
     write(story, 2)

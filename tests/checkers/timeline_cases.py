@@ -161,7 +161,43 @@ def nobody_may_lead_while_eligible_replicas_are_away(story: Story) -> None:
     decide(story, partition_epoch=1, isr=[0], detail={"elr": [1, 2]})
     decide(story, "election", partition_epoch=2, isr=[], leader=-1, detail={"elr": [0, 1, 2]})
     decide(story, "election", partition_epoch=3, isr=[1], leader=1, detail={"elr": [0, 2]})
-    decide(story, "election", partition_epoch=4, isr=[0], leader=0)
+    decide(story, "election", partition_epoch=4, isr=[0], leader=0, detail={"elr": [1, 2]})
+    story.finish()
+
+
+def forget(story: Story, **detail: Any) -> None:
+    """Node 1 leaves an ISR of two, and nothing says that it is eligible."""
+    write(story, 2)
+    decide(story, partition_epoch=1, isr=[0, 1])
+    decide(story, partition_epoch=2, isr=[0], detail=detail)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))
+def a_controller_that_forgets_who_is_eligible_is_found(story: Story) -> None:
+    forget(story)
+
+
+@case(Outcome.PASS, generation="3.7")
+def before_4_1_nobody_is_eligible_who_is_not_in_sync(story: Story) -> None:
+    forget(story)
+
+
+@case(Outcome.PASS)
+def whoever_shuts_down_uncleanly_is_not_eligible(story: Story) -> None:
+    forget(story, cause="broker 1 shut down uncleanly")
+
+
+@case(Outcome.PASS, guarantees={"min_insync_replicas": 1})
+def whoever_leaves_an_isr_that_is_still_large_enough_need_not_stay_eligible(story: Story) -> None:
+    forget(story)
+
+
+@case(Outcome.PASS, guarantees={"min_insync_replicas": 2, "unclean_election": True})
+def an_unclean_election_leaves_nobody_eligible(story: Story) -> None:
+    write(story, 2)
+    decide(story, "election", partition_epoch=1, leader=-1, isr=[], detail={"elr": [1, 2]})
+    decide(story, "election", partition_epoch=2, leader=0, isr=[0], detail={"clean": False, "elr": []})
     story.finish()
 
 
@@ -223,9 +259,40 @@ def of_several_sessions_that_end_at_once_the_members_leave_one_by_one(story: Sto
 def an_election_that_is_not_what_it_is_called_is_found(story: Story) -> None:
     write(story, 2)
     decide(story, partition_epoch=1, isr=[0, 1])
-    decide(story, "election", partition_epoch=2, leader=2, isr=[2])
+    decide(story, "election", partition_epoch=2, leader=2, isr=[2], detail={"elr": [0, 1]})
     decide(story, "election", partition_epoch=3, leader=2, isr=[2], detail={"clean": False})
     story.finish()
+
+
+def usurp(story: Story) -> None:
+    """After an election somebody leads in a later epoch, and the controller has decided nothing of the sort."""
+    write(story, 2)
+    story.elect(1)
+    part = story.partitions[0]
+    part.leader, part.epoch = 2, 7
+    for node in (2, 0, 1):
+        story.state(node)
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("misclassified-election", "VIOLATION", None))
+def a_leader_of_an_epoch_that_nobody_decided_on_is_found(story: Story) -> None:
+    usurp(story)
+
+
+@case(Outcome.PASS)
+def a_controller_that_was_started_again_may_not_have_written_down_whom_it_elected(story: Story) -> None:
+    usurp(story)
+    story.incarnations[CONTROLLER], story.sequences[CONTROLLER] = 1, 0
+    story.say(CONTROLLER, "started", None)
+
+
+@case(Outcome.INVALID, ("misclassified-election", "INDETERMINATE", None), reason="The timeline of node 100")
+def whom_a_controller_elected_may_be_in_a_gap_of_its_timeline(story: Story) -> None:
+    usurp(story)
+    story.sequences[CONTROLLER] += 1
+    decide(story, partition_epoch=30, leader=2, leader_epoch=9)
 
 
 @case(Outcome.PASS)
