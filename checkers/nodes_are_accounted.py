@@ -22,7 +22,7 @@ from itertools import pairwise
 from checkers.copies import robs
 from checkers.expected import Expected, Replicas
 from checkers.rows import Row
-from harness.model import CONTROLLER, CONTROLLER_ID, TopicPartition
+from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
 
 RESTARTS = frozenset({"kill", "stop", "power_loss", "wipe_disk", "corrupt_log"})
@@ -61,7 +61,7 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
     restarts = Counter(node for f in faults if f["kind"] in RESTARTS and f["heal_proven_ns"] for node in f["nodes"])
     for node in sorted({*wanted.nodes, *(life.node for life in lives)}):
         known = {life.incarnation for life in lives if life.node == node}
-        least = 1 + restarts[CONTROLLER if node == CONTROLLER_ID else str(node)]
+        least = 1 + restarts[node_name(NodeId(node))]
         for incarnation in range(max(least, max(known, default=0) + 1)):
             if incarnation not in known:
                 yield f"Node {node} has no timeline of its incarnation {incarnation}."

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict
 
-from harness.model import CONTROLLER
+from harness.model import is_broker
 from harness.selection import Selector, aim
 from harness.target import ClusterView
 
@@ -26,7 +26,7 @@ class NodeFault(BaseModel):
     def aimed(self, view: ClusterView, seed: int) -> Self:
         """See :meth:`harness.fault.Fault.aimed`."""
         name = aim(self.node, view, seed, self.topic, self.partition)
-        return self.model_copy(update={"node": name if name == CONTROLLER else int(name)})
+        return self.model_copy(update={"node": int(name) if is_broker(name) else name})
 
     def nodes(self) -> list[str]:
         """See :meth:`harness.fault.Fault.nodes`."""

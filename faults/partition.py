@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import chain, product
 from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, node_name
-from harness.selection import EndSelector, Selector, aim, brokers
+from harness.model import CLIENTS, CONTROLLER, Link, is_broker
+from harness.selection import EndSelector, Selector, aim, nodes
 from harness.target import Capability, ClusterView, Receipt, Target
 
 
 class Partition(BaseModel):
     """Cuts the links that exactly one of ``links``, ``isolate`` and ``between`` names.
 
+    As an end of ``links`` and ``between``, ``controller`` is all of a cluster's controllers: who is cut off from it
+    hears of none, whichever is active. ``isolate: controller`` is the active one, alone.
+
     Attributes:
         links: directed links, ``[[2, 1]]`` for bytes from 2 to 1.
-        isolate: a node, from every other node, the controller included.
+        isolate: a node, from every other node, controllers included.
         between: two nodes, from each other.
         direction: for ``isolate`` and ``between``: ``out`` cuts what the (first) node sends, ``in`` what it
             receives, ``both`` both.
@@ -92,18 +95,24 @@ class Partition(BaseModel):
 
     def _aimed_links(self, view: ClusterView, seed: int) -> list[tuple[str, str]]:
         if self.links is not None:
-            return [self._aimed_pair(link, view, seed) for link in self.links]
+            pairs = (_directed(*self._aimed_ends(link, view, seed), "out") for link in self.links)
+            return list(dict.fromkeys(chain.from_iterable(pairs)))
         if self.between is not None:
-            one, other = self._aimed_pair(self.between, view, seed)
-            return _directed([one], [other], self.direction)
+            return _directed(*self._aimed_ends(self.between, view, seed), self.direction)
         assert self.isolate is not None
         alone = aim(self.isolate, view, seed, self.topic, self.partition)
-        others = [name for name in (*brokers(view), node_name(CONTROLLER_ID)) if name != alone]
-        return _directed([alone], others, self.direction)
+        return _directed([alone], [name for name in nodes(view) if name != alone], self.direction)
 
-    def _aimed_pair(self, ends: tuple[int | str, int | str], view: ClusterView, seed: int) -> tuple[str, str]:
-        one = aim(ends[0], view, seed, self.topic, self.partition)
-        return one, aim(ends[1], view, seed, self.topic, self.partition, avoid=[one])
+    def _aimed_ends(
+        self, ends: tuple[int | str, int | str], view: ClusterView, seed: int
+    ) -> tuple[Sequence[str], Sequence[str]]:
+        ones = self._aimed_end(ends[0], view, seed, [])
+        return ones, self._aimed_end(ends[1], view, seed, ones)
+
+    def _aimed_end(self, end: int | str, view: ClusterView, seed: int, avoid: Sequence[str]) -> Sequence[str]:
+        if end == CONTROLLER:
+            return view.controllers
+        return [aim(end, view, seed, self.topic, self.partition, avoid=avoid)]
 
 
 def _carries_again(target: Target, link: Link) -> Receipt:
@@ -132,10 +141,10 @@ def _unanswerable(target: Target, link: Link) -> Receipt | None:
 
 
 def _end(name: str) -> int | str:
-    return name if name in (CONTROLLER, CLIENTS) else int(name)
+    return int(name) if is_broker(name) else name
 
 
 def _directed(ones: Sequence[str], others: Sequence[str], direction: str) -> list[tuple[str, str]]:
     out = list(product(ones, others)) if direction != "in" else []
     back = list(product(others, ones)) if direction != "out" else []
-    return out + back
+    return [(source, destination) for source, destination in out + back if source != destination]

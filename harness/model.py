@@ -13,19 +13,19 @@ Offset = int
 """The position of a record in a partition, from 0."""
 
 NodeId = NewType("NodeId", int)
-"""A broker's ``node.id`` (0, 1, 2 ...), or ``CONTROLLER_ID``."""
+"""A broker's ``node.id`` (0, 1, 2 ...), ``CONTROLLER_ID``, or beyond it those of the controllers of a quorum."""
 
 ProcessId = NewType("ProcessId", int)
 """A logical client process in the history (Jepsen's ``:process``); one per client, never reused."""
 
 CONTROLLER_ID = NodeId(100)
-"""The node id of the built-in cluster's controller."""
+"""The node id of a cluster's only controller; of several, the id under which a timeline tells what they decided."""
 
 CLIENTS = "clients"
 """The name of the far end of a link that is not a node of the cluster: every client connection."""
 
 CONTROLLER = "controller"
-"""The name of the controller as the end of a link or the aim of a fault."""
+"""The name of the controller as the end of a link or the aim of a fault; those of a quorum are ``controller-1`` ..."""
 
 NO_LEADER = NodeId(-1)
 """The leader of a partition that has none, as in Kafka's metadata responses."""
@@ -60,7 +60,7 @@ def partition_named(name: str) -> TopicPartition:
 class Link(NamedTuple):
     """A *directed* link: bytes flowing from ``source`` to ``destination``.
 
-    An end is a broker's id in decimal (``"0"``), ``CONTROLLER`` or ``CLIENTS``. Cutting ``2->1`` alone lets
+    An end is the name of a node (``"0"`` for broker 0) or ``CLIENTS``. Cutting ``2->1`` alone lets
     the replies of requests made by 1 to 2 vanish while 1's bytes still arrive at 2.
     """
 
@@ -72,14 +72,24 @@ class Link(NamedTuple):
 
 
 def node_name(node: NodeId) -> str:
-    """The name of ``node`` as the end of a link."""
-    return CONTROLLER if node == CONTROLLER_ID else str(node)
+    """The name of ``node`` as the end of a link: ``0``, ``controller``, ``controller-1`` for the first of a quorum."""
+    if node <= CONTROLLER_ID:
+        return CONTROLLER if node == CONTROLLER_ID else str(node)
+    return f"{CONTROLLER}-{node - CONTROLLER_ID}"
 
 
 def node_id(name: str) -> NodeId:
     """The node called ``name``: the inverse of :func:`node_name`.
 
     Raises:
-        ValueError: ``name`` is neither ``controller`` nor a decimal number.
+        ValueError: ``name`` is neither that of a controller nor a decimal number.
     """
-    return CONTROLLER_ID if name == CONTROLLER else NodeId(int(name))
+    if not name.startswith(CONTROLLER):
+        return NodeId(int(name))
+    number = name.removeprefix(CONTROLLER).removeprefix("-")
+    return NodeId(CONTROLLER_ID + (int(number) if number else 0))
+
+
+def is_broker(name: str) -> bool:
+    """Whether ``name`` is that of a broker, which holds replicas."""
+    return name.isdecimal()

@@ -1,12 +1,14 @@
 """Aiming: which node a selector means, given the cluster as observed. Pure and seeded.
 
-A selector is a broker's id, ``leader``, ``follower``, ``any`` or ``controller``. The same seed and the same view
-give the same node, whatever ``PYTHONHASHSEED`` says.
+A selector is a broker's id, ``leader``, ``follower``, ``any``, ``controller`` or, where several controllers are a
+quorum, ``controller-1`` ... Of several, ``controller`` is the active one. The same seed and the same view give the same
+node, whatever ``PYTHONHASHSEED`` says.
 """
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Sequence
 from typing import Annotated, Any
 
@@ -19,6 +21,7 @@ from harness.target import ClusterView, PartitionView
 
 LEADER, FOLLOWER, ANY = "leader", "follower", "any"
 _WORDS = (LEADER, FOLLOWER, ANY, CONTROLLER)
+_OF_A_QUORUM = re.compile(rf"{CONTROLLER}-[1-9]")
 
 
 def _is_selector(value: Any) -> int | str:
@@ -30,12 +33,17 @@ def _is_end(value: Any) -> int | str:
 
 
 def _checked(value: Any, words: Sequence[str]) -> int | str:
-    if isinstance(value, str) and value in words:
+    if isinstance(value, str) and (value in words or is_of_a_quorum(value)):
         return value
     if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         return value
     hint = closest(value, words) if isinstance(value, str) else f"known: {', '.join(words)}."
     raise ValueError(f"{value!r} is neither a broker's id nor a selector; {hint}")
+
+
+def is_of_a_quorum(selector: int | str) -> bool:
+    """Whether it names one of several controllers, ``controller-1``."""
+    return isinstance(selector, str) and _OF_A_QUORUM.fullmatch(selector) is not None
 
 
 Selector = Annotated[int | str, BeforeValidator(_is_selector)]
@@ -69,7 +77,11 @@ def aim(
     match selector:
         case int():
             return node_name(NodeId(selector))
-        case "controller" | "clients":
+        case "controller":
+            candidates = [view.controller] if view.controller is not None else []
+        case "clients":
+            return selector
+        case _ if is_of_a_quorum(selector):
             return selector
         case _:
             candidates = [node for node in _candidates(selector, view, seed, topic, partition) if node not in avoid]
@@ -82,6 +94,12 @@ def brokers(view: ClusterView) -> list[str]:
     """Every broker that ``view`` knows of, live or holding a replica, in order."""
     holding = {node for partition in view.partitions.values() for node in partition.replicas}
     return [node_name(node) for node in sorted({*view.live, *holding} - {CONTROLLER_ID})]
+
+
+def nodes(view: ClusterView) -> list[str]:
+    """Every broker that ``view`` knows of, and then those controllers that are none."""
+    found = brokers(view)
+    return [*found, *(name for name in view.controllers if name not in found)]
 
 
 def _candidates(selector: str, view: ClusterView, seed: int, topic: str | None, partition: int | None) -> list[str]:
@@ -109,8 +127,8 @@ def _is_meant(name: TopicPartition, topic: str | None, partition: int | None) ->
 
 
 def _described(selector: str, topic: str | None, partition: int | None) -> str:
-    if selector == ANY:
-        return "live broker"
+    if selector in (ANY, CONTROLLER):
+        return "live broker" if selector == ANY else "active controller"
     where = f"{topic or 'any topic'}-{'any' if partition is None else partition}"
     return f"{'in-sync follower' if selector == FOLLOWER else 'leader'} of {where}"
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 from harness.errors import UsageError
-from harness.model import Link, NodeId, Offset, TopicPartition
+from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
 
 MAX_PARTITIONS = 10_000
 """Of one topic; inclusive."""
@@ -87,15 +87,38 @@ class ReplicaView:
 
 
 @dataclass(frozen=True, slots=True)
+class QuorumView:
+    """What the active controller of KRaft says of the quorum.
+
+    Attributes:
+        leader_epoch: its own.
+        high_watermark: of the metadata log, exclusive: what is below has been decided.
+        log_end_offsets: by the node of each voter, how far its log goes as the active one knows; -1: it does not know.
+    """
+
+    leader_epoch: int
+    high_watermark: Offset
+    log_end_offsets: Mapping[str, Offset]
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterView:
     """The cluster as observed just now.
 
-    ``partitions`` is the controller's word; empty when it cannot be reached. ``live`` are brokers with a session.
+    Attributes:
+        live: the brokers with a session.
+        partitions: the controller's word; empty when it cannot be reached.
+        controller: the node that controls; None: none does, or none that can be reached.
+        controllers: the nodes one of which controls.
+        quorum: what that one says of the others; None where nobody is asked.
     """
 
     time_ns: int
     live: tuple[NodeId, ...]
     partitions: Mapping[TopicPartition, PartitionView]
+    controller: str | None = CONTROLLER
+    controllers: tuple[str, ...] = (CONTROLLER,)
+    quorum: QuorumView | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +167,7 @@ class Target(Protocol):
         ...
 
     def nodes(self) -> Sequence[str]:
-        """The names of all nodes: the brokers in order, then the controller where it is a process of its own."""
+        """The names of all nodes: the brokers in order, then the controllers that are processes of their own."""
         ...
 
     def view(self) -> ClusterView:

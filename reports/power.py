@@ -23,7 +23,7 @@ import pyarrow.parquet as pq
 from harness.checker import Outcome
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.model import CONTROLLER
+from harness.model import is_broker
 from harness.replication.knobs import GENERATIONS, REMEDIES
 from reports.rows import Fault
 from reports.run import Run
@@ -259,7 +259,7 @@ def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
 
 def _class_of(fault: Fault) -> str | None:
     """The column of a fault; a controller that is killed or stands still is another matter than a broker."""
-    whole = CONTROLLER in fault.nodes and not fault.kind.startswith("controller_")
+    whole = not all(map(is_broker, fault.nodes)) and not fault.kind.startswith("controller_")
     if whole and _CLASS_OF.get(fault.kind) != "partition":
         return _CLASS_OF.get(f"controller_{fault.kind}")
     return _CLASS_OF.get(fault.kind)

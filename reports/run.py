@@ -193,7 +193,7 @@ def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tup
 
 def _brokers(tables: Mapping[str, pa.Table]) -> Sequence[int]:
     nodes = {n for name in ("timeline", "replica_logs") for n in pc.unique(tables[name]["node"]).to_pylist()}
-    return sorted(nodes - {CONTROLLER_ID})
+    return sorted(node for node in nodes if node < CONTROLLER_ID)
 
 
 def _partitions(table: pa.Table) -> Iterator[TopicPartition]:

@@ -26,7 +26,8 @@ def run(
     target: Annotated[
         str,
         typer.Option(
-            metavar="TARGET", help="builtin, simulated, or real Kafka: process:3.9.1, process:DIR, compose:FILE."
+            metavar="TARGET",
+            help="builtin, simulated, or real Kafka: process:3.9.1, process:3.9.1#quorum, process:DIR, compose:FILE.",
         ),
     ] = "builtin",
     service_pattern: Annotated[

@@ -88,13 +88,15 @@ TIMELINE = Table(
     "timeline",
     (
         _c("run", "string", "the run's id"),
-        _c("node", "int32", "who says so: a broker's id, or 100 for the controller"),
+        _c("node", "int32", "who says so: a broker's id, or 100 for the controller and what several have decided; "
+           "101, 102 ... for the lives of controller-1, controller-2 ..."),
         _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation"),
         _c("incarnation", "int32", "how often the node had been started before"),
         _c("time_ns", "int64", "when it happened"),
         _c("wall_ms", "int64", "what the node's own wall clock said"),
         _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, log_start, "
            "storage_failed, election (controller only), isr (controller only), session (controller only), "
+           "controller (KRaft's controllers have elected one of them), "
            "final (as collected)"),
         _c("topic", "string", "null for rows about the node itself", nullable=True),
         _c("partition", "int32", "as topic", nullable=True),
@@ -108,7 +110,8 @@ TIMELINE = Table(
         _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),
         _c("detail", "string", "JSON: of a truncation and of a log_start {from_offset, to_offset, reason}; of an "
            "election {clean, elected_from_isr, previous_leader, controller_epoch, cause, and where there are any elr, "
-           "last_known_elr}; of a session {broker, change}; of a state and of a final, where the broker had been up "
+           "last_known_elr}; of a session {broker, change}; of a controller {controller, controller_epoch, voters, "
+           "source}; of a state and of a final, where the broker had been up "
            "and was not looked at for long, {unseen_ms}; "
            "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets, "
            "or epochs_unread: why a live broker's are not known}", nullable=True),

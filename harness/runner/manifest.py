@@ -14,8 +14,8 @@ import confluent_kafka
 from harness.history.run_directory import Manifest
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
-from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import java_version
+from harness.targets.kafka.local import LocalKafka
 
 _RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours", "log.retention.bytes")
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
@@ -43,7 +43,7 @@ def now() -> datetime:
 
 def _versions(plan: Plan) -> dict[str, str]:
     kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version}
-    if plan.kafka is not None and isinstance(plan.kafka.source, Distribution):
+    if plan.kafka is not None and isinstance(plan.kafka.source, LocalKafka):
         kafka["java"] = java_version()
     found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
     return {

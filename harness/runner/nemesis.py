@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from harness.clock import PacedClock
@@ -230,4 +230,5 @@ def _as_json(view: ClusterView) -> dict[str, Any]:
         str(name): {"leader": state.leader, "leader_epoch": state.leader_epoch, "isr": list(state.isr)}
         for name, state in sorted(view.partitions.items())
     }
-    return {"time_ns": view.time_ns, "live": list(view.live), "partitions": partitions}
+    seen = {"time_ns": view.time_ns, "live": list(view.live), "partitions": partitions}
+    return seen if view.quorum is None else {**seen, "controller": view.controller, "quorum": asdict(view.quorum)}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from types import MappingProxyType
@@ -22,10 +22,11 @@ from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.real import COMPOSE, PROCESS, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
-from harness.selection import ANY, FOLLOWER, LEADER
+from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
 from harness.steps import LONGEST_S, meant
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
+from harness.targets.kafka.layout import Control
 from harness.targets.simulated import SimulatedTarget
 from workloads.unique_sends import UniqueSendsParameters
 
@@ -86,6 +87,11 @@ class Plan:
     def system(self) -> str:
         """What is under test, in words."""
         return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
+
+    @property
+    def control(self) -> Control:
+        """Who controls it."""
+        return Control.ONE if self.kafka is None else self.kafka.control
 
     @property
     def topics(self) -> list[TopicSpec]:
@@ -286,7 +292,7 @@ def _refuse_the_impossible(made: Plan) -> None:
     for path, fault in paths:
         if (refusal := _refusal(path, fault, made.kafka, made.target)) is not None:
             raise refusal
-        _refuse_unknown_nodes(path, fault, made.scenario.cluster.brokers)
+        _refuse_unknown_nodes(path, fault, made)
         _refuse_unknown_log_dir(path, fault, made.settings.log_dirs_count)
         _refuse_unknown_partition(path, made.scenario, getattr(fault, "topic", None), getattr(fault, "partition", None))
     for index, step in made.steps.items():
@@ -305,10 +311,10 @@ def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> U
     if fault.needs not in (TARGETS[target] if kafka is None else kafka.capabilities):
         remedy = "" if kafka is None else kafka.why_not(fault.needs)
         return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
-    if kafka is not None and not kafka.has_controller and fault.parameters().get("node") == CONTROLLER:
+    if kafka is not None and CONTROLLER in _named_by(fault, kafka.never_the_controller):
         return UsageError(
             f"{path}: {fault.kind!r} at the controller, and in {target!r} brokers are the controllers.",
-            "Choose a file whose controllers are services of their own.",
+            "Choose a target whose controllers are nodes of their own.",
         )
     return None
 
@@ -339,11 +345,12 @@ def _path(made: Plan, index: int) -> str:
 def _refuse_overlaps(made: Plan) -> None:
     """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
     view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
+    aimed_later = (LEADER, FOLLOWER, ANY, *((CONTROLLER,) if made.control is not Control.ONE else ()))
     claimed: dict[str, str] = {}
     for index, step in made.steps.items():
         claimed = {claim: name for claim, name in claimed.items() if name not in (step.heal, step.release)}
         fault = made.steps_faults.get(index)
-        if fault is None or _depends_on_the_cluster(fault):
+        if fault is None or any(word in aimed_later for word in _named_by(fault, _NODE_FIELDS)):
             continue
         for claim in fault.aimed(view, made.seed).claims():
             if claim in claimed:
@@ -355,14 +362,21 @@ def _refuse_overlaps(made: Plan) -> None:
             claimed[claim] = step.name or ""
 
 
-def _depends_on_the_cluster(fault: Fault) -> bool:
-    """Whether it is aimed by ``leader``, ``follower`` or ``any``."""
-    return any(word in (LEADER, FOLLOWER, ANY) for word in _flat(fault.parameters().get(name) for name in _NODE_FIELDS))
+def _named_by(fault: Fault, fields: Iterable[str]) -> Sequence[int | str]:
+    """The nodes that some of its fields name."""
+    return list(_flat(fault.parameters().get(name) for name in fields))
 
 
-def _refuse_unknown_nodes(path: str, fault: Fault, brokers: int) -> None:
-    named = _flat(fault.parameters().get(name) for name in _NODE_FIELDS)
+def _refuse_unknown_nodes(path: str, fault: Fault, made: Plan) -> None:
+    named = _named_by(fault, _NODE_FIELDS)
+    brokers = made.scenario.cluster.brokers
     _refuse_unknown_brokers(path, (node for node in named if isinstance(node, int)), brokers)
+    for node in named:
+        if is_of_a_quorum(node) and node not in made.control.controllers(brokers):
+            raise UsageError(
+                f"{path}: there is no node {node!r} in target {made.target!r}.",
+                "Take --target process:RELEASE#quorum, which has controller-1 to controller-3.",
+            )
 
 
 def _refuse_unknown_log_dir(path: str, fault: Fault, log_dirs: int) -> None:

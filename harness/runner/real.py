@@ -14,15 +14,17 @@ from harness.target import Capability
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.source import PATTERN_MARK, ComposedKafka
 from harness.targets.compose.source import find as composed
-from harness.targets.kafka.fetching import Distribution, find
 from harness.targets.kafka.jvm import java
+from harness.targets.kafka.layout import Control
+from harness.targets.kafka.local import LocalKafka
+from harness.targets.kafka.local import find as local
 from harness.targets.kafka.process import capabilities
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, known_settings, understood
 
 PROCESS, COMPOSE = "process:", "compose:"
-"""How the names of these targets begin; what follows is a release, or the path of an unpacked one; or that of a compose
-file."""
+"""How the names of these targets begin. What follows is a release, or the path of an unpacked one, and who controls;
+or the path of a compose file."""
 
 NO_LIMIT = "-1"
 """Of a retention that deletes nothing."""
@@ -35,11 +37,11 @@ class RealKafka:
     """What is run.
 
     Attributes:
-        source: the release and where its jars are; or the compose file that runs it.
+        source: the release, where its jars are, and who controls it; or the compose file that runs it.
         settings: of every broker.
     """
 
-    source: Distribution | ComposedKafka
+    source: LocalKafka | ComposedKafka
     settings: KafkaSettings
 
     @property
@@ -59,9 +61,22 @@ class RealKafka:
         return "It takes a C compiler: see `seawall doctor`."
 
     @property
-    def has_controller(self) -> bool:
-        """Whether the controller is a node of its own."""
-        return not isinstance(self.source, ComposedKafka) or CONTROLLER in self.source.file.nodes
+    def control(self) -> Control:
+        """Who controls it. All the controllers of a compose file that are no brokers go by one name."""
+        if not isinstance(self.source, ComposedKafka):
+            return self.source.control
+        return Control.ONE if CONTROLLER in self.source.file.nodes else Control.COMBINED
+
+    @property
+    def never_the_controller(self) -> tuple[str, ...]:
+        """The fields of a fault that cannot be ``controller``, because the brokers are the controllers.
+
+        A local one can be broken like any other node, but not be cut off alone; and which of those of a compose file is
+        active is not known.
+        """
+        if self.control is not Control.COMBINED:
+            return ()
+        return ("node",) if isinstance(self.source, ComposedKafka) else ("links", "between")
 
     def in_words(self) -> dict[str, Any]:
         """What ``run.json`` says of it beside the release."""
@@ -75,7 +90,7 @@ class RealKafka:
         return Settings.parse({name: value for name, value in written.items() if name in known and value != NO_LIMIT})
 
 
-def real_kafka(target: str) -> Distribution | ComposedKafka | None:
+def real_kafka(target: str) -> LocalKafka | ComposedKafka | None:
     """What ``target`` names; None: it is a target of another kind.
 
     Raises:
@@ -84,7 +99,7 @@ def real_kafka(target: str) -> Distribution | ComposedKafka | None:
     """
     if target.startswith(COMPOSE):
         return composed(target.removeprefix(COMPOSE))
-    return find(target.removeprefix(PROCESS)) if target.startswith(PROCESS) else None
+    return local(target.removeprefix(PROCESS)) if target.startswith(PROCESS) else None
 
 
 def with_pattern(target: str, pattern: str) -> str:
@@ -109,7 +124,7 @@ def knows_idempotence(version: str) -> bool:
     return numbers(version) >= _FIRST_IDEMPOTENT
 
 
-def configured(source: Distribution | ComposedKafka, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
+def configured(source: LocalKafka | ComposedKafka, scenario: Scenario, overrides: Mapping[str, str]) -> RealKafka:
     """What is run of a scenario, whose ``overrides`` have been applied.
 
     Raises:
@@ -139,11 +154,12 @@ def configured(source: Distribution | ComposedKafka, scenario: Scenario, overrid
     return RealKafka(source, _settings(source, scenario))
 
 
-def _settings(source: Distribution | ComposedKafka, scenario: Scenario) -> KafkaSettings:
+def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSettings:
     """As the scenario has it, then as the compose file does."""
     wanted, written = scenario.cluster.brokers, scenario.cluster.settings
     if not isinstance(source, ComposedKafka):
         java()
+        source.refuse_few(wanted)
         return understood(written, source.release, wanted)
     if len(source.file.brokers) != wanted:
         names = ", ".join(broker.name for broker in source.file.brokers)

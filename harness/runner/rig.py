@@ -18,7 +18,7 @@ from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.compose.target import ComposeTarget
-from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
@@ -68,7 +68,7 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
 def process(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
-    assert isinstance(kafka.source, Distribution), "a compose file is another target"
+    assert isinstance(kafka.source, LocalKafka), "a compose file is another target"
     target = ProcessTarget(directory / "cluster", brokers, kafka.source, kafka.settings, started)
     return Rig(target, SystemClock(), _measuring(plan, target, log))
 

@@ -41,7 +41,7 @@ class Stage:
     def start_cluster(self) -> None:
         """Start the nodes and create the topics."""
         cluster = self._plan.scenario.cluster
-        self._report(f"starting {cluster.brokers} brokers and a controller, {self._plan.system}")
+        self._report(f"starting {self._plan.control.in_words(cluster.brokers)}, {self._plan.system}")
         self._target.start()
         for topic in self._plan.topics:
             self._target.create_topic(topic)

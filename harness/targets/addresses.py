@@ -62,7 +62,7 @@ class Addresses:
 
 def node_host(subnet: str, node: NodeId) -> str:
     """The address of ``node`` in a cluster's network."""
-    return f"{subnet}.{node if node == CONTROLLER_ID else 10 + node}"
+    return f"{subnet}.{node if node >= CONTROLLER_ID else 10 + node}"
 
 
 def claim_network(needed: Callable[[str, int], Iterable[Address]]) -> tuple[str, int, socket.socket]:

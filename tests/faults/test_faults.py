@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -256,6 +257,30 @@ def test_a_partition_cuts_the_links_it_names_and_no_others(written: dict[str, An
     assert method == "cut"
     assert {str(link) for link in cut} == links
     assert all(isinstance(link, Link) for link in cut)
+
+
+@pytest.mark.parametrize(
+    ("written", "links"),
+    [
+        ({"isolate": 1, "direction": "out"}, {"1->0", "1->2", "1->controller-1", "1->controller-2", "1->controller-3"}),
+        ({"isolate": "controller", "direction": "in"},
+         {"0->controller-2", "1->controller-2", "2->controller-2",
+          "controller-1->controller-2", "controller-3->controller-2"}),
+        ({"between": [0, "controller"], "direction": "out"}, {f"0->controller-{n}" for n in (1, 2, 3)}),
+        ({"links": [["controller", 0]]}, {f"controller-{n}->0" for n in (1, 2, 3)}),
+        ({"links": [["controller", "controller-1"]]}, {f"controller-{n}->controller-1" for n in (2, 3)}),
+        ({"links": [["controller-1", "controller-3"], ["controller", 0], ["controller-1", 0]]},
+         {"controller-1->controller-3", *(f"controller-{n}->0" for n in (1, 2, 3))}),
+    ],
+)  # fmt: skip
+def test_a_link_to_the_controller_is_one_to_each_of_a_quorum(written: dict[str, Any], links: set[str]) -> None:
+    controllers = ("controller-1", "controller-2", "controller-3")
+    view = replace(VIEW, controller="controller-2", controllers=controllers)
+    fault = faults.parse({"fault": "partition", **written}, "faults[0]").aimed(view, seed=1)
+    target = ScriptedTarget()
+    fault.inject(target)
+    [(_, *cut)] = target.calls
+    assert sorted(str(link) for link in cut) == sorted(links)
 
 
 def test_between_any_and_any_means_two_different_brokers() -> None:

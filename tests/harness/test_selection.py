@@ -2,13 +2,14 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model import TopicPartition
-from harness.selection import NothingToAimAt, aim, brokers
+from harness.model import TopicPartition, is_broker, node_id, node_name
+from harness.selection import NothingToAimAt, aim, brokers, nodes
 from harness.target import ClusterView
 from harness.testing.scripted_target import cluster_view, partition_view
 
@@ -38,6 +39,27 @@ def test_different_seeds_pick_different_nodes() -> None:
 def test_an_id_and_the_controller_mean_themselves() -> None:
     assert aim(7, VIEW, 0) == "7"
     assert aim("controller", VIEW, 0) == "controller"
+
+
+def test_of_a_quorum_the_controller_is_the_active_one_and_each_can_be_named() -> None:
+    quorum = replace(VIEW, controller="controller-2", controllers=("controller-1", "controller-2", "controller-3"))
+    assert aim("controller", quorum, 0) == "controller-2"
+    assert aim("controller-1", quorum, 0) == "controller-1"
+    assert nodes(quorum) == ["0", "1", "2", "controller-1", "controller-2", "controller-3"]
+    with pytest.raises(NothingToAimAt, match="active controller"):
+        aim("controller", replace(quorum, controller=None), 0)
+
+
+def test_a_combined_node_is_one_node() -> None:
+    combined = replace(VIEW, controller="1", controllers=("0", "1", "2"))
+    assert aim("controller", combined, 0) == "1"
+    assert nodes(combined) == ["0", "1", "2"]
+
+
+@pytest.mark.parametrize("name", ["0", "17", "controller", "controller-1", "controller-3"])
+def test_a_node_s_name_is_told_by_its_id(name: str) -> None:
+    assert node_name(node_id(name)) == name
+    assert is_broker(name) == name.isdecimal()
 
 
 def test_a_cluster_without_a_leader_has_nothing_to_aim_at() -> None:

@@ -120,7 +120,8 @@ def test_faults_that_the_matrix_has_not_tried_earn_nothing(passed: Callable[...,
 
 
 def test_a_controller_that_is_killed_is_no_broker_that_is_killed(passed: Callable[..., Path]) -> None:
-    assert "3 of control" in powered(passed(3, node="controller")).exposure
+    for node in ("controller", "controller-2"):
+        assert "3 of control" in powered(passed(3, node=node)).exposure
     assert "of" not in powered(passed(3, node="controller", kind="clock")).exposure.split()
     assert "3 of partition" in powered(passed(3, node="controller", kind="partition")).exposure
 

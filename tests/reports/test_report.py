@@ -36,6 +36,12 @@ def tree(html: str) -> ET.Element:
     return ET.fromstring(html.removeprefix("<!DOCTYPE html>"))
 
 
+def test_controllers_of_a_quorum_are_no_brokers(double_failover_recording: Any, tmp_path: Path) -> None:
+    double_failover_recording.say(0.5, 101, "started")
+    written = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.PASS, "python"))
+    assert list(run.read(written).brokers) == [0, 1, 2]
+
+
 @pytest.fixture(scope="module")
 def loss(double_failover_run: Path) -> str:
     return page(double_failover_run)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.replication.controller_messages import PartitionState
 from harness.targets.kafka.decisions import (
+    ControllerDecision,
     ControllerLog,
     Decision,
     PartitionDecision,
@@ -16,7 +17,7 @@ from harness.targets.kafka.decisions import (
 )
 
 _STRANGERS = 1000
-"""What is added to the ids of brokers that are not among those of the target."""
+"""What is added to the ids of nodes that are not among the brokers of the target: controllers are not, as a rule."""
 
 
 class Numbering:
@@ -67,9 +68,18 @@ class RenumberedLog:
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`; of the target's brokers only."""
         return sorted(self._numbering.node(one) for one in self._log.live if self._numbering.is_ours(one))
 
+    @property
+    def controller(self) -> NodeId | None:
+        """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
+        elected = self._log.controller
+        return None if elected is None else self._numbering.node(elected)
+
     def _renumbered(self, decision: Decision) -> Decision:
         if isinstance(decision, SessionDecision):
             return replace(decision, broker=self._numbering.node(decision.broker))
+        if isinstance(decision, ControllerDecision):
+            controller, voters = self._numbering.node(decision.controller), self._nodes(decision.voters)
+            return replace(decision, controller=controller, voters=voters)
         before = None if decision.before is None else self._state(decision.before)
         return PartitionDecision(
             before, self._state(decision.after), decision.controller_epoch, decision.wall_ms, decision.source

@@ -10,9 +10,9 @@ from harness.model import CONTROLLER, NodeId
 from harness.targets.addresses import Address
 from harness.targets.compose.numbering import Numbering, RenumberedLog
 from harness.targets.compose.overlay import TRANSACTIONS, Ports
-from harness.targets.compose.quorum_log import QuorumLog
 from harness.targets.kafka import metadata_log, zookeeper_log
 from harness.targets.kafka.decisions import ControllerLog
+from harness.targets.kafka.quorum_log import QuorumLog
 from harness.targets.kafka.releases import Metadata, Release
 
 
@@ -23,7 +23,7 @@ class ComposeScene:
     Attributes:
         release: of the brokers.
         broker_names: of the brokers, in order.
-        controller: the node that is KRaft's only controller; None where one cannot ask it itself.
+        asks_controller: whether the node ``controller`` is KRaft's only controller and can be asked itself.
         ports: where everybody answers.
         numbering: of the brokers.
         metadata_dirs: of the controllers, or of ZooKeeper, on this machine.
@@ -31,7 +31,7 @@ class ComposeScene:
 
     release: Release
     broker_names: Sequence[str]
-    controller: str | None
+    asks_controller: bool
     ports: Ports
     numbering: Numbering
     metadata_dirs: Sequence[Path]
@@ -40,6 +40,20 @@ class ComposeScene:
     def nodes(self) -> Sequence[str]:
         """See :class:`~harness.targets.kafka.scene.Scene`; what the controllers decide is the node ``controller``'s."""
         return [*self.broker_names, CONTROLLER]
+
+    @property
+    def controllers(self) -> Sequence[str]:
+        """See :class:`~harness.targets.kafka.scene.Scene`; however many there are, they go by one name together."""
+        return [CONTROLLER]
+
+    def controller_named(self, elected: NodeId) -> str:
+        """See :class:`~harness.targets.kafka.scene.Scene`."""
+        del elected
+        return CONTROLLER
+
+    def controller_address(self, controller: str) -> Address | None:
+        """See :class:`~harness.targets.kafka.scene.Scene`."""
+        return self.ports.address(controller) if self.asks_controller else None
 
     def address(self, node: str) -> Address:
         """See :class:`~harness.targets.kafka.scene.Scene`."""

@@ -120,11 +120,9 @@ class ComposeTarget(ComposeCluster):
     @cached_property
     def looking(self) -> Looking:
         """How the running cluster is looked at."""
-        controller = None if listener_for_controllers(self._file) is None else CONTROLLER
+        asks = listener_for_controllers(self._file) is not None
         return Looking(
-            ComposeScene(
-                self._kafka.release, self.brokers(), controller, self.ports, self.numbering, self._metadata_dirs()
-            )
+            ComposeScene(self._kafka.release, self.brokers(), asks, self.ports, self.numbering, self._metadata_dirs())
         )
 
     @cached_property

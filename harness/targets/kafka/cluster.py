@@ -8,12 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, is_broker, node_id
 from harness.target import TopicSpec
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.nodes import KafkaNode, KraftNode, ZooKeeperController, new_cluster_id
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.real import RealKafka
@@ -41,7 +42,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
     Args:
         directory: where the nodes keep their files; created when missing.
         brokers: how many brokers, with the ids 0, 1, 2 ...
-        distribution: what they run.
+        kafka: what they run, and who controls it.
         settings: of every broker.
         spawned: told the name and the process id of each process right after its start.
     """
@@ -51,23 +52,24 @@ class KafkaCluster(RealKafka[KafkaNode]):
     _POLL_S = 0.05
 
     def __init__(
-        self, directory: Path, brokers: int, distribution: Distribution, settings: KafkaSettings, spawned: Spawned
+        self, directory: Path, brokers: int, kafka: LocalKafka, settings: KafkaSettings, spawned: Spawned
     ) -> None:
         super().__init__()
         self._directory = directory.resolve()
         self._settings = settings
         self._spawned = spawned
-        self._metadata = distribution.release.metadata
-        names = [*(str(number) for number in range(brokers)), CONTROLLER]
-        self._nodes = {name: self._new_node(name, distribution) for name in names}
+        self._metadata = kafka.release.metadata
+        self._control = kafka.control
+        self._controllers = self._control.controllers(brokers)
+        self._nodes = {name: self._new_node(name, kafka.distribution) for name in self._control.nodes(brokers)}
         self._layout: Layout | None = None
         self._proxies: Proxies | None = None
 
     def _new_node(self, name: str, distribution: Distribution) -> KafkaNode:
-        directory = self._directory / (CONTROLLER if name == CONTROLLER else f"broker-{name}")
+        directory = self._directory / (f"broker-{name}" if is_broker(name) else name)
         if self._metadata is Metadata.KRAFT:
-            return KraftNode(name, directory, distribution, self._spawned)
-        kind = ZooKeeperController if name == CONTROLLER else KafkaNode
+            return KraftNode(name, directory, distribution, self._spawned, controls=name in self._controllers)
+        kind = KafkaNode if is_broker(name) else ZooKeeperController
         return kind(name, directory, distribution, self._spawned)
 
     # ------------------------------------------------------------------------------------------------ life
@@ -75,7 +77,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
         assert self._layout is None, "a target starts once"
-        self._layout = Layout.claim(len(self.brokers()), self._metadata)
+        self._layout = Layout.claim(len(self.brokers()), self._metadata, self._control)
         self._proxies = Proxies(self._layout, self._directory / "links")
         self._proxies.start()
         if self._proxies.pid is not None:
@@ -141,7 +143,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
 
     def brokers(self) -> list[str]:
         """The names of the brokers that hold replicas, in order."""
-        return [name for name in self._nodes if name != CONTROLLER]
+        return [name for name in self._nodes if is_broker(name)]
 
     def pids(self) -> Mapping[str, Sequence[int]]:
         """The ids of each node's processes."""
@@ -182,13 +184,21 @@ class KafkaCluster(RealKafka[KafkaNode]):
         process.spawn(self._environment(process.name))
 
     def _answers(self, node: str) -> bool:
-        """Whether the node answers the harness now; one that is stopped by a signal does not."""
+        """Whether the node answers the harness now; one that is stopped by a signal does not.
+
+        A broker that is a controller, too, cannot do more than that before a majority of them runs.
+        """
         process = self._node(node)
         if not process.is_whole or process.is_stopped:
             return False
-        listeners = self.layout.listeners(node)
-        listener = Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER
+        is_alone = node in self._controllers and not self._has_majority()
+        has_more = Listener.HARNESS in self.layout.listeners(node)
+        listener = Listener.HARNESS if has_more and not is_alone else Listener.CONTROLLER
         return ping_as_client(self.layout.real(node, listener), _ANSWER_TIMEOUT_S, lambda: 0) is None
+
+    def _has_majority(self) -> bool:
+        """Whether enough controllers run to elect one of them."""
+        return 2 * sum(map(self._goes_on, self._controllers)) > len(self._controllers)
 
     def _all_know_each_other(self) -> bool:
         """Whether every broker knows every broker; with ZooKeeper also who is the controller."""

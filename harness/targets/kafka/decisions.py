@@ -47,7 +47,26 @@ class SessionDecision:
     source: str
 
 
-Decision = PartitionDecision | SessionDecision
+@dataclass(frozen=True, slots=True)
+class ControllerDecision:
+    """KRaft's controllers have elected one of them.
+
+    Attributes:
+        controller: the active one from now on.
+        controller_epoch: of its reign.
+        voters: all of them.
+        wall_ms: what its clock said.
+        source: where it is written.
+    """
+
+    controller: NodeId
+    controller_epoch: int
+    voters: tuple[NodeId, ...]
+    wall_ms: int
+    source: str
+
+
+Decision = PartitionDecision | SessionDecision | ControllerDecision
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +96,11 @@ class ControllerLog(Protocol):
         """The brokers with a session, as of what has been read, in order."""
         ...
 
+    @property
+    def controller(self) -> NodeId | None:
+        """Whom KRaft's controllers have elected last, as of what has been read; None: nobody, or it is ZooKeeper's."""
+        ...
+
 
 def partition_view(state: PartitionState) -> PartitionView:
     """A partition as the runner and the faults see it."""
@@ -88,6 +112,14 @@ def decision_row(decision: Decision) -> dict[str, Any]:
     if isinstance(decision, SessionDecision):
         said: dict[str, Any] = {"broker": decision.broker, "change": decision.change, "source": decision.source}
         return {"kind": "session", "wall_ms": decision.wall_ms, "detail": json.dumps(said)}
+    if isinstance(decision, ControllerDecision):
+        said = {
+            "controller": decision.controller,
+            "controller_epoch": decision.controller_epoch,
+            "voters": list(decision.voters),
+            "source": decision.source,
+        }
+        return {"kind": "controller", "wall_ms": decision.wall_ms, "detail": json.dumps(said)}
     before, after = decision.before, decision.after
     detail: dict[str, Any] = {"controller_epoch": decision.controller_epoch, "cause": decision.source}
     if after.elr or after.last_known_elr:

@@ -11,16 +11,17 @@ from pathlib import Path, PurePosixPath
 
 from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER
+from harness.model import is_broker
 from harness.target import Capability, LogDamage, Receipt
 from harness.targets import log_dirs
 from harness.targets.kafka import flushed, shim
 from harness.targets.kafka.cluster import KafkaCluster
-from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.flushed import Flushed
 from harness.targets.kafka.layout import Listener
+from harness.targets.kafka.local import LocalKafka
+from harness.targets.kafka.nodes import KafkaNode
 from harness.targets.kafka.offline import offline_log_dirs
-from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.shim import Refusal, Shim
 from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import in_words, inspect, is_empty, wipe
@@ -37,13 +38,19 @@ class KafkaDisks(KafkaCluster):
     """What :class:`harness.target.Target` says about disks. Its arguments are those of :class:`KafkaCluster`."""
 
     def __init__(
-        self, directory: Path, brokers: int, distribution: Distribution, settings: KafkaSettings, spawned: Spawned
+        self, directory: Path, brokers: int, kafka: LocalKafka, settings: KafkaSettings, spawned: Spawned
     ) -> None:
-        super().__init__(directory, brokers, distribution, settings, spawned)
-        self._has_offline_dirs = distribution.release.numbers >= _FIRST_WITH_OFFLINE_DIRS
-        self._shims = {node: Shim(one.directory, self._log_dirs(node)) for node, one in self._nodes.items()}
+        super().__init__(directory, brokers, kafka, settings, spawned)
+        self._has_offline_dirs = kafka.release.numbers >= _FIRST_WITH_OFFLINE_DIRS
+        self._shims = {node: self._new_shim(node, one) for node, one in self._nodes.items()}
         self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
+
+    def _new_shim(self, node: str, process: KafkaNode) -> Shim:
+        """A broker that controls, too, has promised others what it writes beside its disk."""
+        is_combined = node in self._controllers and is_broker(node)
+        beside = metadata_dir(node, process.data_dir) if is_combined else None
+        return Shim(process.directory, self._log_dirs(node), beside)
 
     def _environment(self, node: str) -> Mapping[str, str]:
         """With the shim, where it can be built; where not, what needs it is refused."""
@@ -72,7 +79,8 @@ class KafkaDisks(KafkaCluster):
         """See :class:`harness.target.Target`."""
         process, one = self._node(node), self._shim(node)
         process.kill()
-        self._dropped[node] = (process.incarnation, Flushed(one.disk, one.ledger).lose())
+        cuts = [cut for disk in one.disks for cut in Flushed(disk, one.ledger).lose()]
+        self._dropped[node] = (process.incarnation, cuts)
 
     def has_lost_power(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
@@ -80,13 +88,14 @@ class KafkaDisks(KafkaCluster):
         incarnation, cuts = self._dropped.get(node, (None, []))
         if not dead.holds or incarnation != process.incarnation:
             return Receipt(False, dead.seen)
-        left = next(Flushed(one.disk, one.ledger).losses(), None)
+        left = next((cut for disk in one.disks for cut in Flushed(disk, one.ledger).losses()), None)
         return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
 
     def sync_disk(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         one = self._running(node)
-        flushed.sync(one.disk, one.ledger)
+        for disk in one.disks:
+            flushed.sync(disk, one.ledger)
 
     def wipe_disk(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
@@ -183,14 +192,14 @@ class KafkaDisks(KafkaCluster):
         """See :class:`harness.target.Target`. A broker before 1.0, and a controller, halts rather than give one up."""
         if not self._answers(node):
             raise EnvironmentFault(f"node {node} does not answer: {self._node(node).in_words()}.")
-        if node == CONTROLLER or not self._has_offline_dirs:
+        if not is_broker(node) or not self._has_offline_dirs:
             return []
         offline = offline_log_dirs(node, self.layout.real(node, Listener.HARNESS))
         numbers = range(len(self._log_dirs(node)))
         return [number for number in numbers if self._log_dir(node, number) in offline]
 
     def _log_dirs(self, node: str) -> Sequence[str]:
-        return [""] if node == CONTROLLER else self._settings.log_dirs
+        return self._settings.log_dirs if is_broker(node) else [""]
 
     def _log_dir(self, node: str, log_dir: int) -> Path:
         return self._node(node).data_dir / log_dirs.named(self._log_dirs(node), log_dir)

@@ -134,16 +134,16 @@ class Electing:
         Raises:
             NoAnswer: nobody says who that is.
         """
-        scene = self._looking.scene
-        if scene.controller is not None:
-            return self._looking.conversation(scene.controller, _TIMEOUT_S)
+        if self._looking.asks_controllers():
+            return self._looking.conversation_with_controller(_TIMEOUT_S)
         told = self._looking.first_answer(
             lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
             lambda answer: answer.controller_id >= 0,
         )
         if told is None:
             raise NoAnswer("no broker knows who Kafka's controller is.")
-        return self._looking.conversation(node_name(scene.node(told.controller_id)), _TIMEOUT_S)
+        controller = self._looking.scene.node(told.controller_id)
+        return self._looking.conversation(node_name(controller), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
         """Write it into ZooKeeper and wait until the controller has removed it."""

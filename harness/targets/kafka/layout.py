@@ -15,13 +15,53 @@ from enum import Enum
 from itertools import product
 from typing import Self
 
-from harness.model import CLIENTS, CONTROLLER_ID, NodeId, node_id, node_name
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, NodeId, is_broker, node_id, node_name
 from harness.targets.addresses import Address, claim_network, node_host
 from harness.targets.kafka.releases import Metadata
 
 _PORTS_PER_NODE = 10
 _CLIENTS_PROXY = 149
 _FIRST_PROXY = 150
+
+
+QUORUM = 3
+"""How many controllers a quorum has that are nodes of their own."""
+
+
+class Control(Enum):
+    """Who controls a cluster.
+
+    ``ONE``: the node ``controller``. The others are KRaft's: a ``QUORUM`` of ``controller-1`` to ``controller-3``, or
+    every broker, ``COMBINED`` with a controller in one process.
+    """
+
+    ONE = "one"
+    QUORUM = "quorum"
+    COMBINED = "combined"
+
+    def controllers(self, brokers: int) -> Sequence[str]:
+        """The nodes one of which controls a cluster with so many brokers."""
+        match self:
+            case Control.ONE:
+                return [CONTROLLER]
+            case Control.QUORUM:
+                return [node_name(NodeId(CONTROLLER_ID + number)) for number in range(1, QUORUM + 1)]
+            case Control.COMBINED:
+                return broker_names(brokers)
+
+    def nodes(self, brokers: int) -> Sequence[str]:
+        """The names of all nodes: the brokers in order, then the controllers that are none."""
+        return [*broker_names(brokers), *(name for name in self.controllers(brokers) if not is_broker(name))]
+
+    def in_words(self, brokers: int) -> str:
+        """A cluster with so many brokers."""
+        others = {Control.ONE: " and a controller", Control.QUORUM: f" and {QUORUM} controllers"}
+        return f"{brokers} brokers{others.get(self, ', which are the controllers')}"
+
+
+def broker_names(brokers: int) -> Sequence[str]:
+    """Of so many."""
+    return [node_name(NodeId(number)) for number in range(brokers)]
 
 
 class Listener(Enum):
@@ -58,34 +98,36 @@ class Layout:
     """The addresses of one cluster, claimed until :meth:`release`.
 
     Attributes:
-        metadata: who keeps the cluster's state. With ZooKeeper the node ``controller`` is ZooKeeper and a broker with
+        metadata: what keeps the cluster's state. With ZooKeeper the node ``controller`` is ZooKeeper and a broker with
             the id 100, which holds no replicas and is Kafka's controller; with KRaft it is the controller alone.
-        brokers: how many, with the ids 0, 1, 2 ...; the controller is one node more.
+        control: who controls it.
+        brokers: how many, with the ids 0, 1, 2 ...
         subnet: the first three octets, ``"127.a.b"``.
         port: the first of all ports.
     """
 
     metadata: Metadata
+    control: Control
     brokers: int
     subnet: str
     port: int
     claim_socket: socket.socket
 
     @classmethod
-    def claim(cls, brokers: int, metadata: Metadata) -> Self:
-        """Claim addresses for ``brokers`` brokers and a controller.
+    def claim(cls, brokers: int, metadata: Metadata, control: Control = Control.ONE) -> Self:
+        """Claim addresses for ``brokers`` brokers and who controls them.
 
         Raises:
             EnvironmentFault: none were free.
         """
 
         def needed(subnet: str, port: int) -> Iterator[Address]:
-            layout = cls(metadata, brokers, subnet, port, unclaimed)
+            layout = cls(metadata, control, brokers, subnet, port, unclaimed)
             yield from (layout.real(name, one) for name in layout.nodes for one in layout.listeners(name))
             yield from (route.listens for route in layout.routes())
 
         with socket.socket() as unclaimed:
-            return cls(metadata, brokers, *claim_network(needed))
+            return cls(metadata, control, brokers, *claim_network(needed))
 
     def release(self) -> None:
         """Give the claim back; idempotent."""
@@ -95,25 +137,31 @@ class Layout:
 
     @property
     def nodes(self) -> Sequence[str]:
-        """The names of all nodes: the brokers in order, then the controller."""
-        return [*self.broker_names, node_name(CONTROLLER_ID)]
+        """The names of all nodes: the brokers in order, then the controllers that are none."""
+        return self.control.nodes(self.brokers)
 
     @property
     def broker_names(self) -> Sequence[str]:
         """The names of those nodes that hold replicas."""
-        return [node_name(NodeId(number)) for number in range(self.brokers)]
+        return broker_names(self.brokers)
+
+    @property
+    def controllers(self) -> Sequence[str]:
+        """The names of those nodes one of which controls the others."""
+        return self.control.controllers(self.brokers)
 
     def listeners(self, node: str) -> Sequence[Listener]:
         """What ``node`` listens for."""
         kafka = (Listener.PEERS, Listener.CLIENTS, Listener.HARNESS)
-        if node_id(node) != CONTROLLER_ID:
-            return kafka
-        return (*kafka, Listener.ZOOKEEPER) if self.metadata is Metadata.ZOOKEEPER else (Listener.CONTROLLER,)
+        if self.metadata is Metadata.ZOOKEEPER:
+            return kafka if is_broker(node) else (*kafka, Listener.ZOOKEEPER)
+        controls = (Listener.CONTROLLER,) if node in self.controllers else ()
+        return (*kafka, *controls) if is_broker(node) else controls
 
     # ------------------------------------------------------------------------------------------------ where
 
     def host(self, node: str) -> str:
-        """Where ``node`` really listens: 127.a.b.10 for broker 0, 127.a.b.100 for the controller."""
+        """Where ``node`` really listens: 127.a.b.10 for broker 0, 127.a.b.100 for ``controller``."""
         return node_host(self.subnet, node_id(node))
 
     def proxy_host(self, source: str) -> str:
@@ -135,7 +183,7 @@ class Layout:
     @property
     def zookeeper(self) -> Address:
         """Where ZooKeeper really listens."""
-        return self.real(node_name(CONTROLLER_ID), Listener.ZOOKEEPER)
+        return self.real(CONTROLLER, Listener.ZOOKEEPER)
 
     def routes(self) -> Sequence[Route]:
         """Every proxy: from each node to every other, and from the clients to the brokers."""
@@ -160,7 +208,7 @@ class Layout:
 
     def hostname(self, node: str) -> str:
         """What the nodes call ``node``: ``broker-1``, ``controller``."""
-        return node if node_id(node) == CONTROLLER_ID else f"broker-{node}"
+        return f"broker-{node}" if is_broker(node) else node
 
     def hosts_file(self, node: str) -> str:
         """What ``jdk.net.hosts.file`` of ``node`` says: where it finds itself, the others, and this machine."""

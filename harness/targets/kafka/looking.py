@@ -6,8 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
-from harness.model import CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
-from harness.target import ClusterView, ReplicaView
+from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.target import ClusterView, QuorumView, ReplicaView
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.conversation import Conversation
@@ -17,8 +17,13 @@ from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.sight import Eyes
 from harness.targets.kafka.zookeeper import answers
 from harness.wire.messages import (
+    METADATA_TOPIC,
     ApiVersionsRequest,
     ApiVersionsResponse,
+    DescribedPartition,
+    DescribedTopic,
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     OffsetFetchRequest,
@@ -32,6 +37,9 @@ but of 2.1.1 not every replica was seen that way; followers have served consumer
 _TIMEOUT_S = 1.0
 _FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
 """The newest versions that are asked in: those about one group."""
+
+_DESCRIBE_QUORUM = 1
+"""The newest version that is asked in."""
 
 _NO_COMMIT = -1
 
@@ -51,18 +59,27 @@ class Looking:
         self._log = self.controller_log()
         self._leaders = Leaders()
         self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in scene.broker_names}
-        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in scene.nodes}
+        self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in scene.broker_names}
+        self._controllers = {
+            name: Conversation(node_id(name), address, _TIMEOUT_S)
+            for name in (scene.controllers if scene.release.metadata is Metadata.KRAFT else ())
+            if (address := scene.controller_address(name)) is not None
+        }
 
     # ------------------------------------------------------------------------------------------------ views
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
-        now_ns = time.monotonic_ns()
-        if not self._controller_answers():
-            return ClusterView(now_ns, (), {})
+        now_ns, controllers = time.monotonic_ns(), tuple(self.scene.controllers)
+        controlling = self._controlling()
+        if controlling is None:
+            only = controllers[0] if len(controllers) == 1 else None
+            return ClusterView(now_ns, (), {}, only, controllers)
+        controller, quorum = controlling
         self._read_on()
         live = tuple(node for node in self._log.live if node != CONTROLLER_ID)
-        return ClusterView(now_ns, live, {name: partition_view(state) for name, state in self._log.partitions.items()})
+        partitions = {name: partition_view(state) for name, state in self._log.partitions.items()}
+        return ClusterView(now_ns, live, partitions, controller, controllers, quorum)
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`. Real brokers do not tell their ISR, nor what they know of followers."""
@@ -119,9 +136,26 @@ class Looking:
         beliefs = None if tells else Beliefs(self.scene.printed(broker))
         return Eyes(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
-    def conversation(self, node: str, timeout_s: float) -> Conversation:
-        """A conversation of one's own with a node."""
-        return Conversation(node_id(node), self.scene.address(node), timeout_s)
+    def conversation(self, broker: str, timeout_s: float) -> Conversation:
+        """A conversation of one's own with a broker."""
+        return Conversation(node_id(broker), self.scene.address(broker), timeout_s)
+
+    def asks_controllers(self) -> bool:
+        """Whether KRaft's controllers are asked themselves; else brokers are, which forward what is for them."""
+        return bool(self._controllers)
+
+    def conversation_with_controller(self, timeout_s: float) -> Conversation:
+        """A conversation of one's own with that of KRaft's controllers which is active.
+
+        Raises:
+            NoAnswer: none is.
+        """
+        controlling = self._controlling()
+        if controlling is None:
+            raise NoAnswer("no controller is active.")
+        address = self.scene.controller_address(controlling[0])
+        assert address is not None, "controllers are asked themselves"
+        return Conversation(node_id(controlling[0]), address, timeout_s)
 
     def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
         """What the first broker that answers, and whose answer serves, says; None: none does."""
@@ -138,7 +172,7 @@ class Looking:
         """Hang up everywhere; idempotent, and what is asked afterwards calls again."""
         for eyes in self._eyes.values():
             eyes.close()
-        for talk in self._talks.values():
+        for talk in (*self._talks.values(), *self._controllers.values()):
             talk.close()
 
     # ------------------------------------------------------------------------------------------------ the controller
@@ -146,16 +180,33 @@ class Looking:
     def _read_on(self) -> None:
         self._leaders.note(self._log.read_on())
 
-    def _controller_answers(self) -> bool:
+    def _controlling(self) -> tuple[str, QuorumView | None] | None:
+        """Who controls, and answers, and what it says of the quorum where it is asked; None: nobody does."""
         if self.release.metadata is Metadata.ZOOKEEPER:
-            return answers(self.scene.zookeeper())
-        if (controller := self.scene.controller) is None:
-            return self.first_answer(_ping, lambda _: True) is not None
+            return (CONTROLLER, None) if answers(self.scene.zookeeper()) else None
+        self._read_on()
+        if self._log.controller is None:
+            return None
+        name = self.scene.controller_named(self._log.controller)
+        if name not in self._controllers:
+            return None if self.first_answer(_ping, lambda _: True) is None else (name, None)
+        quorum = self._quorum(self._controllers[name])
+        return None if quorum is None else (name, quorum)
+
+    def _quorum(self, controller: Conversation) -> QuorumView | None:
+        """What it says while it is active; None: it is not, or does not answer."""
+        request = DescribeQuorumRequest([DescribedTopic(METADATA_TOPIC, [DescribedPartition(0)])])
         try:
-            _ping(self._talks[controller])
+            answer = controller.ask(request, DescribeQuorumResponse, _DESCRIBE_QUORUM)
         except NoAnswer:
-            return False
-        return True
+            return None
+        for one in (one for topic in answer.topics for one in topic.partitions if not one.error_code):
+            ends = {
+                self.scene.controller_named(NodeId(voter.replica_id)): voter.log_end_offset
+                for voter in one.current_voters
+            }
+            return QuorumView(one.leader_epoch, one.high_watermark, ends)
+        return None
 
 
 def _ping(talk: Conversation) -> ApiVersionsResponse:

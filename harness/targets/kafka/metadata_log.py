@@ -8,7 +8,7 @@ from pathlib import Path
 
 from harness.model import NodeId, Offset, TopicPartition
 from harness.replication.controller_messages import PartitionState
-from harness.targets.kafka.decisions import Decision, PartitionDecision, SessionDecision
+from harness.targets.kafka.decisions import ControllerDecision, Decision, PartitionDecision, SessionDecision
 from harness.targets.kafka.metadata_records import (
     NO_LEADER_CHANGE,
     BrokerRegistrationChangeRecord,
@@ -21,6 +21,7 @@ from harness.targets.kafka.metadata_records import (
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
     decode,
+    leader_change,
 )
 from harness.targets.kafka.rereading import Mark, RereadLog
 from harness.wire import batches
@@ -49,6 +50,7 @@ class MetadataLog(RereadLog):
         self._partitions: dict[TopicPartition, PartitionState] = {}
         self._live: dict[int, bool] = {}
         self._registered_anew: set[int] = set()
+        self._controller: NodeId | None = None
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionState]:
@@ -60,6 +62,11 @@ class MetadataLog(RereadLog):
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
         return [NodeId(broker) for broker, live in sorted(self._live.items()) if live]
 
+    @property
+    def controller(self) -> NodeId | None:
+        """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
+        return self._controller
+
     def _read(self) -> Iterator[Decision]:
         for segment in sorted(self._directory.glob("*.log")):
             for data, header in self._new_batches(segment):
@@ -68,9 +75,12 @@ class MetadataLog(RereadLog):
     def _new_batches(self, segment: Path) -> Iterator[tuple[bytes, BatchHeader]]:
         """The whole batches behind those that have been read."""
         position = self._position.get(segment, 0)
-        with segment.open("rb") as file:
-            file.seek(position)
-            data = file.read()
+        try:
+            with segment.open("rb") as file:
+                file.seek(position)
+                data = file.read()
+        except FileNotFoundError:
+            return  # it went with its disk, or was too old
         for header in batches.headers(data[: batches.complete_size(data)]):
             if header.end_offset > self._readable_end:
                 return
@@ -83,6 +93,7 @@ class MetadataLog(RereadLog):
 
     def _apply(self, data: bytes, header: BatchHeader) -> Iterator[Decision]:
         if header.attributes & batches.CONTROL:
+            yield from self._apply_control(data, header)
             return
         for record in batches.records(data, header):
             source = f"offset {record.offset} of the metadata log"
@@ -102,6 +113,15 @@ class MetadataLog(RereadLog):
                     yield from self._session(broker.broker_id, False, record.timestamp, source)
                 case BrokerRegistrationChangeRecord() as broker if broker.fenced:
                     yield from self._session(broker.broker_id, broker.fenced < 0, record.timestamp, source)
+
+    def _apply_control(self, data: bytes, header: BatchHeader) -> Iterator[Decision]:
+        for record in batches.records(data, header):
+            change = leader_change(record.key or b"", record.value or b"")
+            if change is not None:
+                self._controller = NodeId(change.leader_id)
+                voters = tuple(NodeId(one.voter_id) for one in change.voters)
+                source = f"offset {record.offset} of the metadata log"
+                yield ControllerDecision(self._controller, header.leader_epoch, voters, record.timestamp, source)
 
     def _remove(self, topic: str) -> None:
         self._partitions = {name: state for name, state in self._partitions.items() if name.topic != topic}

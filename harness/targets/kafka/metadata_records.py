@@ -1,4 +1,4 @@
-"""The records of KRaft's metadata log that tell of partitions and brokers (the ``*Record.json`` of Kafka's metadata).
+"""The records of KRaft's metadata log that tell of partitions, brokers and controllers (Kafka's ``*Record.json``).
 
 A record's value is a frame: its own version (1), the record's type and the version of its body, each an unsigned
 varint, and then the body, which is always flexible.
@@ -14,6 +14,7 @@ from harness.errors import EnvironmentFault
 from harness.wire.declaration import (
     Buffer,
     Message,
+    Struct,
     array,
     boolean,
     int8,
@@ -36,6 +37,9 @@ NO_LEADER_CHANGE = -2
 """``PartitionChangeRecord.leader``: who leads stays the same, and so does the leader epoch."""
 
 _FRAME_VERSION = 1
+_CONTROL_KEY, _VERSION = structs.Struct(">hh"), structs.Struct(">h")
+_LEADER_CHANGE = 2
+"""``ControlRecordType.LEADER_CHANGE``."""
 _MALFORMED = (structs.error, IndexError, UnicodeDecodeError, WireError)
 
 RECORDS: dict[int, type[Message]] = {}
@@ -149,6 +153,51 @@ class BrokerRegistrationChangeRecord(Message):
     broker_id: int = int32()
     broker_epoch: int = int64()
     fenced: int = int8(tag=0)
+
+
+@struct
+class Voter(Struct):
+    """One of the controllers."""
+
+    voter_id: int = int32()
+    voter_directory_id: bytes = uuid(since=1)
+
+
+@struct
+class LeaderChangeMessage(Message):
+    """What a controller that has been elected writes first (``LeaderChangeMessage.json``)."""
+
+    leader_id: int = int32()
+    voters: list[Voter] = array(Voter)
+    granting_voters: list[Voter] = array(Voter)
+
+
+LeaderChangeMessage.versions, LeaderChangeMessage.flexible = (0, 1), 0
+
+
+def leader_change(key: Buffer, value: Buffer) -> LeaderChangeMessage | None:
+    """The election that a control record is about; None: it is about something else.
+
+    Raises:
+        EnvironmentFault: it is of a version that is not known, or malformed.
+    """
+    try:
+        _, control_type = _CONTROL_KEY.unpack_from(key)
+        if control_type != _LEADER_CHANGE:
+            return None
+        (version,) = _VERSION.unpack_from(value)
+        if version > LeaderChangeMessage.versions[1]:
+            raise EnvironmentFault(
+                f"the metadata log has a LeaderChangeMessage of version {version}, and only versions up to "
+                f"{LeaderChangeMessage.versions[1]} are understood.",
+                "Run a release of Kafka that `seawall kafka list` names.",
+            )
+        body: Any
+        body, _ = decoder(LeaderChangeMessage, version)(memoryview(value), _VERSION.size)
+    except _MALFORMED as problem:
+        raise EnvironmentFault(f"a control record of the metadata log is malformed: {problem}.") from None
+    assert isinstance(body, LeaderChangeMessage)
+    return body
 
 
 def decode(value: Buffer) -> Message | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shutil
 import signal
 import time
 import uuid
@@ -10,12 +11,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, CONTROLLER_ID
+from harness.model import CONTROLLER_ID, NodeId, is_broker, node_id
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import Jvm, Program
 from harness.targets.kafka.layout import Layout
 from harness.targets.kafka.server_properties import (
     KafkaSettings,
+    metadata_dir,
     server_properties,
     to_be_formatted,
     zookeeper_properties,
@@ -27,7 +29,7 @@ _BROKER_MIB = 224
 _CONTROLLER_MIB = 160
 _ZOOKEEPER_MIB = 96
 _FORMAT_TIMEOUT_S = 30.0
-_META = "meta.properties"
+_META, _FEATURES = "meta.properties", "bootstrap.checkpoint"
 _EXIT_OUT_OF_MEMORY = 3
 """The exit status that ``-XX:+ExitOnOutOfMemoryError`` brings; Kafka's own are 1 and 2."""
 
@@ -61,7 +63,7 @@ class KafkaNode:
         self.directory = directory.resolve()
         self.incarnation = -1
         self._jvm = Jvm(name, self.directory, spawned, distribution)
-        self._heap_mib = _CONTROLLER_MIB if name == CONTROLLER else _BROKER_MIB
+        self._heap_mib = _BROKER_MIB if is_broker(name) else _CONTROLLER_MIB
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -203,7 +205,28 @@ class KafkaNode:
 
 
 class KraftNode(KafkaNode):
-    """A node of a cluster without ZooKeeper: its directories must be formatted, new ones before the next start."""
+    """A node of a cluster without ZooKeeper: its directories must be formatted, new ones before the next start.
+
+    Args:
+        name: see :class:`KafkaNode`.
+        directory: see :class:`KafkaNode`. The controllers' are side by side.
+        distribution: see :class:`KafkaNode`.
+        spawned: see :class:`KafkaNode`.
+        controls: whether it is a controller, whatever else it is.
+    """
+
+    def __init__(
+        self, name: str, directory: Path, distribution: Distribution, spawned: Spawned, *, controls: bool
+    ) -> None:
+        super().__init__(name, directory, distribution, spawned)
+        self._controls = controls
+        if controls and is_broker(name):
+            self._heap_mib = _BROKER_MIB + _CONTROLLER_MIB
+
+    @property
+    def metadata_dir(self) -> Path:
+        """Where its copy of the metadata log is."""
+        return metadata_dir(self.name, self.data_dir)
 
     def configure(self, layout: Layout, settings: KafkaSettings, cluster_id: str) -> None:
         """See :class:`KafkaNode`."""
@@ -212,21 +235,28 @@ class KraftNode(KafkaNode):
         self._formatted = to_be_formatted(settings, self.name, self.data_dir)
 
     def _start(self, environment: Mapping[str, str]) -> None:
-        if self.name == CONTROLLER:
-            if not (self.data_dir / _META).exists():
-                self._format_controller()
-        else:
-            for directory in self._formatted:
-                _format(directory, self._cluster_id, self.name)
+        if self._controls and not (self.metadata_dir / _META).exists():
+            self._give_features()
+        for directory in self._formatted:
+            _format(directory, self._cluster_id, node_id(self.name))
         super()._start(environment)
 
-    def _format_controller(self) -> None:
-        """By Kafka's own tool, which also writes the features that a new cluster of this release has."""
+    def _give_features(self) -> None:
+        """Write down the features that a new cluster of this release has, for every controller the same."""
+        features = self.directory.with_name(_FEATURES)
+        if not features.exists():
+            self._format_by_kafka()
+            shutil.copyfile(self.metadata_dir / _FEATURES, features)
+        self.metadata_dir.mkdir(exist_ok=True)
+        shutil.copyfile(features, self.metadata_dir / _FEATURES)
+
+    def _format_by_kafka(self) -> None:
+        """Kafka's own tool knows them."""
         arguments = ("format", "--cluster-id", self._cluster_id, "--config", str(self._properties))
         self._jvm.run(Program("kafka.tools.StorageTool", arguments, _CONTROLLER_MIB), {})
         if not self._jvm.wait(_FORMAT_TIMEOUT_S) or self._jvm.exit_status != 0:
             self._jvm.kill()
-            raise EnvironmentFault(f"the controller's disk was not formatted: {self.log_tail()}.")
+            raise EnvironmentFault(f"the disk of node {self.name} was not formatted: {self.log_tail()}.")
 
 
 class ZooKeeperController(KafkaNode):
@@ -267,7 +297,7 @@ class ZooKeeperController(KafkaNode):
         return self.directory / "zookeeper.properties"
 
 
-def _format(directory: Path, cluster_id: str, node: str) -> None:
+def _format(directory: Path, cluster_id: str, node: NodeId) -> None:
     """Make ``directory`` one of ``node``, as ``kafka-storage format`` does, unless it is one or is no directory."""
     if directory.exists() and not directory.is_dir():
         return

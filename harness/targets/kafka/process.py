@@ -8,16 +8,16 @@ from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
-from harness.model import CONTROLLER, Link
+from harness.model import Link
 from harness.target import Capability, Receipt
 from harness.targets.kafka import shim
 from harness.targets.kafka.clocks import KafkaClocks
 from harness.targets.kafka.disks import NEEDS_SHIM
-from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.nodes import KafkaNode
 from harness.targets.kafka.scene import LocalScene
-from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.watching import Watching
 from harness.targets.node_process import Spawned
 
@@ -33,7 +33,7 @@ class ProcessTarget(KafkaClocks):
     Args:
         directory: where the nodes keep their files; created when missing.
         brokers: how many brokers, with the ids 0, 1, 2 ...
-        distribution: the release that they run.
+        kafka: the release that they run, and who controls it.
         settings: of every broker.
         spawned: told the name and the process id of each process right after its start.
     """
@@ -44,13 +44,13 @@ class ProcessTarget(KafkaClocks):
         self,
         directory: Path,
         brokers: int,
-        distribution: Distribution,
+        kafka: LocalKafka,
         settings: KafkaSettings,
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
-        super().__init__(directory, brokers, distribution, settings, spawned)
+        super().__init__(directory, brokers, kafka, settings, spawned)
         self.capabilities = capabilities()
-        self._release = distribution.release
+        self._release = kafka.release
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -79,7 +79,8 @@ class ProcessTarget(KafkaClocks):
     def looking(self) -> Looking:
         """How the running cluster is looked at."""
         logs = {name: self._node(name).log for name in self.brokers()}
-        return Looking(LocalScene(self.layout, self._release, self._node(CONTROLLER).data_dir, logs))
+        disks = {name: metadata_dir(name, self._node(name).data_dir) for name in self._controllers}
+        return Looking(LocalScene(self.layout, self._release, disks, logs))
 
     @cached_property
     def watching(self) -> Watching:

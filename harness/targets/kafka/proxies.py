@@ -25,13 +25,12 @@ from typing import Any
 import harness
 from harness.broker.node import die_with, open_many_files
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, Link
+from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
 from harness.targets.control_client import NoAnswer, ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
-from harness.targets.kafka.releases import Metadata
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 
 _READY_TIMEOUT_S = 15.0
@@ -132,7 +131,7 @@ class Proxies:
 
     def _route(self, source: str, destination: str) -> Route:
         wanted = Listener.CLIENTS if source == CLIENTS else Listener.PEERS
-        if destination == CONTROLLER and self._layout.metadata is Metadata.KRAFT:
+        if Listener.PEERS not in self._layout.listeners(destination):
             wanted = Listener.CONTROLLER
         for route in self._layout.routes():
             if (route.source, route.destination, route.listener) == (source, destination, wanted):

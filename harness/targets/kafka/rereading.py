@@ -44,10 +44,11 @@ class RereadLog(ABC):
             EnvironmentFault: a record is of a version that is not known, or the log is another one: no power loss takes
                 the beginning, so what had been decided has happened, and is nowhere to be read any more.
         """
-        if self._last is None or self._last.stands():
+        if self._is_as_it_was():
             new = list(self._read())
             self._told += new
             return new
+        assert self._last is not None, "where nothing was read, nothing has changed"
         before, path = self._told, self._last.path
         self._begin()
         self._told = list(self._read())
@@ -56,6 +57,10 @@ class RereadLog(ABC):
             raise EnvironmentFault(f"the controller's log {path} does not begin as it did when it was read.")
         gone = before[same:]
         return [*([Withdrawal(gone)] if gone else []), *self._told[same:]]
+
+    def _is_as_it_was(self) -> bool:
+        """Whether all that has been read is still there."""
+        return self._last is None or self._last.stands()
 
     def _begin(self) -> None:
         """Know nothing, and read from the beginning."""

@@ -1,4 +1,4 @@
-"""Where a cluster of real Kafka is looked at: its nodes' addresses past every proxy, and its controller's log."""
+"""Where a cluster of real Kafka is looked at: its nodes' addresses past every proxy, and its controllers' log."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from harness.model import CONTROLLER, NodeId
+from harness.model import NodeId, node_name
 from harness.targets.addresses import Address
 from harness.targets.kafka import metadata_log, zookeeper_log
 from harness.targets.kafka.decisions import ControllerLog
 from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.quorum_log import QuorumLog
 from harness.targets.kafka.releases import Metadata, Release
 
 
@@ -22,8 +23,7 @@ class Scene(Protocol):
         release: decides how one asks.
         nodes: the names of all nodes, the brokers first.
         broker_names: the names of those nodes that hold replicas.
-        controller: the node that is KRaft's only controller and can be asked itself; None: brokers are asked, which
-            forward it.
+        controllers: the nodes one of which controls the cluster.
     """
 
     @property
@@ -36,10 +36,18 @@ class Scene(Protocol):
     def broker_names(self) -> Sequence[str]: ...  # noqa: D102
 
     @property
-    def controller(self) -> str | None: ...  # noqa: D102
+    def controllers(self) -> Sequence[str]: ...  # noqa: D102
+
+    def controller_named(self, elected: NodeId) -> str:
+        """The node that KRaft's controllers have elected."""
+        ...
+
+    def controller_address(self, controller: str) -> Address | None:
+        """Where one of KRaft's controllers answers the harness itself; None: brokers are asked, which forward it."""
+        ...
 
     def address(self, node: str) -> Address:
-        """Where a node answers the harness; with ZooKeeper the node ``controller`` need not be Kafka."""
+        """Where a broker answers the harness."""
         ...
 
     def zookeeper(self) -> Address:
@@ -47,7 +55,7 @@ class Scene(Protocol):
         ...
 
     def controller_log(self) -> ControllerLog:
-        """The controller's log from its beginning, with the brokers' ids of scenarios."""
+        """The controllers' log from its beginning, with the brokers' ids of scenarios."""
         ...
 
     def printed(self, broker: str) -> Path:
@@ -70,13 +78,13 @@ class LocalScene:
     Attributes:
         layout: who listens where.
         release: see :class:`Scene`.
-        controller_disk: the data directory of the node ``controller``.
+        controller_disks: where each controller keeps the metadata log, or ZooKeeper its own, by the node's name.
         logs: what each broker prints, by its name.
     """
 
     layout: Layout
     release: Release
-    controller_disk: Path
+    controller_disks: Mapping[str, Path]
     logs: Mapping[str, Path]
 
     @property
@@ -90,14 +98,21 @@ class LocalScene:
         return self.layout.broker_names
 
     @property
-    def controller(self) -> str | None:
+    def controllers(self) -> Sequence[str]:
         """See :class:`Scene`."""
-        return CONTROLLER if self.release.metadata is Metadata.KRAFT else None
+        return self.layout.controllers
+
+    def controller_named(self, elected: NodeId) -> str:
+        """See :class:`Scene`."""
+        return node_name(elected)
+
+    def controller_address(self, controller: str) -> Address | None:
+        """See :class:`Scene`."""
+        return self.layout.real(controller, Listener.CONTROLLER)
 
     def address(self, node: str) -> Address:
         """See :class:`Scene`."""
-        listeners = self.layout.listeners(node)
-        return self.layout.real(node, Listener.HARNESS if Listener.HARNESS in listeners else Listener.CONTROLLER)
+        return self.layout.real(node, Listener.HARNESS)
 
     def zookeeper(self) -> Address:
         """See :class:`Scene`."""
@@ -105,9 +120,11 @@ class LocalScene:
 
     def controller_log(self) -> ControllerLog:
         """See :class:`Scene`."""
-        if self.release.metadata is Metadata.KRAFT:
-            return metadata_log.MetadataLog(self.controller_disk / metadata_log.DIRECTORY)
-        return zookeeper_log.ZooKeeperLog(self.controller_disk / zookeeper_log.DIRECTORY)
+        disks = list(self.controller_disks.values())
+        if self.release.metadata is Metadata.ZOOKEEPER:
+            return zookeeper_log.ZooKeeperLog(disks[0] / zookeeper_log.DIRECTORY)
+        logs = [disk / metadata_log.DIRECTORY for disk in disks]
+        return metadata_log.MetadataLog(logs[0]) if len(logs) == 1 else QuorumLog(logs)
 
     def printed(self, broker: str) -> Path:
         """See :class:`Scene`."""

@@ -15,7 +15,7 @@ from pathlib import Path
 from harness.broker.log_directories import log_dir_names
 from harness.broker.settings import MAX_LOG_DIRS, Settings
 from harness.errors import UsageError
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, node_id
+from harness.model import CLIENTS, CONTROLLER, is_broker, node_id
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.releases import Metadata, Release, numbers
 
@@ -110,6 +110,10 @@ _LEAST_SEGMENT_BYTES = 1 << 20
 _SINCE_SEGMENTS_ARE_LARGE = numbers("4.0")
 """KIP-1030."""
 
+_CONTROLLERS_ADVERTISE_SINCE = numbers("3.9")
+"""KIP-853: who leads the quorum tells everybody where to find it, and that would be its real address, without a proxy.
+Before, everybody finds it where ``controller.quorum.voters`` says, and it may tell nothing."""
+
 _ANSWER_MS = 1500
 """How long an answer may take, beyond the time that an idle fetch is parked. A controller with ZooKeeper that has asked
 a broker something which was stopped in the midst of it hangs that long, and elects nobody; old followers fetch with the
@@ -163,21 +167,22 @@ def known_settings() -> frozenset[str]:
 
 def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_dir: Path) -> str:
     """``server.properties`` of ``node``, a broker or a controller, whose disk is ``data_dir``."""
-    log_dirs = [data_dir] if node == CONTROLLER else [data_dir / name for name in settings.log_dirs]
+    log_dirs = [data_dir / name for name in settings.log_dirs] if is_broker(node) else [data_dir]
     is_old = layout.metadata is Metadata.ZOOKEEPER
     own = _with_zookeeper(layout, node) if is_old else _with_kraft(layout, node, data_dir)
-    lines = {**settings.properties, **own, **_listeners(layout, node), "log.dirs": ",".join(map(str, log_dirs))}
+    listeners = _listeners(layout, node, settings.release)
+    lines = {**settings.properties, **own, **listeners, "log.dirs": ",".join(map(str, log_dirs))}
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
 def metadata_dir(node: str, data_dir: Path) -> Path:
-    """Where KRaft keeps the cluster's metadata: on a broker beside its disk, on the controller on it."""
-    return data_dir if node == CONTROLLER else data_dir.with_name("metadata")
+    """Where KRaft keeps the cluster's metadata: on a broker beside its disk, on another controller on it."""
+    return data_dir.with_name("metadata") if is_broker(node) else data_dir
 
 
 def to_be_formatted(settings: KafkaSettings, node: str, data_dir: Path) -> list[Path]:
     """Every directory of a node that KRaft wants a ``meta.properties`` in."""
-    log_dirs = [] if node == CONTROLLER else [data_dir / name for name in settings.log_dirs]
+    log_dirs = [data_dir / name for name in settings.log_dirs] if is_broker(node) else []
     return [metadata_dir(node, data_dir), *log_dirs]
 
 
@@ -205,33 +210,39 @@ def _with_zookeeper(layout: Layout, node: str) -> dict[str, str]:
 
 
 def _with_kraft(layout: Layout, node: str, data_dir: Path) -> dict[str, str]:
-    port = layout.port_of(CONTROLLER, Listener.CONTROLLER)
+    roles = (*(("broker",) if is_broker(node) else ()), *(("controller",) if node in layout.controllers else ()))
     return {
-        "process.roles": "controller" if node == CONTROLLER else "broker",
+        "process.roles": ",".join(roles),
         "node.id": str(node_id(node)),
-        "controller.quorum.voters": f"{CONTROLLER_ID}@{layout.hostname(CONTROLLER)}:{port}",
+        "controller.quorum.voters": ",".join(_voter(layout, name) for name in layout.controllers),
         "controller.listener.names": Listener.CONTROLLER.name,
         "metadata.log.dir": str(metadata_dir(node, data_dir)),
     }
 
 
-def _listeners(layout: Layout, node: str) -> dict[str, str]:
+def _voter(layout: Layout, node: str) -> str:
+    return f"{node_id(node)}@{layout.hostname(node)}:{layout.port_of(node, Listener.CONTROLLER)}"
+
+
+def _listeners(layout: Layout, node: str, release: Release) -> dict[str, str]:
     own = [one for one in layout.listeners(node) if one is not Listener.ZOOKEEPER]
-    spoken = {*own, *layout.listeners(CONTROLLER)} - {Listener.ZOOKEEPER}
+    spoken = {*own, *(one for name in layout.controllers for one in layout.listeners(name))} - {Listener.ZOOKEEPER}
     lines = {
         "listeners": ",".join(_endpoint(one, *layout.real(node, one)) for one in own),
         "listener.security.protocol.map": ",".join(f"{name}:PLAINTEXT" for name in sorted(one.name for one in spoken)),
     }
+    told = [one for one in own if one is not Listener.CONTROLLER or release.numbers >= _CONTROLLERS_ADVERTISE_SINCE]
+    if told:
+        lines["advertised.listeners"] = ",".join(_endpoint(one, *_advertised(layout, node, one)) for one in told)
     if Listener.PEERS in own:
-        lines["advertised.listeners"] = ",".join(_endpoint(one, *_advertised(layout, node, one)) for one in own)
         lines["inter.broker.listener.name"] = Listener.PEERS.name
     return lines
 
 
 def _advertised(layout: Layout, node: str, listener: Listener) -> tuple[str, int]:
-    """Peers are led by their hosts files, clients to their proxies, the harness to where the node really is."""
+    """Nodes are led by their hosts files, clients to their proxies, the harness to where the node really is."""
     match listener:
-        case Listener.PEERS:
+        case Listener.PEERS | Listener.CONTROLLER:
             return layout.hostname(node), layout.port_of(node, listener)
         case Listener.CLIENTS:
             return layout.seen_by(CLIENTS, node, listener)

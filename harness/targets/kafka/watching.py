@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_id, node_name
+from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_id
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
@@ -76,10 +76,11 @@ class Watching:
         self._clock_offset_ms = clock_offset_ms
         self._is_up = is_up
         self._silences = {name: Silence() for name in disks}
-        self._lives: dict[str, list[Row]] = {name: [] for name in looking.scene.nodes}
+        self._lives: dict[str, list[Row]] = {name: [] for name in (*looking.scene.nodes, CONTROLLER)}
         self._log = looking.controller_log()
         self._decided: list[Decision] = []
         self._times_ns: dict[Decision, int] = {}
+        self._undecided_ns = 0
         self._held: Mapping[str, list[TopicPartition]] = {}
         self._leaders = Leaders()
         self._finals: dict[str, list[Row]] = {}
@@ -186,6 +187,7 @@ class Watching:
 
     def _read_on(self) -> None:
         """Take in what has been decided."""
+        begun_ns = time.monotonic_ns()
         decisions = self._log.read_on()
         now_ns = time.monotonic_ns()
         for decision in decisions:
@@ -194,15 +196,24 @@ class Watching:
             else:
                 self._decided.append(decision)
                 self._times_ns.setdefault(decision, self._when(decision, now_ns))
+        self._undecided_ns = begun_ns
         if decisions:
             self._leaders.note(decisions)
             self._held = {name: list(self._replicas_of(node_id(name))) for name in self._disks}
 
     def _when(self, decision: Decision, read_ns: int) -> int:
-        """By the controller's clock, unless that differs from this one by more than reading it can have taken."""
-        true_ms = decision.wall_ms - self._clock_offset_ms(node_name(CONTROLLER_ID))
+        """By the controller's clock, unless that differs from this one by more than reading it can have taken.
+
+        Of several controllers, whose clocks are not moved alike, no clock is believed. And what had not been decided
+        when one read before was decided after that: one of several writes it down first, and others may follow late.
+        """
+        offset_ms, *others = {self._clock_offset_ms(name) for name in self._looking.scene.controllers}
+        if others:
+            return read_ns
+        true_ms = decision.wall_ms - offset_ms
         lag_ns = time.time_ns() - (time.monotonic_ns() - read_ns) - true_ms * _MS
-        return read_ns - lag_ns if 0 <= lag_ns <= _BELIEVED_LAG_NS else read_ns
+        told_ns = read_ns - lag_ns if 0 <= lag_ns <= _BELIEVED_LAG_NS else read_ns
+        return max(told_ns, self._undecided_ns)
 
     def _replicas_of(self, broker: NodeId) -> Iterator[TopicPartition]:
         for name, state in self._log.partitions.items():
@@ -222,7 +233,7 @@ class Watching:
                 eyes.close()
             yield name, [self._state(name, partition, sight) for partition, sight in sights.items()]
         if self._looking.view().partitions:
-            yield node_name(CONTROLLER_ID), []
+            yield CONTROLLER, []
 
     def rows(self, run: str) -> Iterator[Row]:
         """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.
@@ -237,7 +248,9 @@ class Watching:
             if isinstance(problem, EnvironmentFault | AssertionError):
                 raise problem
             raise EnvironmentFault(f"the cluster was not watched to the end: {problem!r}.") from problem
-        for row in chain(*map(self._rows_of_broker, self._disks), self._rows_of_controller()):
+        alone = [name for name in self._lives if name not in (*self._disks, CONTROLLER)]
+        lives = (_numbered(node_id(name), self._lives[name], []) for name in alone)
+        for row in chain(*map(self._rows_of_broker, self._disks), *lives, self._rows_of_controllers()):
             yield {**_NOTHING, "run": run, **row}
 
     def _rows_of_broker(self, name: str) -> Iterator[Row]:
@@ -262,9 +275,12 @@ class Watching:
             epochs = epochs_of(directories.get(TopicPartition(row["topic"], row["partition"])))
             yield {**self._with_leader(row), "detail": json.dumps({"source": "live"} | epochs)}
 
-    def _rows_of_controller(self) -> Iterator[Row]:
-        """Decisions belong to the life of the node ``controller`` in which they came, whoever has made them."""
-        name = node_name(CONTROLLER_ID)
+    def _rows_of_controllers(self) -> Iterator[Row]:
+        """Decisions belong to the life of the node ``controller`` in which they came, whoever has made them.
+
+        What a quorum has decided is told under its name, too; it has but one life.
+        """
+        name = CONTROLLER
         lives, incarnation, told, now_ns = list(self._lives[name]), 0, [], 0
         for decision in self._decided:
             if _is_internal(decision):

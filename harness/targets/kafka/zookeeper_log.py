@@ -84,6 +84,11 @@ class ZooKeeperLog(RereadLog):
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
         return sorted(map(NodeId, self._sessions))
 
+    @property
+    def controller(self) -> None:
+        """See :class:`~harness.targets.kafka.decisions.ControllerLog`."""
+        return None
+
     def _read(self) -> Iterator[Decision]:
         for path in sorted(self._directory.glob("log.*"), key=lambda path: int(path.suffix[1:], 16)):
             for transaction in self._new_transactions(path):

@@ -13,6 +13,7 @@ from harness.runner.manifest import manifest, now
 from harness.scenario import Scenario
 from harness.target import Capability
 from harness.targets.kafka import shim
+from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import TRIED
 
 SCENARIO = """\
@@ -23,6 +24,9 @@ topics: [{name: ledger, partitions: 2}]
 workload: {name: unique_sends}
 chaos: {faults: [{fault: disk_full, node: 0, free_bytes: 0}]}
 """
+
+
+TARGETS = ("process:4.1.0", "process:4.1.0#quorum", "process:4.1.0#combined")
 
 
 @pytest.fixture(autouse=True)
@@ -84,6 +88,53 @@ def test_a_release_that_was_not_fetched_and_a_target_that_is_none_are_told_apart
     assert "did you mean 'builtin'" in refusal(small(), "bulitin")
     assert "is no unpacked Kafka distribution" in refusal(small(), "process:/nowhere")
     assert f"{Path.home()}/nowhere is no unpacked" in refusal(small(), "process:~/nowhere")
+
+
+def with_faults(*faults: str) -> Scenario:
+    schedule = "".join(f"  - inject: {{{fault}, as: f{number}}}\n" for number, fault in enumerate(faults))
+    return scenario.parse(SCENARIO.partition("chaos:")[0] + f"schedule:\n{schedule}")
+
+
+def test_who_controls_is_part_of_the_target_s_name() -> None:
+    controls = {target: plan(small(), target).kafka.control for target in TARGETS}  # type: ignore[union-attr]
+    assert list(controls.values()) == [Control.ONE, Control.QUORUM, Control.COMBINED]
+    made = plan(small(), "process:4.1.0#quorum", seed=5)
+    assert "--target 'process:4.1.0#quorum'" in manifest(made, "small/1", now()).configuration["reproduce"]
+
+
+def test_controllers_that_a_release_does_not_have_are_refused() -> None:
+    assert "Kafka 2.8.1 keeps its state in ZooKeeper, and has no quorum" in refusal(small(), "process:2.8.1#combined")
+    assert "controllers cannot be 'quorrum'; did you mean 'quorum'?" in refusal(small(), "process:4.1.0#quorrum")
+
+
+def test_too_few_brokers_to_be_a_quorum_are_refused() -> None:
+    two = scenario.parse(
+        SCENARIO.replace("partitions: 2", "partitions: 2, replication_factor: 2") + "cluster: {brokers: 2}\n"
+    )
+    assert "cluster.brokers: 2, and 3 nodes at least" in refusal(two, "process:4.1.0#combined")
+    assert plan(two, "process:4.1.0#quorum").kafka
+
+
+def test_a_controller_that_the_target_does_not_have_is_refused() -> None:
+    second = with_faults("fault: kill, node: controller-2")
+    assert plan(second, "process:4.1.0#quorum").kafka
+    for target in ("process:4.1.0", "process:4.1.0#combined", "builtin"):
+        assert f"there is no node 'controller-2' in target '{target}'" in refusal(second, target)
+
+
+def test_combined_nodes_are_not_cut_off_from_the_controller_alone() -> None:
+    for fault in ("links: [[0, controller]]", "between: [controller, 1]"):
+        cut = with_faults(f"fault: partition, {fault}")
+        assert "brokers are the controllers" in refusal(cut, "process:4.1.0#combined")
+        assert plan(cut, "process:4.1.0#quorum").kafka
+    for fault in ("fault: kill, node: controller", "fault: partition, isolate: controller"):
+        assert plan(with_faults(fault), "process:4.1.0#combined").kafka
+
+
+def test_two_of_a_quorum_may_be_killed_one_after_the_other() -> None:
+    twice = with_faults("fault: kill, node: controller", "fault: kill, node: controller")
+    assert plan(twice, "process:4.1.0#quorum").kafka
+    assert "both need the process of node controller" in refusal(twice, "process:4.1.0")
 
 
 def test_without_java_nothing_is_planned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,6 +38,8 @@ from harness.targets.compose.source import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.fetching import Distribution, fetch
 from harness.targets.kafka.jvm import java
+from harness.targets.kafka.layout import Control
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
 from harness.targets.simulated import SimulatedTarget
@@ -137,10 +139,10 @@ def _builtin(path: Path) -> Trial:
     return Trial(target, SystemClock(), partial(send_once, target))
 
 
-def _process(version: str, path: Path) -> Trial:
+def _process(version: str, path: Path, control: Control = Control.ONE) -> Trial:
     distribution = fetched_or_skip(version)
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, distribution.release, BROKERS)
-    target = ProcessTarget(path, BROKERS, distribution, settings)
+    target = ProcessTarget(path, BROKERS, LocalKafka(distribution, control), settings)
     return Trial(target, SystemClock(), partial(send_once, target), patience_s=60.0)
 
 
@@ -197,6 +199,8 @@ TARGETS: dict[str, Callable[[Path], Trial]] = {
     "simulated": _simulated,
     "process:2.8.1": partial(_process, "2.8.1"),
     "process:4.1.0": partial(_process, "4.1.0"),
+    "process:4.1.0#quorum": partial(_process, "4.1.0", control=Control.QUORUM),
+    "process:4.1.0#combined": partial(_process, "4.1.0", control=Control.COMBINED),
     "compose:4.1.0": partial(_compose, "4.1.0"),
 }
 

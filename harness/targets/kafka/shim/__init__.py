@@ -71,16 +71,18 @@ class Shim:
     Args:
         directory: the node's, which exists; the disk is ``data`` in there, and the shim's own files are beside it.
         log_dirs: the log directories, by their names in the disk; a single one is called ``""`` and is the disk.
+        beside: another disk of the node, which never fills and loses power with the first; None: it has none.
 
     Raises:
         EnvironmentFault: there are more than :data:`MAX_LOG_DIRS`.
     """
 
-    def __init__(self, directory: Path, log_dirs: Sequence[str] = ("",)) -> None:
+    def __init__(self, directory: Path, log_dirs: Sequence[str] = ("",), beside: Path | None = None) -> None:
         if (count := len(log_dirs)) > MAX_LOG_DIRS:
             raise EnvironmentFault(f"{count} log directories are more than the {MAX_LOG_DIRS} of the disk shim.")
         root = directory.resolve()
         self.disk = root / "data"
+        self.beside = beside
         self.ledger = root / "data.ledger"
         self._control = root / "shim.control"
         self._refusals = root / "data.refusals"
@@ -89,6 +91,11 @@ class Shim:
             self._control.write_bytes(bytes(_NUMBERS * _NUMBER_BYTES))
             for number in range(_FIRST_BUDGET, _NUMBERS):
                 self._set(number, _UNLIMITED)
+
+    @property
+    def disks(self) -> Sequence[Path]:
+        """Both, or the one that it has."""
+        return [self.disk] if self.beside is None else [self.disk, self.beside]
 
     def environment(self) -> dict[str, str]:
         """The variables with which the node's processes are to be started.
@@ -101,7 +108,8 @@ class Shim:
 
     def _probing(self) -> dict[str, str]:
         """The variables of a process whose writes take nothing from the budget and leave no trace."""
-        return {
+        beside = {} if self.beside is None else {"SEAWALL_BESIDE": str(self.beside)}
+        return beside | {
             "LD_PRELOAD": str(library()),
             "SEAWALL_CONTROL": str(self._control),
             "SEAWALL_DISK": str(self.disk),

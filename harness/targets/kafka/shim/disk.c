@@ -2,7 +2,8 @@
  *
  * A write that grows a file takes from the budget of the whole disk and of its log directory; what does not fit is cut
  * off (a short write), and a write of which nothing fits gets ENOSPC. Removing and cutting files gives back. A file
- * that is grown without being written (ftruncate) takes nothing, nor do stores to its mapped pages.
+ * that is grown without being written (ftruncate) takes nothing, nor do stores to its mapped pages. A second disk
+ * (SEAWALL_BESIDE) never fills; what has reached it is in the same ledger.
  *
  * The ledger has a line for each event; files and directories are named by their inodes, so renaming one moves nothing:
  *
@@ -33,10 +34,11 @@
 #define MAX_REFUSALS 1000
 #define FOREIGN 0
 #define ON_DISK 1 /* and log directory number n is ON_DISK + 1 + n */
+#define BESIDE 255
 
 struct control *control HIDDEN;
 
-static char disk[PATH_MAX], log_dirs[LOG_DIRS][NAME_MAX + 2], kept[PATH_MAX];
+static char disk[PATH_MAX], beside[PATH_MAX], log_dirs[LOG_DIRS][NAME_MAX + 2], kept[PATH_MAX];
 static int log_dir_count, ledger = -1, refusals = -1;
 static _Atomic unsigned char places[MAX_FDS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -67,6 +69,8 @@ __attribute__((constructor)) static void start(void) {
     must(mapped == MAP_FAILED ? -1 : 0, path);
     REAL(close)(fd);
     snprintf(disk, sizeof disk, "%s/", getenv("SEAWALL_DISK"));
+    if (getenv("SEAWALL_BESIDE") != NULL)
+        snprintf(beside, sizeof beside, "%s/", getenv("SEAWALL_BESIDE"));
     for (const char *name = names; name != NULL && *name && log_dir_count < LOG_DIRS; log_dir_count++) {
         size_t length = strcspn(name, ":");
         snprintf(log_dirs[log_dir_count], sizeof *log_dirs, "%.*s/", (int)length, name);
@@ -79,9 +83,13 @@ __attribute__((constructor)) static void start(void) {
 
 /* ------------------------------------------------------------------------------------------------------- where */
 
+static bool is_in(const char *path, const char *directory) {
+    return *directory && strncmp(path, directory, strlen(directory)) == 0;
+}
+
 static int place_of_name(const char *path) {
-    if (control == NULL || strncmp(path, disk, strlen(disk)) != 0)
-        return FOREIGN;
+    if (control == NULL || !is_in(path, disk))
+        return control != NULL && is_in(path, beside) ? BESIDE : FOREIGN;
     for (int number = 0; number < log_dir_count; number++)
         if (strncmp(path + strlen(disk), log_dirs[number], strlen(log_dirs[number])) == 0)
             return ON_DISK + 1 + number;
@@ -152,14 +160,14 @@ static bool is_flushed(const struct stat *about) {
 
 static int flush(int fd, int (*real)(int)) {
     struct stat about;
-    char path[PATH_MAX];
+    char path[PATH_MAX + 1];
     bool known = control != NULL && fstat(fd, &about) == 0; /* the size before: what is written meanwhile may not be in */
     int failed = real(fd);
     if (failed || !known)
         return failed;
     if (is_file(&about) && place_of(fd) != FOREIGN)
         flushed(about.st_ino, about.st_size);
-    else if (S_ISDIR(about.st_mode) && name_of(fd, path) && strncmp(path, disk, strlen(disk) - 1) == 0)
+    else if (S_ISDIR(about.st_mode) && name_of(fd, path) && place_of_name(strcat(path, "/")) != FOREIGN)
         say(ledger, "listed %ju\n", (uintmax_t)about.st_ino);
     return 0;
 }
@@ -236,8 +244,10 @@ static _Atomic int64_t *budget(int place) {
     return place > ON_DISK ? &control->free_bytes[place - ON_DISK] : &control->free_bytes[0];
 }
 
+static bool has_budget(int place) { return place != FOREIGN && place != BESIDE; }
+
 static bool is_limited(int place) {
-    return place != FOREIGN && (atomic_load(&control->free_bytes[0]) != UNLIMITED || atomic_load(budget(place)) != UNLIMITED);
+    return has_budget(place) && (atomic_load(&control->free_bytes[0]) != UNLIMITED || atomic_load(budget(place)) != UNLIMITED);
 }
 
 /* Take what there is of `wanted` bytes from one budget. */
@@ -256,7 +266,7 @@ static void give_to(_Atomic int64_t *budget, int64_t size) {
 }
 
 static void give(int place, int64_t size) {
-    if (place == FOREIGN || size <= 0)
+    if (!has_budget(place) || size <= 0)
         return;
     give_to(&control->free_bytes[0], size);
     if (place > ON_DISK)

@@ -2,7 +2,7 @@
  * node's disk be full, remembers what has reached it, and lets the node's wall clock be wrong.
  *
  * The environment says whose: SEAWALL_CONTROL is the file that the harness steers with, mapped by both; SEAWALL_DISK
- * the directory that is the node's disk; SEAWALL_LOG_DIRS its log directories, by their names in there, separated by
+ * the directory that is the node's disk, SEAWALL_BESIDE one that is another, if it has it; SEAWALL_LOG_DIRS its log directories, by their names in there, separated by
  * colons; SEAWALL_LEDGER where to write what has reached the disk, SEAWALL_REFUSALS what was refused. All paths are
  * absolute and without symbolic links. Without SEAWALL_CONTROL the library does nothing. A process without
  * SEAWALL_LEDGER is not the node's but tries its disk: what it takes from the budget it takes from a copy.

@@ -29,6 +29,7 @@ class Written:
     decisions: Sequence[Decision | Withdrawal] = ()
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=dict)
     live: Sequence[NodeId] = ()
+    controller: NodeId | None = None
 
     def read_on(self) -> Sequence[Decision | Withdrawal]:
         return self.decisions

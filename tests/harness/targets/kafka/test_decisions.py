@@ -18,14 +18,17 @@ from harness.targets.kafka.metadata_log import MetadataLog
 from harness.targets.kafka.metadata_records import (
     RECORDS,
     BrokerRegistrationChangeRecord,
+    LeaderChangeMessage,
     PartitionChangeRecord,
     PartitionRecord,
     RegisterBrokerRecord,
     RemoveTopicRecord,
     TopicRecord,
+    Voter,
 )
 from harness.targets.kafka.zookeeper_log import ZooKeeperLog
 from harness.wire import batches
+from harness.wire.batches import CONTROL, Record
 from harness.wire.declaration import Message
 from harness.wire.encoding import encoder
 
@@ -50,6 +53,15 @@ def batch(base_offset: int, *records: Message, leader_epoch: int = 1) -> bytes:
     return bytes(
         batches.build(values, base_offset=base_offset, leader_epoch=leader_epoch, timestamp_ms=1000 + base_offset)
     )
+
+
+def elected(base_offset: int, controller: int, *, leader_epoch: int, version: int = 0) -> bytes:
+    """What a controller writes that the others have elected."""
+    message = LeaderChangeMessage(controller, [Voter(101), Voter(controller)], [Voter(controller)])
+    value = bytearray(struct.pack(">h", version))
+    encoder(LeaderChangeMessage, min(version, 1))(message, value, [])
+    record = Record(base_offset, 1000 + base_offset, struct.pack(">hh", 0, 2), bytes(value))
+    return bytes(batches.build([record], base_offset=base_offset, leader_epoch=leader_epoch, attributes=CONTROL))
 
 
 CREATED = (
@@ -139,6 +151,21 @@ def test_kraft_s_sessions_begin_unfenced_and_end_fenced(tmp_path: Path) -> None:
     write(batch(6, unfenced))
     assert [row["detail"] for row in rows(log)] == [{"broker": 3, "change": "registered"}]
     assert log.live == [3]
+
+
+def test_who_controls_is_whom_the_controllers_have_elected(tmp_path: Path) -> None:
+    log, write = kraft(tmp_path)
+    for version, controller in enumerate((101, 103)):
+        write(elected(version, controller, leader_epoch=4 + version, version=version))
+    marker = Record(2, 1002, struct.pack(">hh", 0, 3), b"a snapshot's")
+    write(bytes(batches.build([marker], base_offset=2, attributes=CONTROL)))
+    told = rows(log)
+    assert [row["kind"] for row in told] == ["controller"] * 2
+    assert told[1]["detail"] == {"controller": 103, "controller_epoch": 5, "voters": [101, 103]}
+    assert log.controller == 103
+    write(elected(3, 101, leader_epoch=6, version=2))
+    with pytest.raises(EnvironmentFault, match="has a LeaderChangeMessage of version 2"):
+        log.read_on()
 
 
 def test_a_deleted_topic_is_forgotten(tmp_path: Path) -> None:

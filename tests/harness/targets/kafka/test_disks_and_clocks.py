@@ -25,6 +25,7 @@ from harness.target import TopicSpec
 from harness.targets.codecs import inflate
 from harness.targets.kafka import fetching, shim
 from harness.targets.kafka.clocks import clock_offset_ms
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
 from harness.targets.replica_logs import final_rows, replica_log_rows
@@ -77,7 +78,7 @@ class Broker:
         newer = {} if version == OLD else {"log.flush.start.offset.checkpoint.interval.ms": 600_000}
         settings = understood(SETTINGS | newer, distribution.release, 1)
         self.version = version
-        self.target = ProcessTarget(path, 1, distribution, settings)
+        self.target = ProcessTarget(path, 1, LocalKafka(distribution), settings)
         self._values = 0
 
     @property

@@ -20,6 +20,7 @@ from harness.runner import plan
 from harness.runner.matrix import cell
 from harness.runner.observation import Gathered, observe
 from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED, release
 from harness.targets.kafka.server_properties import understood
@@ -86,14 +87,20 @@ def test_the_double_failover_loses_acknowledged_records_on_the_release_that_had_
     assert found.observed == words
 
 
-def test_nothing_is_left_of_real_kafka_whose_harness_was_killed(tmp_path: Path) -> None:
-    fetched_or_skip(QUICK)
-    harness = subprocess.Popen([sys.executable, str(HARNESS), str(tmp_path), QUICK], stdout=subprocess.PIPE, text=True)
+@pytest.mark.parametrize(
+    ("kafka", "processes"),
+    [
+        (QUICK, 4),  # the proxies, ZooKeeper, the controller's broker, and broker 0
+        pytest.param("4.1.0#quorum", 5, marks=pytest.mark.nightly),  # the proxies, three controllers, and broker 0
+    ],
+)
+def test_nothing_is_left_of_real_kafka_whose_harness_was_killed(kafka: str, processes: int, tmp_path: Path) -> None:
+    fetched_or_skip(kafka.partition("#")[0])
+    harness = subprocess.Popen([sys.executable, str(HARNESS), str(tmp_path), kafka], stdout=subprocess.PIPE, text=True)
     assert harness.stdout is not None
     pids = [int(word) for word in harness.stdout.readline().split()]
     try:
-        assert len(pids) == 4  # the proxies, ZooKeeper, the controller's broker, and broker 0
-        assert all(map(psutil.pid_exists, pids))
+        assert sum(map(psutil.pid_exists, pids)) == processes  # Kafka's tool for formatting has ended
         os.kill(pids[-1], signal.SIGSTOP)
         harness.kill()
         deadline = time.monotonic() + 20
@@ -107,7 +114,7 @@ def test_nothing_is_left_of_real_kafka_whose_harness_was_killed(tmp_path: Path) 
 
 def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) -> None:
     distribution = fetched_or_skip(QUICK)
-    target = ProcessTarget(tmp_path, 2, distribution, understood({}, distribution.release, 2))
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
     assert target.nodes() == ["0", "1", "controller"]
     target.stop()
     target.stop()
@@ -116,7 +123,7 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
 
 def test_a_broker_whose_heap_was_full_has_not_ended_for_a_reason_of_its_own(tmp_path: Path) -> None:
     distribution = Distribution(release(QUICK), tmp_path)
-    target = ProcessTarget(tmp_path, 2, distribution, understood({}, distribution.release, 2))
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
     (jvm,) = target._node("0").processes
     jvm.start(("sh", "-c", "exit 1"), {})
     assert jvm.wait(10)

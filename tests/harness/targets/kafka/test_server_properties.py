@@ -7,16 +7,18 @@ import pytest
 
 from harness.errors import UsageError
 from harness.model import CLIENTS, CONTROLLER
-from harness.targets.kafka.layout import Layout, Listener
+from harness.targets.kafka.layout import Control, Layout, Listener
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import server_properties, understood, zookeeper_properties
 
 OLD, NEW = release("0.10.2.2"), release("4.1.0")
 
 
-def properties(version: str, node: str = "0", written: Mapping[str, object] = {}) -> tuple[Layout, dict[str, str]]:
+def properties(
+    version: str, node: str = "0", written: Mapping[str, object] = {}, control: Control = Control.ONE
+) -> tuple[Layout, dict[str, str]]:
     wanted = release(version)
-    layout = Layout.claim(3, wanted.metadata)
+    layout = Layout.claim(3, wanted.metadata, control)
     layout.release()
     text = server_properties(layout, understood(written, wanted, 3), node, Path("/disk/data"))
     return layout, dict(line.split("=", 1) for line in text.splitlines())
@@ -78,8 +80,39 @@ def test_the_controller_is_a_broker_with_zookeeper_and_none_with_kraft() -> None
     _, new = properties("3.9.1", CONTROLLER)
     assert (old["broker.id"], new["node.id"], new["process.roles"]) == ("100", "100", "controller")
     assert new["log.dirs"] == new["metadata.log.dir"] == "/disk/data"
-    assert "advertised.listeners" not in new
     assert properties("3.9.1")[1]["metadata.log.dir"] == "/disk/metadata"
+
+
+def test_three_controllers_are_voters_whom_everybody_finds_by_name() -> None:
+    layout, lines = properties("4.1.0", "controller-2", control=Control.QUORUM)
+    ports = {name: layout.port_of(name, Listener.CONTROLLER) for name in layout.controllers}
+    voters = ",".join(f"{100 + number}@controller-{number}:{ports[f'controller-{number}']}" for number in (1, 2, 3))
+    assert (lines["node.id"], lines["process.roles"]) == ("102", "controller")
+    assert lines["controller.quorum.voters"] == voters
+    broker = properties("4.1.0", "1", control=Control.QUORUM)[1]
+    assert (broker["node.id"], broker["process.roles"]) == ("1", "broker")
+    assert broker["controller.quorum.voters"].startswith("101@controller-1:")
+
+
+def test_a_combined_node_is_both_and_votes() -> None:
+    layout, lines = properties("3.9.1", "1", control=Control.COMBINED)
+    assert lines["process.roles"] == "broker,controller"
+    assert [voter.split(":")[0] for voter in lines["controller.quorum.voters"].split(",")] == [
+        "0@broker-0", "1@broker-1", "2@broker-2",
+    ]  # fmt: skip
+    assert f"CONTROLLER://{layout.host('1')}:{layout.port_of('1', Listener.CONTROLLER)}" in lines["listeners"]
+    assert (lines["log.dirs"], lines["metadata.log.dir"]) == ("/disk/data", "/disk/metadata")
+
+
+@pytest.mark.parametrize(("control", "node"), [(Control.ONE, CONTROLLER), (Control.COMBINED, "1")])
+def test_a_controller_tells_a_name_where_it_tells_anything_so_that_nobody_passes_the_proxies(
+    control: Control, node: str
+) -> None:
+    for version in ("3.9.1", "4.1.0"):
+        layout, lines = properties(version, node, control=control)
+        told = dict(word.split("://") for word in lines["advertised.listeners"].split(","))
+        assert told["CONTROLLER"] == f"{layout.hostname(node)}:{layout.port_of(node, Listener.CONTROLLER)}"
+    assert "CONTROLLER" not in properties("3.8.0", node, control=control)[1].get("advertised.listeners", "")
 
 
 def test_zookeeper_listens_where_the_brokers_are_led() -> None:

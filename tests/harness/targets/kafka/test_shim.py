@@ -253,6 +253,19 @@ def test_a_torn_line_of_the_ledger_is_not_believed(node: Shim) -> None:
     assert size(node, LOG) == 70
 
 
+def test_a_disk_beside_the_first_never_fills_and_loses_power_with_it(node: Shim, tmp_path: Path) -> None:
+    beside = tmp_path / "metadata"
+    (beside / "__cluster_metadata-0").mkdir(parents=True)
+    both, log = Shim(tmp_path, ["log-0", "log-1"], beside), beside / "__cluster_metadata-0" / f"{0:020d}.log"
+    both.limit("", 0)
+    script = f"write('{log}', bytes(70), flush=True); print(write('{log}', bytes(30))); write('{LOG}', b'x')"
+    output = run(both, script)
+    assert (output.splitlines()[0], refusal(output), log.stat().st_size) == ("30", ENOSPC, 100)
+    assert not list(Flushed(both.disk, both.ledger).losses())
+    [lost] = Flushed(beside, both.ledger).lose()
+    assert (lost.before_bytes, lost.after_bytes, log.stat().st_size) == (100, 70, 70)
+
+
 def test_a_power_loss_of_a_disk_without_a_ledger_is_refused(node: Shim) -> None:
     with pytest.raises(EnvironmentFault, match=r"nobody kept .*data\.ledger"):
         Flushed(node.disk, node.ledger)

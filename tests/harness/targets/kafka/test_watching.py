@@ -24,6 +24,7 @@ from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NO_LEADER, Link, NodeId, TopicPartition, node_id, node_name
 from harness.target import PartitionView, ReplicaView, TopicSpec
+from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
@@ -99,7 +100,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     settings = understood(
         {"replica.lag.time.max.ms": 2000, "broker.session.timeout.ms": 2000}, distribution.release, len(BROKERS)
     )
-    cluster = ProcessTarget(directory, len(BROKERS), distribution, settings)
+    cluster = ProcessTarget(directory, len(BROKERS), LocalKafka(distribution), settings)
     try:
         cluster.start()
         trial = Trial(cluster)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -35,7 +36,7 @@ class Scripted:
     decide: Callable[[], Sequence[Decision | Withdrawal]] = tuple
     looked: threading.Event = field(default_factory=threading.Event)
     decided: threading.Event = field(default_factory=threading.Event)
-    scene: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER)))
+    scene: Any = field(default_factory=lambda: SimpleNamespace(nodes=("0", CONTROLLER), controllers=(CONTROLLER,)))
     partitions: Mapping[TopicPartition, PartitionState] = field(default_factory=lambda: {LEDGER: ALONE})
 
     def controller_log(self) -> Scripted:
@@ -175,3 +176,39 @@ def test_an_election_that_a_power_loss_took_back_is_no_row_of_the_timeline(tmp_p
     told: list[list[Decision | Withdrawal]] = [[Withdrawal([elected]), kept], [created, elected]]
     rows = rows_of(Scripted(decide=lambda: told.pop() if told else []), tmp_path)
     assert [row["leader"] for row in rows if row["kind"] == "election"] == [0, 2]
+
+
+def test_of_controllers_whose_clocks_differ_no_clock_is_believed(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    offsets = {"controller-1": 0, "controller-2": 0, "controller-3": 0}
+    scripted = Scripted(scene=SimpleNamespace(nodes=("0", *offsets), controllers=tuple(offsets)))
+    watched = Watching(
+        cast("Looking", scripted), tmp_path, {"0": tmp_path}, clock_offset_ms=offsets.__getitem__, is_up=bool
+    )
+    now_ns = time.monotonic_ns()
+    decision = PartitionDecision(None, ALONE, 0, time.time_ns() // 1_000_000 - 1000, "a second ago")
+    assert watched._when(decision, now_ns) < now_ns - 900_000_000
+    offsets["controller-2"] = -1000
+    assert watched._when(decision, now_ns) == now_ns
+    offsets.update(dict.fromkeys(offsets, -1000))
+    assert watched._when(decision, now_ns) >= now_ns - 100_000_000
+
+
+def test_every_life_of_a_controller_of_a_quorum_is_told(tmp_path: Path) -> None:
+    scripted = Scripted(scene=SimpleNamespace(nodes=("0", "controller-1"), controllers=("controller-1",)))
+    watched = watching(scripted, tmp_path)
+    for node, incarnation in (("0", 0), ("controller-1", 0), ("controller-1", 1)):
+        watched.started(node, incarnation, incarnation)
+    started = [row for row in watched.rows("r") if row["kind"] == "started"]
+    lives = [(row["node"], row["incarnation"], row["sequence"]) for row in started]
+    assert lives == [(0, 0, 0), (101, 0, 0), (101, 1, 0)]
+
+
+def test_what_had_not_been_decided_when_one_read_before_was_decided_after_that(tmp_path: Path) -> None:
+    told = PartitionDecision(None, ALONE, 0, time.time_ns() // 1_000_000 - 1000, "written a second ago")
+    later: list[list[Decision | Withdrawal]] = [[told], []]
+    watched = watching(Scripted(decide=later.pop), tmp_path)
+    watched._read_on()
+    before_ns = watched._undecided_ns
+    watched._read_on()
+    assert before_ns <= watched._times_ns[told] <= time.monotonic_ns()

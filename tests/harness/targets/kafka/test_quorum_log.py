@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.targets.compose.quorum_log import QuorumLog
-from harness.targets.kafka.decisions import PartitionDecision
+from harness.targets.kafka.decisions import PartitionDecision, Withdrawal
 from harness.targets.kafka.metadata_records import PartitionChangeRecord
-from tests.harness.targets.kafka.test_decisions import CREATED, TOPIC_ID, batch
+from harness.targets.kafka.quorum_log import QuorumLog
+from tests.harness.targets.kafka.test_decisions import CREATED, LEDGER, TOPIC_ID, batch, elected
 
 
 def leads(offset: int, leader: int, leader_epoch: int = 1) -> bytes:
@@ -92,3 +92,51 @@ def test_a_log_that_was_cut_and_is_as_long_again_is_measured_again(quorum: Quoru
     )
     quorum.write(leads(2, 2, leader_epoch=2), 1)
     assert quorum.leaders() == [2]
+
+
+def test_what_an_older_epoch_left_is_not_decided_before_something_of_the_newest_is(quorum: Quorum) -> None:
+    """Raft, figure 8: controllers 0 and 2 have it, and controller 1, whose epoch is newer, may still overwrite it."""
+    quorum.write(leads(2, 1, leader_epoch=1), 0)
+    quorum.write(leads(2, 2, leader_epoch=2), 1)
+    quorum.write(leads(3, 0, leader_epoch=3), 0)
+    quorum.write(leads(2, 1, leader_epoch=1), 2)
+    assert not quorum.leaders()
+    quorum.write(leads(3, 0, leader_epoch=3), 2)
+    assert quorum.leaders() == [1, 0]
+
+
+def test_what_a_power_loss_takes_from_a_majority_is_withdrawn_though_a_dead_controller_still_has_it(
+    quorum: Quorum,
+) -> None:
+    quorum.write(leads(2, 1), 0, 1)
+    assert quorum.leaders() == [1]
+    (quorum.directories[1] / "00000000000000000000.log").write_bytes(batch(0, *CREATED))
+    quorum.write(leads(2, 2, leader_epoch=2), 1, 2)
+    withdrawn, told = quorum.log.read_on()
+    assert isinstance(withdrawn, Withdrawal)
+    assert [one.after.leader for one in withdrawn.decisions if isinstance(one, PartitionDecision)] == [1]
+    assert isinstance(told, PartitionDecision)
+    assert told.after.leader == 2
+    assert quorum.log.partitions[LEDGER].leader_epoch == 1
+    quorum.write(leads(3, 0, leader_epoch=2), 1, 2)
+    assert quorum.leaders() == [0]
+
+
+def test_a_controller_whose_disk_was_wiped_takes_nothing_back(quorum: Quorum) -> None:
+    quorum.write(leads(2, 1))
+    assert quorum.leaders() == [1]
+    for number in (0, 1):
+        (quorum.directories[number] / "00000000000000000000.log").unlink()
+        quorum.write(leads(3 + number, number), *({0, 1, 2} - {number}))
+        assert quorum.leaders() == [number]
+        quorum.write(batch(0, *CREATED) + leads(2, 1) + b"".join(leads(3 + n, n) for n in range(number + 1)), number)
+        assert not quorum.leaders()
+
+
+def test_the_newest_controller_is_the_one_that_a_majority_has_heard_of(quorum: Quorum) -> None:
+    quorum.write(elected(2, 102, leader_epoch=2), 1)
+    quorum.leaders()
+    assert quorum.log.controller is None
+    quorum.write(elected(2, 102, leader_epoch=2), 2)
+    quorum.leaders()
+    assert quorum.log.controller == 102
