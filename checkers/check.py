@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
 from checkers.conclusion import is_sampled
 from checkers.judge import Evidence, judge
+from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
-from checkers.rows import Row, RunRows
+from checkers.rows import Row
 from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
@@ -116,8 +118,8 @@ def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses
     tables = []
     for run in runs:
         history, timeline, replica_logs = (rows_of(run.files, name) for name in ASKED)
-        known = {"sampled": is_sampled(run.manifest.guarantees), "settled": _is_settled(run)}
-        tables.append(RunRows(run.manifest.run, history, timeline, replica_logs, healed_ns(run.faults), **known))
+        known = rows_in_memory(run.manifest, (history, timeline, replica_logs), run.faults)
+        tables.append(replace(known, settled=_is_settled(run)))
     witnesses = {
         rows.run: Witnesses(rows.history, rows.timeline, rows.replica_logs, run.faults)
         for rows, run in zip(tables, runs, strict=True)

@@ -92,14 +92,19 @@ def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, on
 def _may_empty_an_isr(run: RunFacts) -> bool:
     """Whether the last member leaves, too: from 4.1 on, and up to Kafka 1.0 where unclean elections are allowed."""
     keeps_the_last = since(run.generation, "2.0.0") or not run.guarantees.get("unclean_election")
-    return since(run.generation, "4.1") or not keeps_the_last
+    return _keeps_eligible(run) or not keeps_the_last
+
+
+def _keeps_eligible(run: RunFacts) -> bool:
+    """Whether who has left the ISR may stay eligible: from 4.1 on, unless the run says otherwise."""
+    return bool(run.guarantees.get("eligible_replicas", since(run.generation, "4.1")))
 
 
 def _may_forget(run: RunFacts, one: Stretch) -> bool:
     """Whether somebody who has left the ISR need not stay eligible."""
     said = detail(one)
     distrusted = "shut down uncleanly" in str(said.get("cause", ""))
-    return not since(run.generation, "4.1") or run.sampled or distrusted or said.get("clean") is False
+    return not _keeps_eligible(run) or run.sampled or distrusted or said.get("clean") is False
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:

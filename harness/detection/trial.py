@@ -10,12 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
-from checkers import reference
-from checkers.judge import Evidence, judge
-from checkers.recovery import healed_ns
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
-from harness.checker import Outcome, RunVerdict, Verdict
+from checkers.memory import decided
+from harness.checker import Outcome, Verdict
 from harness.detection.mixes import SYNTHETIC, core_setup, stack_scenario
 from harness.detection.synthetic import told
 from harness.history import Manifest
@@ -123,12 +119,6 @@ def _limited() -> Iterator[None]:
 
 class _Endless(Exception):
     """A trial does not come to its end."""
-
-
-def decided(manifest: Manifest, tables: tuple[Rows, Rows, Rows], faults: Rows) -> RunVerdict:
-    """The verdict of the reference engine on a run in memory: its history, timeline and replica logs."""
-    answers = reference.answer([RunRows(manifest.run, *tables, healed_ns(faults))])
-    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults), "reference")
 
 
 def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:

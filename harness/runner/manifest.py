@@ -82,6 +82,7 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         "unclean_election": _unclean_election(plan),
         "retention": _retention(plan),
         "idempotent_producers": _idempotent(plan),
+        "eligible_replicas": plan.knobs.elections == "elr",
         # A run of which nothing else is known to come is given up when it does not settle; see ``Stage.settle``.
         "settles": plan.expectation is None and plan.kafka is None,
     }

@@ -14,6 +14,7 @@ from typing import Any
 
 from checkers import reference
 from checkers.judge import Evidence, judge
+from checkers.memory import rows_in_memory
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
@@ -94,7 +95,7 @@ class Observed:
 
 def observe(run: Gathered) -> Observed:
     """What came of ``run``."""
-    rows = RunRows(run.manifest.run, run.history, run.timeline, run.replica_logs)
+    rows = rows_in_memory(run.manifest, (run.history, run.timeline, run.replica_logs), run.faults)
     plain, predicted = _verdicts(run, rows)
     words = set(_from_checkers(plain.anomalies)) | set(_from_diary(run.diary)) | set(_from_logs(run, rows))
     ordered = tuple(word for word in Word if word in words) or (Word.SAFE,)

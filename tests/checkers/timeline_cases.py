@@ -178,6 +178,11 @@ def a_controller_that_forgets_who_is_eligible_is_found(story: Story) -> None:
     forget(story)
 
 
+@case(Outcome.PASS, guarantees={"eligible_replicas": False})
+def a_controller_that_is_told_to_keep_nobody_eligible_may_forget(story: Story) -> None:
+    forget(story)
+
+
 @case(Outcome.PASS, generation="3.7")
 def before_4_1_nobody_is_eligible_who_is_not_in_sync(story: Story) -> None:
     forget(story)

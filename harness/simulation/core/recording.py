@@ -242,6 +242,7 @@ class Recording:
                 "min_insync_replicas": world.configuration.min_insync_replicas,
                 "unclean_election": world.configuration.unclean_leader_election_enable,
                 "retention": world.witness.deleted > 0,
+                "eligible_replicas": world.knobs.elections == "elr",
                 "settles": True,
             },
             duration_s=world.now_ns / 1e9,

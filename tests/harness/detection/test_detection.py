@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from checkers.memory import decided
 from harness.checker import Verdict
 from harness.detection.document import KINDS, NO_BROKER, NO_VIOLATION, document
 from harness.detection.matrix import (
@@ -26,7 +27,7 @@ from harness.detection.matrix import (
 from harness.detection.mixes import FAULTS, SYNTHETIC
 from harness.detection.synthetic import HARM, told
 from harness.detection.table import TABLE, Bug, chosen
-from harness.detection.trial import SCENARIO, Cell, Trial, attempt, decided
+from harness.detection.trial import SCENARIO, Cell, Trial, attempt
 from harness.errors import UsageError
 from harness.replication.bugs import BUGS
 from harness.replication.knobs import GENERATIONS, Knobs, generation

@@ -307,3 +307,14 @@ def test_a_diary_survives_being_written_down() -> None:
     assert Diary.from_json(document).orders == diary.orders
     assert Diary.from_json(document).replicas == {LEDGER: (0, 1, 2)}
     assert Diary.from_json(document).groups["g"].given == diary.groups["g"].given
+
+
+@pytest.mark.parametrize(("timeline", "accused"), [("complete", ["unjustified-ack"]), ("sampled", [])])
+def test_who_only_looks_now_and_then_does_not_know_what_came_first(timeline: str, accused: list[str]) -> None:
+    """The watermark above the last record is seen after that was acknowledged."""
+    story = quiet()
+    story.send(commit=False)
+    story.commit()
+    guarantees = {"min_insync_replicas": 2, "unclean_election": False, "timeline": timeline}
+    seen = observe(gathered(story.finish(), guarantees=guarantees))
+    assert [one.kind for one in seen.unexpected] == accused

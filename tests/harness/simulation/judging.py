@@ -6,11 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from checkers import reference
-from checkers.judge import Evidence, judge
-from checkers.recovery import healed_ns
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.memory import decided
 from harness.checker import RunVerdict
 from harness.model import NO_LEADER
 from harness.simulation.core.configuration import Setup
@@ -56,9 +52,7 @@ def judged(seed: int, setup: Setup) -> Judged:
     finished, recording = world.run(), world.recording
     assert recording is not None
     tables = (recording.history, recording.timeline, recording.replica_logs)
-    evidence = Evidence(recording.manifest(setup.generation), recording.faults)
-    answers = reference.answer([RunRows(recording.run, *tables, healed_ns(recording.faults))])
-    verdict = judge(evidence, answers, Witnesses(*tables, recording.faults), "reference")
+    verdict = decided(recording.manifest(setup.generation), tables, recording.faults)
     return Judged(finished, verdict, _deleted(world, recording.history))
 
 

@@ -7,11 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from checkers import reference
-from checkers.judge import Evidence, judge
-from checkers.recovery import healed_ns
-from checkers.rows import RunRows
-from checkers.witnesses import Witnesses
+from checkers.memory import decided
 from harness.checker import RunVerdict, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.recording import Recording
@@ -47,9 +43,7 @@ def _verdict(recording: Recording, generation: str, **guarantees: object) -> Run
     tables = (recording.history, recording.timeline, recording.replica_logs)
     manifest = recording.manifest(generation)
     manifest = replace(manifest, guarantees={**manifest.guarantees, **guarantees})
-    rows = RunRows(recording.run, *tables, healed_ns(recording.faults), sampled=bool(guarantees))
-    witnesses = Witnesses(*tables, recording.faults)
-    return judge(Evidence(manifest, recording.faults), reference.answer([rows]), witnesses, "reference")
+    return decided(manifest, tables, recording.faults)
 
 
 def _violations(verdict: RunVerdict) -> set[str]:

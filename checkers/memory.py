@@ -1,0 +1,34 @@
+"""A run that is in memory, decided by the reference engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from checkers import reference
+from checkers.conclusion import is_sampled
+from checkers.judge import Evidence, judge
+from checkers.recovery import comes_to_rest, healed_ns
+from checkers.rows import Row, RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import RunVerdict
+from harness.history.run_directory import Manifest
+
+Tables = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
+"""The history, the timeline and the replica logs."""
+
+
+def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunRows:
+    """``tables``, and what the run's guarantees and its faults say of how to read them."""
+    return RunRows(
+        manifest.run,
+        *tables,
+        healed_ns(faults),
+        sampled=is_sampled(manifest.guarantees),
+        settled=comes_to_rest(manifest.guarantees, faults),
+    )
+
+
+def decided(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunVerdict:
+    """The verdict on a run."""
+    answers = reference.answer([rows_in_memory(manifest, tables, faults)])
+    return judge(Evidence(manifest, faults), answers, Witnesses(*tables, faults), "reference")
