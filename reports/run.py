@@ -44,7 +44,7 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        unreadable: one sentence for each table that is missing, broken or too large; it is drawn as if it were empty.
+        left_out: one sentence for each table that is missing, broken or too large; it is drawn as if it were empty.
     """
 
     directory: Path
@@ -57,7 +57,7 @@ class Run:
     brokers: Sequence[int]
     start_ns: int
     end_ns: int
-    unreadable: Sequence[str]
+    left_out: Sequence[str]
 
     def partitions(self) -> Sequence[TopicPartition]:
         """Every partition that any table or anomaly names, in order."""
@@ -140,7 +140,7 @@ def read(path: Path) -> Run:
     document = directory.read_verdict()
     if document is None:
         raise InvalidRun(f"{directory.verdict_path} is missing: the run has not been checked.", "Check it first.")
-    tables, unreadable = _tables(directory)
+    tables, left_out = _tables(directory)
     faults = [rows.fault(r) for r in _sorted(tables["faults"], ("aimed_ns", "fault"))]
     start_ns, end_ns = _extent(tables, faults)
     return Run(
@@ -154,7 +154,7 @@ def read(path: Path) -> Run:
         brokers=_brokers(tables),
         start_ns=start_ns,
         end_ns=end_ns,
-        unreadable=unreadable,
+        left_out=left_out,
     )
 
 
@@ -164,24 +164,26 @@ def partition_of(topic: str | None, partition: int | None) -> TopicPartition | N
 
 
 def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Sequence[str]]:
-    tables, unreadable = {}, []
-    for name in TABLES:
+    tables, left_out = {}, []
+    for name, table in TABLES.items():
+        tables[name] = arrow_schema(table).empty_table()
         try:
-            tables[name] = _table(directory, name)
+            files = _files(directory, name)
+            number = sum(pq.read_metadata(file).num_rows for file in files)
+            if number > MOST_ROWS:
+                left_out.append(f"Checked, but not drawn: the {number:,} rows of {table.path}.")
+            else:
+                tables[name] = pq.read_table(files, schema=arrow_schema(table))
         except InvalidRun as error:
-            tables[name] = arrow_schema(TABLES[name]).empty_table()
-            unreadable.append(error.sentence)
-    return tables, unreadable
+            left_out.append(f"Not looked at: {error.sentence}")
+    return tables, left_out
 
 
-def _table(directory: RunDirectory, name: str) -> pa.Table:
+def _files(directory: RunDirectory, name: str) -> Sequence[Path]:
     files = directory.table_files(name)
     for file in files:
         require_readable(TABLES[name], file)
-    number = sum(pq.read_metadata(file).num_rows for file in files)
-    if number > MOST_ROWS:
-        raise InvalidRun(f"{directory.path / TABLES[name].path} has {number:,} rows: too many to be drawn here.")
-    return pq.read_table(files, schema=arrow_schema(TABLES[name]))
+    return files
 
 
 def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tuple[int, int]:

@@ -160,8 +160,7 @@ def _lost(run: Run, acknowledged: int) -> str:
 def _gaps(run: Run) -> Iterator[str]:
     if run.manifest.state != "complete":
         yield f"The run is {run.manifest.state}, not complete."
-    for sentence in run.unreadable:
-        yield f"Not looked at: {sentence}"
+    yield from run.left_out
     unhealed = [f.name for f in run.faults if f.injected_ns is not None and not f.heal_proven]
     if unhealed:
         yield f"Healing not proven: {', '.join(unhealed)}."

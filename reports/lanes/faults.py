@@ -1,10 +1,12 @@
 """Faults as bars below their names: hollow from injected to proven, full from there until healed.
 
-A thin line runs on both sides, from when the fault was aimed to when its healing was proven.
+A thin line runs on both sides, from when the fault was aimed to when its healing was proven. Of faults
+that are too many to be named each kind has a row.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from markupsafe import Markup
@@ -13,18 +15,30 @@ from reports.lanes.frame import GLYPH, LEFT, WIDTH, Frame, Lane
 from reports.rows import Fault
 from reports.svg import join, tag, text
 
+_MOST_ROWS = 10
 _ROW = 22.0
 _BAR = 13.0
 """How far below a row's top its bar begins."""
 _THICK = 6.0
+_KIND_ROW = 15.0
 
 
 def lane(frame: Frame, faults: Sequence[Fault]) -> Lane:
-    """Every fault that overlaps the window, in as few rows as keep bars and names apart."""
+    """Every fault that overlaps the window, in as few rows as keep bars and names apart, or in one for each kind."""
     shown = [f for f in faults if frame.window.overlaps(f.aimed_ns, ends_ns(frame, f))]
     rows: list[float] = []
-    drawn = [_fault(frame, fault, _row(rows, *_extent(frame, fault))) for fault in shown]
+    drawn = [_named(frame, fault, _ROW * _row(rows, *_extent(frame, fault))) for fault in shown]
+    if len(rows) > _MOST_ROWS:
+        return _by_kind(frame, shown)
     return Lane("faults", _ROW * max(1, len(rows)), join(drawn) or text(LEFT + 2, 12, "none", class_="quiet"))
+
+
+def _by_kind(frame: Frame, shown: Sequence[Fault]) -> Lane:
+    counts = Counter(fault.kind for fault in shown)
+    tops = {kind: _KIND_ROW * (1 + row) - _BAR for row, kind in enumerate(sorted(counts))}
+    names = [text(LEFT - 6, tops[kind] + _BAR + _THICK, f"{counts[kind]:,} {kind}", class_="row-name") for kind in tops]
+    bars = [tag("g", *_bar(frame, one, tops[one.kind]), title=title(frame, one), class_="fault") for one in shown]
+    return Lane("faults", _KIND_ROW * (1 + len(tops)), join(names, bars))
 
 
 def ends_ns(frame: Frame, fault: Fault) -> int:
@@ -76,15 +90,14 @@ def _name_width(fault: Fault) -> float:
     return len(label(fault)) * GLYPH
 
 
-def _fault(frame: Frame, fault: Fault, row: int) -> Markup:
-    y = row * _ROW
-    seen = [_whisker(frame, fault.aimed_ns, fault.last_ns, y), *_bars(frame, fault, y)]
+def _named(frame: Frame, fault: Fault, y: float) -> Markup:
     class_ = "label" if fault.proven else "label unproven-word"
     name = text(_name_x(frame, fault), y + 9, label(fault), class_=class_)
-    return tag("g", *seen, name, title=title(frame, fault), class_="fault")
+    return tag("g", *_bar(frame, fault, y), name, title=title(frame, fault), class_="fault")
 
 
-def _bars(frame: Frame, fault: Fault, y: float) -> Iterator[Markup]:
+def _bar(frame: Frame, fault: Fault, y: float) -> Iterator[Markup]:
+    yield _whisker(frame, fault.aimed_ns, fault.last_ns, y)
     if fault.injected_ns is None:
         return
     end_ns = ends_ns(frame, fault)

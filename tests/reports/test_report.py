@@ -283,4 +283,4 @@ def test_a_table_that_is_too_large_to_be_drawn_is_said(
     double_failover_run: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "MOST_ROWS", 5)
-    assert re.search(r"history has \d+ rows: too many to be drawn here", words(page(double_failover_run)))
+    assert re.search(r"Checked, but not drawn: the \d+ rows of history\.", words(page(double_failover_run)))

@@ -116,6 +116,16 @@ def test_faults_that_overlap_get_rows_of_their_own() -> None:
     assert together.height == 2 * apart.height
 
 
+def test_faults_that_are_too_many_to_be_named_have_a_row_for_each_kind() -> None:
+    many = [fault(f"f{number}", 100, 900, 101) for number in range(40)]
+    crowded = faults.lane(FRAME, many)
+    assert f"40 {many[0].kind}" in crowded.body
+    assert crowded.body.count("fault-proven") == 40
+    assert faults.label(many[0]) not in crowded.body
+    assert faults.title(FRAME, many[39]).splitlines()[0] in crowded.body
+    assert crowded.height < faults.lane(FRAME, many[:5]).height
+
+
 def test_a_fault_that_was_never_healed_lasts_to_the_end() -> None:
     body = faults.lane(FRAME, [fault("a", 500, None, 500)]).body
     assert f'x="{(LEFT + RIGHT) / 2:.0f}" y="13" width="{(RIGHT - LEFT) / 2:.0f}"' in body
