@@ -119,7 +119,7 @@ def _names(frame: Frame, y: Scale, rows: PartitionRows, outages: Sequence[Outage
 
 
 def _name(frame: Frame, y: float, state: State, down: bool) -> Markup:
-    words = f"b{state.node} hw {state.high_watermark:,}"
+    words = f"b{state.node} {state.high_watermark:,}"
     title = "its last word before it went down" if down else None
     colour = frame.colour(state.node)
     return text(RIGHT + 6, y + 3.5, f"({words})" if down else words, f"end {colour}", title)
