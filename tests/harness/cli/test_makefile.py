@@ -71,7 +71,9 @@ def test_the_night_has_a_release_of_every_generation_the_tests_of_containers_and
     played = [match[1] for line in run if (match := re.match(r"seawall scenario matrix --target process:(\S+)", line))]
     assert {release(version).generation for version in played} == set(GENERATIONS)
     assert "seawall scenario matrix --target builtin --jobs 2" in run
-    assert any(re.fullmatch(r"seawall run random-chaos --target process:4\.\S+ --duration-s 3600", line) for line in run)
+    assert any(
+        re.fullmatch(r"seawall run random-chaos --target process:4\.\S+ --duration-s 3600", line) for line in run
+    )
     assert "python -m pytest -m nightly" in run
     assert run[-1] == "python tests/spark_analysis/differential.py 10000"
 
