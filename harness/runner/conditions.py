@@ -56,10 +56,21 @@ def unsettled(target: Target, partitions: Sequence[TopicPartition]) -> list[str]
 
 
 def out_of_sync(target: Target, partitions: Sequence[TopicPartition]) -> list[str]:
-    """Which of ``partitions`` lack a leader or a replica in their ISR, one phrase each; nobody is let off."""
+    """Which of ``partitions`` lack a leader or a replica in their ISR, one phrase each; nobody is let off.
+
+    And which controllers of a quorum lack something that is decided.
+    """
     view = target.view()
     phrases = (_out_of_sync(name, view.partitions.get(name), frozenset()) for name in partitions)
-    return [phrase for phrase in phrases if phrase is not None]
+    return [*(phrase for phrase in phrases if phrase is not None), *_behind_the_quorum(view)]
+
+
+def _behind_the_quorum(view: ClusterView) -> Iterator[str]:
+    if view.quorum is None:
+        return
+    for name, end in sorted(view.quorum.log_end_offsets.items()):
+        if end < view.quorum.high_watermark:
+            yield f"node {name}: its metadata log ends at {end}, and {view.quorum.high_watermark} is decided"
 
 
 def _brokers(view: ClusterView) -> list[NodeId]:

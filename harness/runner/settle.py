@@ -28,7 +28,10 @@ def settle(target: Target, partitions: Sequence[TopicPartition], timeout_s: floa
 
 
 def regained(target: Target, partitions: Sequence[TopicPartition], timeout_s: float, clock: PacedClock) -> bool:
-    """Wait until every partition has a leader and a full ISR; whether they have within ``timeout_s``."""
+    """Wait until every partition has a leader and a full ISR, and controllers what is decided; whether they have.
+
+    For no longer than ``timeout_s``.
+    """
     return not _awaited(lambda: out_of_sync(target, partitions), timeout_s, clock)
 
 

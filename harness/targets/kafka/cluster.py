@@ -10,6 +10,7 @@ from pathlib import Path
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, is_broker, node_id
 from harness.target import TopicSpec
+from harness.targets.addresses import Address
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
@@ -186,19 +187,17 @@ class KafkaCluster(RealKafka[KafkaNode]):
     def _answers(self, node: str) -> bool:
         """Whether the node answers the harness now; one that is stopped by a signal does not.
 
-        A broker that is a controller, too, cannot do more than that before a majority of them runs.
+        A broker that is a controller, too, answers as either: it does not come up as a broker before it hears an active
+        controller, and that may be one of those that are still to be started, or that it has been cut off from.
         """
         process = self._node(node)
         if not process.is_whole or process.is_stopped:
             return False
-        is_alone = node in self._controllers and not self._has_majority()
-        has_more = Listener.HARNESS in self.layout.listeners(node)
-        listener = Listener.HARNESS if has_more and not is_alone else Listener.CONTROLLER
-        return ping_as_client(self.layout.real(node, listener), _ANSWER_TIMEOUT_S, lambda: 0) is None
+        ways = [one for one in (Listener.HARNESS, Listener.CONTROLLER) if one in self.layout.listeners(node)]
+        return any(self._answers_at(self.layout.real(node, one)) for one in ways)
 
-    def _has_majority(self) -> bool:
-        """Whether enough controllers run to elect one of them."""
-        return 2 * sum(map(self._goes_on, self._controllers)) > len(self._controllers)
+    def _answers_at(self, address: Address) -> bool:
+        return ping_as_client(address, _ANSWER_TIMEOUT_S, lambda: 0) is None
 
     def _all_know_each_other(self) -> bool:
         """Whether every broker knows every broker; with ZooKeeper also who is the controller."""

@@ -5,9 +5,9 @@ from dataclasses import replace
 import pytest
 
 from harness.model import NO_LEADER, NodeId, TopicPartition
-from harness.runner.conditions import leaderless, unmet, unsettled
+from harness.runner.conditions import leaderless, out_of_sync, unmet, unsettled
 from harness.steps import Committed, ReplicaState, Until
-from harness.target import ReplicaView
+from harness.target import QuorumView, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 LEDGER = TopicPartition("ledger", 0)
@@ -128,3 +128,16 @@ def test_a_partition_without_a_leader_is_not_settled_and_is_leaderless(target: S
     assert unsettled(target, [LEDGER]) == ["ledger-0: there is no leader"]
     assert leaderless(target, [LEDGER]) == []
     assert leaderless(target, [AUDIT]) == ["audit-0: the controller says nothing of it"]
+
+
+def test_a_controller_that_does_not_follow_the_active_one_is_out_of_sync(target: ScriptedTarget) -> None:
+    quorum = QuorumView(3, 40, {"controller-1": 41, "controller-2": 39, "controller-3": -1})
+    target.shown = replace(target.shown, quorum=quorum)
+    assert out_of_sync(target, [LEDGER]) == [
+        "node controller-2: its metadata log ends at 39, and 40 is decided",
+        "node controller-3: its metadata log ends at -1, and 40 is decided",
+    ]
+    target.shown = replace(
+        target.shown, quorum=replace(quorum, log_end_offsets={"controller-1": 41, "controller-2": 40})
+    )
+    assert not out_of_sync(target, [LEDGER])

@@ -148,6 +148,19 @@ def test_nobody_controls_when_two_of_three_are_dead(trial: Trial) -> None:
 
 
 @pytest.mark.nightly
+def test_controllers_that_have_all_lost_power_come_back_one_after_the_other(trial: Trial) -> None:
+    """The first of them is alone, and nobody can be elected yet."""
+    controllers = cluster(trial).layout.controllers
+    for name in controllers:
+        trial.target.lose_power(name)
+    assert trial.target.view().controller is None
+    for name in controllers:
+        trial.target.restart(name)
+        assert trial.target.is_running(name).holds
+    assert trial.settles()
+
+
+@pytest.mark.nightly
 def test_what_is_told_as_decided_is_what_the_quorum_says_it_is(trial: Trial) -> None:
     """The harness reads disks, and the active controller tells its watermark: they meet."""
     running = cluster(trial)
