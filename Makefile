@@ -9,7 +9,7 @@ UV := uv==0.13.8
 KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0
 ON_KAFKA := $(KAFKA:%=kafka-%)
 NEWEST_KAFKA := 4.2.0
-NIGHT := night-matrix $(ON_KAFKA) night-hour night-tests night-core night-stack night-flaws night-engines
+NIGHT := night-matrix $(ON_KAFKA) night-hour night-quorum night-combined night-tests night-core night-stack night-flaws night-engines
 # Makes one after the other, whatever they come to; says which failed, and fails in the end if one did.
 EACH := --no-print-directory --jobs=1 --keep-going
 # The first of these that is Python 3.11 or newer with the venv module; `make setup PYTHON=...` overrides it.
@@ -65,6 +65,11 @@ night-matrix: $(STAMP)
 night-hour: $(STAMP)
 	@$(BIN)/seawall kafka fetch $(NEWEST_KAFKA)
 	@$(BIN)/seawall run random-chaos --target process:$(NEWEST_KAFKA) --duration-s 3600
+
+# The same with three controllers, and with brokers that are the controllers.
+night-quorum night-combined: night-%: $(STAMP)
+	@$(BIN)/seawall kafka fetch $(NEWEST_KAFKA)
+	@$(BIN)/seawall run random-chaos --target 'process:$(NEWEST_KAFKA)#$*' --duration-s 1200
 
 # Real Kafka of every release, as processes and in containers: tests skip with a reason where there is no Docker engine.
 night-tests: $(STAMP)

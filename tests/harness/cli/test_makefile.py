@@ -74,6 +74,10 @@ def test_the_night_has_a_release_of_every_generation_the_tests_of_containers_and
     assert any(
         re.fullmatch(r"seawall run random-chaos --target process:4\.\S+ --duration-s 3600", line) for line in run
     )
+    targets = [
+        match[1] for line in run if (match := re.match(r"seawall run random-chaos --target process:(\S+)", line))
+    ]
+    assert [target.partition("#")[2] for target in targets] == ["", "quorum", "combined"]
     assert "python -m pytest -m nightly" in run
     assert run[-1] == "python tests/spark_analysis/differential.py 10000"
 
