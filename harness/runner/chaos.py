@@ -57,7 +57,8 @@ class Chaos:
             self._heal_due(at_once=True)  # two of them on one node could not be told apart
         elif not settling.regained(self._target, self._partitions, _REGAIN_S, self._clock):
             self._heal_due(at_once=True)
-            settling.restart_the_misled(self._nemesis)
+            if settling.restart_the_misled(self._nemesis):
+                settling.regained(self._target, self._partitions, _REGAIN_S, self._clock)
         self._nemesis.inject(name, chosen.fault)
         if lets_others_work:
             self._to_heal.append((self._now_s() + for_s, name))

@@ -74,6 +74,27 @@ def a_restart_that_left_no_timeline_makes_the_run_invalid(story: Story) -> None:
     story.fault(kind="kill", nodes=["2"])
 
 
+def of_a_quorum(story: Story, incarnation: int) -> None:
+    """The node ``controller-2`` was started."""
+    story.sequences[102], story.incarnations[102] = 0, incarnation
+    story.say(102, "started", None)
+
+
+@case(Outcome.PASS)
+def a_controller_of_a_quorum_that_was_restarted_has_two_lives(story: Story) -> None:
+    told(story)
+    story.fault(kind="kill", nodes=["controller-2"])
+    for incarnation in range(2):
+        of_a_quorum(story, incarnation)
+
+
+@case(Outcome.INVALID, reason="Node 102 has no timeline of its incarnation 1")
+def a_controller_of_a_quorum_whose_restart_left_no_timeline_makes_the_run_invalid(story: Story) -> None:
+    told(story)
+    story.fault(kind="kill", nodes=["controller-2"])
+    of_a_quorum(story, 0)
+
+
 @case(Outcome.INVALID, reason=r"node 2 \(incarnation 0\) has 7 rows where its last one says 8")
 def a_row_that_is_twice_in_a_timeline_makes_up_for_no_other(story: Story) -> None:
     told(story)

@@ -10,7 +10,6 @@ from pathlib import Path
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, is_broker, node_id
 from harness.target import TopicSpec
-from harness.targets.addresses import Address
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
@@ -187,17 +186,22 @@ class KafkaCluster(RealKafka[KafkaNode]):
     def _answers(self, node: str) -> bool:
         """Whether the node answers the harness now; one that is stopped by a signal does not.
 
-        A broker that is a controller, too, answers as either: it does not come up as a broker before it hears an active
-        controller, and that may be one of those that are still to be started, or that it has been cut off from.
+        A broker that is a controller, too, has to answer as a broker, unless it may be out of touch with the others:
+        none comes up before it hears an active controller.
         """
-        process = self._node(node)
+        process, listeners = self._node(node), self.layout.listeners(node)
         if not process.is_whole or process.is_stopped:
             return False
-        ways = [one for one in (Listener.HARNESS, Listener.CONTROLLER) if one in self.layout.listeners(node)]
-        return any(self._answers_at(self.layout.real(node, one)) for one in ways)
+        as_controller = Listener.CONTROLLER in listeners and (
+            Listener.HARNESS not in listeners or self._may_be_out_of_touch(node)
+        )
+        listener = Listener.CONTROLLER if as_controller else Listener.HARNESS
+        return ping_as_client(self.layout.real(node, listener), _ANSWER_TIMEOUT_S, lambda: 0) is None
 
-    def _answers_at(self, address: Address) -> bool:
-        return ping_as_client(address, _ANSWER_TIMEOUT_S, lambda: 0) is None
+    def _may_be_out_of_touch(self, node: str) -> bool:
+        """Whether too few controllers run to elect one, or the node is cut off from another."""
+        running = sum(map(self._goes_on, self._controllers))
+        return 2 * running <= len(self._controllers) or self.proxies.cuts_off(node)
 
     def _all_know_each_other(self) -> bool:
         """Whether every broker knows every broker; with ZooKeeper also who is the controller."""

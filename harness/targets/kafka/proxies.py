@@ -100,6 +100,10 @@ class Proxies:
         """Undo :meth:`cut` for these links."""
         self._set(self._cut - set(links))
 
+    def cuts_off(self, node: str) -> bool:
+        """Whether a link between the node and another one is cut."""
+        return any(node in link and CLIENTS not in link for link in self._cut)
+
     def held(self, link: Link) -> int:
         """How many bytes are withheld on the link now: 0 while it is whole."""
         return int(self._ask(op="held_bytes")["held_bytes"].get(str(link), 0))
