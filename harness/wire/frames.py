@@ -49,6 +49,7 @@ SUPPORTED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(
 
 _NOT_FOR_CLIENTS = {
     ApiKey.ALTER_PARTITION_REASSIGNMENTS,  # the built-in cluster reassigns nothing; real brokers are asked to
+    ApiKey.ALTER_REPLICA_LOG_DIRS,  # the built-in brokers have a rule for where replicas go; real ones are told
     ApiKey.DESCRIBE_QUORUM,  # the built-in cluster has one controller; real ones are asked
     ApiKey.LEADER_AND_ISR,
     ApiKey.UPDATE_METADATA,

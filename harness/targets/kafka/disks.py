@@ -12,7 +12,7 @@ from pathlib import Path, PurePosixPath
 from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
 from harness.model import is_broker
-from harness.target import Capability, LogDamage, Receipt
+from harness.target import Capability, LogDamage, Receipt, TopicSpec
 from harness.targets import log_dirs
 from harness.targets.kafka import flushed, shim
 from harness.targets.kafka.cluster import KafkaCluster
@@ -21,6 +21,7 @@ from harness.targets.kafka.layout import Listener
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.nodes import KafkaNode
 from harness.targets.kafka.offline import offline_log_dirs
+from harness.targets.kafka.placing import FIRST_TOLD, Placing, tell
 from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.shim import Refusal, Shim
 from harness.targets.node_disk import damage as harm_log
@@ -43,6 +44,8 @@ class KafkaDisks(KafkaCluster):
         super().__init__(directory, brokers, kafka, settings, spawned)
         self._has_offline_dirs = kafka.release.numbers >= _FIRST_WITH_OFFLINE_DIRS
         self._shims = {node: self._new_shim(node, one) for node, one in self._nodes.items()}
+        self._places_replicas = len(settings.log_dirs) > 1 and kafka.release.numbers >= FIRST_TOLD
+        self._placing = Placing({node: self._paths(node) for node in self.brokers()})
         self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
@@ -161,6 +164,17 @@ class KafkaDisks(KafkaCluster):
 
     # ------------------------------------------------------------------------------------------------ log directories
 
+    def create_topic(self, topic: TopicSpec) -> None:
+        """See :class:`harness.target.Target`. Replicas go into the directories that a schedule takes them to be in."""
+        places = self._placing.places(topic) if self._places_replicas else {}
+        for node, wanted in places.items():
+            tell(node, self.layout.real(node, Listener.HARNESS), wanted)
+        super().create_topic(topic)
+        for node, wanted in places.items():
+            for path, names in wanted.items():
+                if missing := [name for name in names if not (path / str(name)).is_dir()]:
+                    raise EnvironmentFault(f"node {node} has not put {missing[0]} into {path.name}, as it was told to.")
+
     def fail_log_dir(self, node: str, log_dir: int) -> None:
         """See :class:`harness.target.Target`. The directory is put aside, and there is a file in its place."""
         self._new_disks.pop((node, log_dir), None)
@@ -200,6 +214,9 @@ class KafkaDisks(KafkaCluster):
 
     def _log_dirs(self, node: str) -> Sequence[str]:
         return self._settings.log_dirs if is_broker(node) else [""]
+
+    def _paths(self, node: str) -> Sequence[Path]:
+        return [self._log_dir(node, number) for number in range(len(self._log_dirs(node)))]
 
     def _log_dir(self, node: str, log_dir: int) -> Path:
         return self._node(node).data_dir / log_dirs.named(self._log_dirs(node), log_dir)

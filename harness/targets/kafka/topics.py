@@ -35,11 +35,7 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
     Raises:
         EnvironmentFault: the cluster refused, or no controller answered in time.
     """
-    count = len(kafka_ids)
-    wanted = topic.assignment or tuple(
-        tuple(NodeId((number + place) % count) for place in range(topic.replication_factor))
-        for number in range(topic.partitions)
-    )
+    wanted = assignment_of(topic, len(kafka_ids))
     assignment = tuple(tuple(NodeId(kafka_ids[node]) for node in replicas) for replicas in wanted)
     asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
     asking = Retrying(
@@ -49,6 +45,14 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
         reraise=True,
     )
     asking(create_topic, bootstrap, asked, TIMEOUT_S)
+
+
+def assignment_of(topic: TopicSpec, brokers: int) -> Sequence[Sequence[NodeId]]:
+    """On which of so many brokers each partition's replicas are to be: where it says, or one broker after the other."""
+    return topic.assignment or tuple(
+        tuple(NodeId((number + place) % brokers) for place in range(topic.replication_factor))
+        for number in range(topic.partitions)
+    )
 
 
 def is_whole(cluster: Visible, topic: TopicSpec) -> bool:

@@ -1,4 +1,4 @@
-"""What lies where on a broker's disks: DescribeLogDirs (KIP-113, the ``*.json`` of that name).
+"""What lies where on a broker's disks, and what is to: DescribeLogDirs, AlterReplicaLogDirs (KIP-113, the ``*.json``).
 
 Version 0, which is like 1, is for asking real brokers of 1.0 and 1.1, which know no later one.
 """
@@ -74,3 +74,50 @@ class DescribeLogDirsResponse(Message):
     throttle_time_ms: int = int32()
     error_code: int = int16(since=3)
     results: list[DescribeLogDirsResult] = array(DescribeLogDirsResult)
+
+
+@struct
+class AlterReplicaLogDirTopic(Struct):
+    """Some replicas of one topic."""
+
+    name: str = string()
+    partitions: list[int] = int32s()
+
+
+@struct
+class AlterReplicaLogDir(Struct):
+    """The replicas that are to be in one log directory, called by its path."""
+
+    path: str = string()
+    topics: list[AlterReplicaLogDirTopic] = array(AlterReplicaLogDirTopic)
+
+
+@request(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=(0, 2), flexible=2)
+class AlterReplicaLogDirsRequest(Message):
+    """Move these replicas of yours; those that you do not have yet, make there."""
+
+    dirs: list[AlterReplicaLogDir] = array(AlterReplicaLogDir)
+
+
+@struct
+class AlterReplicaLogDirPartitionResult(Struct):
+    """What became of one replica; where there is none yet, an error that says so, and the wish is kept."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@struct
+class AlterReplicaLogDirTopicResult(Struct):
+    """What became of the replicas of one topic."""
+
+    topic_name: str = string()
+    partitions: list[AlterReplicaLogDirPartitionResult] = array(AlterReplicaLogDirPartitionResult)
+
+
+@response(ApiKey.ALTER_REPLICA_LOG_DIRS, versions=(0, 2), flexible=2)
+class AlterReplicaLogDirsResponse(Message):
+    """What became of each."""
+
+    throttle_time_ms: int = int32()
+    results: list[AlterReplicaLogDirTopicResult] = array(AlterReplicaLogDirTopicResult)

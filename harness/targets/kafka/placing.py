@@ -1,0 +1,82 @@
+"""Into which log directory a new replica goes, where brokers have several (KIP-113).
+
+Kafka takes the one with the fewest replicas, its own topics' included, and of equals any. What a schedule says of a
+directory it says of the built-in brokers' rule: only its own topics count, and of equals the first is taken. So brokers
+are told of each replica where it is to be before there is one; they keep that in mind, and answer that there is none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import closing
+from pathlib import Path
+
+from harness.errors import EnvironmentFault
+from harness.model import TopicPartition, node_id
+from harness.replication.messages import ErrorCode
+from harness.target import TopicSpec
+from harness.targets.addresses import Address
+from harness.targets.kafka.conversation import Conversation
+from harness.targets.kafka.topics import assignment_of
+from harness.wire.messages import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopic,
+)
+
+FIRST_TOLD = (1, 1)
+"""The first release whose brokers can be told."""
+
+_ALTER_REPLICA_LOG_DIRS = 2
+_ANSWER_TIMEOUT_S = 5.0
+_KEPT_IN_MIND = frozenset(
+    {
+        ErrorCode.NONE,
+        ErrorCode.REPLICA_NOT_AVAILABLE,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    }
+)
+
+
+class Placing:
+    """Where the replicas of a cluster's topics are to be.
+
+    Args:
+        log_dirs: the paths of each broker's log directories, in order.
+    """
+
+    def __init__(self, log_dirs: Mapping[str, Sequence[Path]]) -> None:
+        self._log_dirs = log_dirs
+        self._taken: Counter[Path] = Counter()
+
+    def places(self, topic: TopicSpec) -> Mapping[str, Mapping[Path, Sequence[TopicPartition]]]:
+        """By broker and directory the replicas of a new topic; it counts for those that come after it."""
+        found: dict[str, dict[Path, list[TopicPartition]]] = defaultdict(lambda: defaultdict(list))
+        for number, replicas in enumerate(assignment_of(topic, len(self._log_dirs))):
+            for broker in map(str, replicas):
+                place = min(self._log_dirs[broker], key=lambda path: self._taken[path])
+                self._taken[place] += 1
+                found[broker][place].append(TopicPartition(topic.name, number))
+        return found
+
+
+def tell(node: str, address: Address, places: Mapping[Path, Sequence[TopicPartition]]) -> None:
+    """Tell broker ``node`` where to make replicas, all of the same topic.
+
+    Raises:
+        NoAnswer: it does not answer.
+        EnvironmentFault: it will not.
+    """
+    dirs = [
+        AlterReplicaLogDir(str(path), [AlterReplicaLogDirTopic(names[0].topic, [name.partition for name in names])])
+        for path, names in places.items()
+    ]
+    with closing(Conversation(node_id(node), address, _ANSWER_TIMEOUT_S)) as conversation:
+        request = AlterReplicaLogDirsRequest(dirs)
+        told = conversation.ask(request, AlterReplicaLogDirsResponse, _ALTER_REPLICA_LOG_DIRS)
+    codes = {one.error_code for topic in told.results for one in topic.partitions}
+    if refused := sorted(codes - _KEPT_IN_MIND):
+        raise EnvironmentFault(f"node {node} will not be told where to put replicas: error {refused[0]}.")
