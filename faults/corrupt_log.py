@@ -67,8 +67,9 @@ class CorruptLog(Down):
         return target.is_running(self.name) if self.interrupted else super().probe_healed(target)
 
     def _is_down(self, target: Target) -> Receipt:
-        if self.interrupted:
-            return target.has_exited(self.name)
+        if self.interrupted:  # it ended itself when it was asked to die, or was killed while it loaded
+            exited = target.has_exited(self.name)
+            return exited if exited.holds else target.is_dead(self.name)
         return target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
 
     @property
