@@ -84,7 +84,7 @@ def test_no_figure_is_above_that_of_a_cell_of_the_matrix(passed: Callable[..., P
 def test_faults_add_what_their_column_shows(passed: Callable[..., Path]) -> None:
     calm, killed = (lows(powered(passed(number))) for number in (0, 30))
     assert all(killed[bug] >= low for bug, low in calm.items())
-    assert "ack_on_append" in killed.keys() - calm.keys()
+    assert "truncates_to_the_watermark" in killed.keys() - calm.keys()
 
 
 def test_less_than_a_run_of_the_matrix_gets_that_part_of_its_figures(passed: Callable[..., Path]) -> None:
