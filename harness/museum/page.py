@@ -234,7 +234,8 @@ def _machines(runs: Runs) -> Iterator[str]:
 
 
 def _plain(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
+    """On one line of a table, where nothing of it is taken for a link."""
+    return text.replace("|", "\\|").replace("\n", " ").replace("](", "] (")
 
 
 def _releases(runs: Runs) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -68,6 +69,11 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
     written = (ROOT / "docs" / "museum.md").read_text(encoding="utf-8")
     assert written == page(RECORDED, SHELF), "write it again: `seawall museum`"
+
+
+def test_nothing_that_differed_names_a_place_on_the_machine_that_it_was_recorded_on() -> None:
+    told = [difference for one in RECORDED for difference in one.differences]
+    assert not [difference for difference in told if re.search(r"(?<![\w.])/\w+/\w+", difference)]
 
 
 def test_every_exhibit_shows_a_run_that_went_as_predicted() -> None:
