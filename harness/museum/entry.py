@@ -17,12 +17,11 @@ from harness.runner.matrix import compared
 from harness.runner.observation import Gathered, observe
 from harness.runner.real import PROCESS
 from harness.scenario import Scenario, load
+from harness.targets.awaiting import WHAT_NODES_SAID
 from harness.targets.kafka.releases import numbers
 
 _WHAT_IS_PLAYED = ("cluster", "topics", "workload", "schedule")
 _HOW_LONG_IS_WAITED = "within_s"
-_WHAT_BROKERS_SAID = " Their logs end with:"
-"""From here on a sentence is of the machine that a run was made on: see :mod:`harness.targets.awaiting`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +104,7 @@ def entry(path: Path) -> Entry:
         prediction=foretold(scenario, manifest.generation),
         predicted=tuple(cell["predicted"]),
         observed=tuple(cell["observed"]),
-        differences=tuple(one.partition(_WHAT_BROKERS_SAID)[0] for one in cell["differences"]),
+        differences=tuple(one.partition(WHAT_NODES_SAID)[0] for one in cell["differences"]),
         logs=cell["final_logs"],
         acknowledged=sum(row["f"] == "send" and row["type"] == "ok" for row in gathered.history),
         run_s=round(manifest.duration_s or 0.0, 1),

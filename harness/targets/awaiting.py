@@ -9,6 +9,9 @@ from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wa
 
 from harness.errors import EnvironmentFault
 
+WHAT_NODES_SAID = " Their logs end with:"
+"""How a complaint goes on with the ends of the nodes' logs, which name places on this machine."""
+
 
 class Talkative(Protocol):
     """A node that leaves a log."""
@@ -38,4 +41,4 @@ def await_that(
         waiting(holds)
     except RetryError:
         tails = "; ".join(f"node {node.name}: {node.log_tail()}" for node in nodes)
-        raise EnvironmentFault(f"{complaint} within {timeout_s:g} s. Their logs end with: {tails}") from None
+        raise EnvironmentFault(f"{complaint} within {timeout_s:g} s.{WHAT_NODES_SAID} {tails}") from None

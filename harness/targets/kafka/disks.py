@@ -209,8 +209,7 @@ class KafkaDisks(KafkaCluster):
         if not is_broker(node) or not self._has_offline_dirs:
             return []
         offline = offline_log_dirs(node, self.layout.real(node, Listener.HARNESS))
-        numbers = range(len(self._log_dirs(node)))
-        return [number for number in numbers if self._log_dir(node, number) in offline]
+        return [number for number, path in enumerate(self._paths(node)) if path in offline]
 
     def _log_dirs(self, node: str) -> Sequence[str]:
         return self._settings.log_dirs if is_broker(node) else [""]
