@@ -6,15 +6,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from harness.museum.entry import Entry, fingerprint, foretold
-from harness.museum.exhibits import EXHIBITS, EXPLAINED, Exhibit, Outcomes
-from harness.outcome import LETTERS, Word
-from harness.runner.matrix import impossible
+from harness.museum.counting import Runs, counted, releases
+from harness.museum.entry import Entry
+from harness.museum.exhibits import EXHIBITS, Exhibit, Outcomes
+from harness.museum.parity import left_out, parity
+from harness.outcome import Word
 from harness.scenario import Scenario
-from harness.targets.kafka.releases import numbers
-
-Runs = Mapping[tuple[str, str], Sequence[Entry]]
-"""By scenario and release, the runs that count, oldest first."""
 
 
 def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
@@ -26,34 +23,18 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
         _INTRODUCTION,
         "\n".join(_overview(runs, older)),
         *("\n".join(_exhibit(one, runs, known)) for one in EXHIBITS),
-        "\n".join(_parity(runs, known)),
-        "\n".join(_differences(runs, known)),
-        "\n".join(_left_out(known)),
+        "\n".join(parity(runs, known)),
+        "\n".join(left_out(runs, known)),
         "\n".join(_machines(runs)),
     ]
     return "\n\n".join(parts) + "\n"
-
-
-def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
-    """By scenario and release, the runs of scenarios that are played, and predict, as they did when it was judged."""
-    found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
-    for one in sorted(entries, key=lambda one: (one.started, one.run)):
-        scenario = scenarios.get(one.scenario)
-        if scenario is not None and _is_of(one, scenario):
-            found[one.scenario, one.release].append(one)
-    return dict(found)
-
-
-def _is_of(one: Entry, scenario: Scenario) -> bool:
-    now = fingerprint(scenario, one.generation), foretold(scenario, one.generation)
-    return (one.schedule, one.prediction) == now
 
 
 def _overview(runs: Runs, older: int) -> Iterator[str]:
     every = [one for entries in runs.values() for one in entries]
     agree, broken = sum(one.agrees for one in every), sum(one.broke_off for one in every)
     yield (
-        f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(_releases(runs))} releases: "
+        f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(releases(runs))} releases: "
         f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
         "schedule did not come true in time, or the evidence had gaps."
         + (f" {older} more do not count: their schedule, or what it predicts, has been changed since." if older else "")
@@ -70,12 +51,12 @@ def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Ite
     yield "\n| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
     yield "|---|---|---|---|---|---|---|"
     for name in exhibit.scenarios:
-        for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+        for version in releases({key: one for key, one in runs.items() if key[0] == name}):
             yield _try(known[name], version, runs[name, version])
     for name in exhibit.scenarios:
         yield from _logs(name, runs)
     first = exhibit.scenarios[0]
-    for version in _releases({key: one for key, one in runs.items() if key[0] == first})[:1]:
+    for version in releases({key: one for key, one in runs.items() if key[0] == first})[:1]:
         seed = runs[first, version][-1].seed
         yield f"\n```\nseawall scenario run {first} --target process:{version} --seed {seed}\n```"
 
@@ -84,7 +65,7 @@ def _findings(exhibit: Exhibit, runs: Runs) -> Iterator[str]:
     """What the runs that count have shown, by scenario, on releases of which the same is to be said together."""
     for name, outcomes in exhibit.shows.items():
         said: dict[str, list[str]] = defaultdict(list)
-        for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+        for version in releases({key: one for key, one in runs.items() if key[0] == name}):
             good = [one for one in runs[name, version] if not one.broke_off]
             for sentence in dict.fromkeys(_meaning(one, outcomes) for one in good):
                 said[sentence].append(version)
@@ -133,7 +114,7 @@ def _seconds(measured: Sequence[float]) -> str:
 def _logs(name: str, runs: Runs) -> Iterator[str]:
     """What was on the disks in the end, on releases that ended with the same told together."""
     told: dict[str, list[str]] = defaultdict(list)
-    for version in _releases({key: one for key, one in runs.items() if key[0] == name}):
+    for version in releases({key: one for key, one in runs.items() if key[0] == name}):
         good = [one for one in runs[name, version] if not one.broke_off]
         if good:
             told[_disks(good[0])].append(version)
@@ -151,75 +132,6 @@ def _disks(one: Entry) -> str:
     return f"{partition}: {told}" if told else "nothing"
 
 
-# ------------------------------------------------------------------------------------------------------------- parity
-
-
-def _parity(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
-    versions = _releases(runs)
-    yield "## Every scenario on every release\n"
-    yield (
-        f"{_ORIGIN_OF_PREDICTIONS}{_promised(runs, known)} A cell is what real Kafka did, in the letters of the "
-        "[matrix](scenarios.md#outcomes), with the number of tries where there was more than one; **bold** where it is "
-        "not what was predicted, ? where every try broke off, · where it was not run.\n"
-    )
-    yield f"| entry | {' | '.join(versions)} | scenario |"
-    yield f"|---|{'---|' * len(versions)}---|"
-    for name in sorted({scenario for scenario, _ in runs}, key=lambda name: known[name].catalogue or name):
-        cells = [_cell(runs.get((name, version), ())) for version in versions]
-        yield f"| {known[name].catalogue} | {' | '.join(cells)} | `{name}` |"
-    good = [key for key, entries in runs.items() if any(one.agrees for one in entries)]
-    yield f"\nOf {len(runs)} cells, {len(good)} came out as predicted at least once."
-
-
-def _promised(runs: Runs, known: Mapping[str, Scenario]) -> str:
-    """Of which scenarios the built-in brokers are no witness."""
-    names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
-    if not names:
-        return ""
-    return f" Not of {_listed(names)}: they have no transactions, and what is predicted is what Kafka promises."
-
-
-def _cell(entries: Sequence[Entry]) -> str:
-    if not entries:
-        return "·"
-    good = [one for one in entries if not one.broke_off]
-    if not good:
-        return "?"
-    seen = " or ".join(dict.fromkeys("+".join(LETTERS[Word(word)] for word in one.observed) for one in good))
-    times = f" ({len(good)})" if len(good) > 1 else ""
-    return f"{seen}{times}" if all(one.agrees for one in good) else f"**{seen}**{times}"
-
-
-def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
-    """Why a run did not go as predicted; None: nobody knows."""
-    return EXPLAINED.get(one.run) or impossible(known[one.scenario], one.generation)
-
-
-def _differences(runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
-    yield "## What differed\n"
-    yield "Every run that did not go as predicted, and why.\n"
-    yield "| entry | Kafka | seed | what differed | why |\n|---|---|---|---|---|"
-    for entries in runs.values():
-        for one in entries:
-            if not one.agrees:
-                where = f"{one.catalogue} | {one.release} | {one.seed}"
-                why = _plain(explanation(one, known) or "**not explained**")
-                yield f"| {where} | {_plain(one.differences[0])} | {why} |"
-
-
-def _left_out(known: Mapping[str, Scenario]) -> Iterator[str]:
-    yield "## What does not happen on real Kafka\n"
-    yield (
-        "Scenarios whose schedule comes true on the built-in brokers, and not on the releases of these generations. "
-        "The matrix leaves them out, and also what a release refuses: a switched-on bug that it does not have, or a "
-        "setting that it does not know.\n"
-    )
-    yield "| entry | generations | why |\n|---|---|---|"
-    for scenario in sorted(known.values(), key=lambda one: one.catalogue or ""):
-        for ranges, why in scenario.not_on_real_kafka.items():
-            yield f"| {scenario.catalogue} | {ranges} | {_plain(why)} |"
-
-
 def _machines(runs: Runs) -> Iterator[str]:
     every = [one for entries in runs.values() for one in entries]
     yield "## How it was recorded\n"
@@ -227,25 +139,11 @@ def _machines(runs: Runs) -> Iterator[str]:
         first, last = min(one.started for one in every), max(one.started for one in every)
         seconds = sum(one.run_s for one in every)
         yield (
-            f"From {first} to {last} (UTC), one cluster at a time on two processors that had other work, too; "
+            f"From {first} to {last} (UTC), up to three clusters at a time on two processors that had other work, too; "
             f"{seconds / 60:.0f} minutes of running clusters. Waits are bounded, so that a busy machine makes runs "
             "break off, and does not make them pass."
         )
 
-
-def _plain(text: str) -> str:
-    """On one line of a table, where nothing of it is taken for a link."""
-    return text.replace("|", "\\|").replace("\n", " ").replace("](", "] (")
-
-
-def _releases(runs: Runs) -> list[str]:
-    return sorted({version for _, version in runs}, key=numbers)
-
-
-_ORIGIN_OF_PREDICTIONS = (
-    "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
-    "`make matrix` on real processes."
-)
 
 _INTRODUCTION = """\
 # The museum of regressions

@@ -131,27 +131,33 @@ def configured(source: LocalKafka | ComposedKafka, scenario: Scenario, overrides
         UsageError: the scenario wants something of the built-in cluster that this release does not have.
         EnvironmentFault: there is no Java to run it.
     """
-    release = source.release
-    for knob, value in scenario.replication.items():
-        if release.family.knobs.get(knob) != _text(value):
-            raise UsageError(
-                f"scenario {scenario.id!r} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
-                "Run it on the built-in target.",
-            )
+    foreign = beyond(source.release, scenario)
+    if foreign is not None:
+        raise foreign
     for key in overrides:
         if key.startswith("replication."):
-            raise UsageError(f"--set {key}: Kafka {release.version} has no such switch, only the built-in cluster has.")
-    if not knows_idempotence(release.version) and scenario.transacts:
-        raise UsageError(
-            f"scenario {scenario.id!r} runs transactions, which Kafka {release.version} does not know yet."
-        )
-    if not knows_idempotence(release.version) and any(
-        step.send is not None and step.send.idempotent for step in scenario.schedule or ()
-    ):
-        raise UsageError(
-            f"scenario {scenario.id!r} numbers its batches, which Kafka {release.version} does not know yet."
-        )
+            raise UsageError(
+                f"--set {key}: Kafka {source.release.version} has no such switch, only the built-in cluster has."
+            )
     return RealKafka(source, _settings(source, scenario))
+
+
+def beyond(release: Release, scenario: Scenario) -> UsageError | None:
+    """What ``scenario`` wants of the built-in cluster that ``release`` does not have; None: it wants nothing such."""
+    name = f"scenario {scenario.id!r}"
+    for knob, value in scenario.replication.items():
+        if release.family.knobs.get(knob) != _text(value):
+            return UsageError(
+                f"{name} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
+                "Run it on the built-in target.",
+            )
+    if knows_idempotence(release.version):
+        return None
+    if scenario.transacts:
+        return UsageError(f"{name} runs transactions, which Kafka {release.version} does not know yet.")
+    if any(step.send is not None and step.send.idempotent for step in scenario.schedule or ()):
+        return UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
+    return None
 
 
 def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSettings:

@@ -14,9 +14,11 @@ import harness
 from harness import scenario
 from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
+from harness.museum.counting import counted, explanation
 from harness.museum.entry import Entry, entry, fingerprint, foretold, found, is_of_the_museum, read, write
 from harness.museum.exhibits import EXHIBITS, EXPLAINED
-from harness.museum.page import counted, explanation, page
+from harness.museum.page import page
+from harness.museum.parity import State, is_played, state
 from harness.runner.matrix import impossible
 from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Seawall
@@ -114,6 +116,59 @@ def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
     otherwise = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.agrees]
     assert [one.run for one in otherwise if explanation(one, SHIPPED) is None] == []
     assert set(EXPLAINED) <= {one.run for one in otherwise}
+
+
+def test_a_cell_says_what_was_seen_and_refers_to_why_it_differs() -> None:
+    written = page(RECORDED, SHELF)
+    (row,) = [line for line in written.splitlines() if line.startswith("| A17/min-isr-2 |") and "`empty-disk" in line]
+    cells = dict(zip(_cells(_heading(written)), _cells(row), strict=True))
+    assert cells["0.10.2.2"] == "-"
+    assert cells["4.2.0"].startswith("?")
+    number = str(["⁰", "¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹"].index(cells["4.2.0"][1]))
+    (note,) = [line for line in written.splitlines() if line.startswith(f"| {number} | ")]
+    assert "apache/kafka#20716" in note
+
+
+def _heading(written: str) -> str:
+    return next(line for line in written.splitlines() if line.startswith("| entry | "))
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+def test_what_a_release_can_play_is_played_or_is_said_not_to_be() -> None:
+    written = page(RECORDED, SHELF).splitlines()
+    for version in {one.release for one in RECORDED}:
+        (row,) = [line for line in written if re.match(rf"\| {re.escape(version)} \| [\d.]+ \| \d+ \|", line)]
+        _, _, possible, *counts = _cells(row)
+        assert int(possible) == sum(map(int, counts)) == sum(is_played(one, version) for one in SHELF)
+
+
+@pytest.mark.parametrize(
+    ("name", "version", "whether"),
+    [
+        ("kip-101-double-failover", "0.10.2.2", True),
+        ("two-in-flight-idempotent", "0.10.2.2", False),
+        ("diverging-fetch-acknowledges", "2.8.0", True),
+        ("diverging-fetch-acknowledges", "2.8.1", False),
+        ("zombie-follower", "2.0.0", False),
+        ("random-chaos", "4.1.0", False),
+    ],
+)
+def test_a_release_plays_what_it_has_and_what_comes_true_on_it_and_what_is_foretold(
+    name: str, version: str, whether: bool
+) -> None:
+    assert is_played(SHIPPED[name], version) is whether
+
+
+def test_one_run_that_went_otherwise_is_not_outweighed_and_one_that_broke_off_is() -> None:
+    otherwise = replace(A_RUN, observed=("lost",), differences=("it differs",))
+    broken = replace(A_RUN, observed=(), differences=("it did not come true",))
+    assert state([]) is State.NOT_PLAYED
+    assert state([broken]) is State.BROKE_OFF
+    assert state([broken, A_RUN]) is State.AS_PREDICTED
+    assert state([A_RUN, otherwise]) is State.OTHERWISE
 
 
 def test_every_scenario_of_an_exhibit_is_shipped_and_is_in_one_exhibit_only() -> None:

@@ -1,0 +1,40 @@
+"""Which of the recorded runs count, and why those that went otherwise than predicted did."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+
+from harness.museum.entry import Entry, fingerprint, foretold
+from harness.museum.exhibits import EXPLAINED
+from harness.runner.matrix import impossible
+from harness.scenario import Scenario
+from harness.targets.kafka.releases import numbers
+
+Runs = Mapping[tuple[str, str], Sequence[Entry]]
+"""By scenario and release, the runs that count, oldest first."""
+
+
+def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
+    """By scenario and release, the runs of scenarios that are played, and predict, as they did when it was judged."""
+    found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
+    for one in sorted(entries, key=lambda one: (one.started, one.run)):
+        scenario = scenarios.get(one.scenario)
+        if scenario is not None and _is_of(one, scenario):
+            found[one.scenario, one.release].append(one)
+    return dict(found)
+
+
+def _is_of(one: Entry, scenario: Scenario) -> bool:
+    now = fingerprint(scenario, one.generation), foretold(scenario, one.generation)
+    return (one.schedule, one.prediction) == now
+
+
+def releases(runs: Runs) -> list[str]:
+    """Those that there are runs of, oldest first."""
+    return sorted({version for _, version in runs}, key=numbers)
+
+
+def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
+    """Why a run did not go as predicted; None: nobody knows."""
+    return EXPLAINED.get(one.run) or impossible(known[one.scenario], one.generation)

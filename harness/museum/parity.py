@@ -1,0 +1,192 @@
+"""Parity: how every scenario went on every release, and why wherever real Kafka went another way than was predicted."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+
+from harness.museum.counting import Runs, explanation, releases
+from harness.museum.entry import Entry
+from harness.museum.exhibits import EXPLAINED
+from harness.outcome import LETTERS, Word
+from harness.runner.expectation import expectations
+from harness.runner.matrix import impossible
+from harness.runner.real import beyond
+from harness.scenario import Scenario
+from harness.targets.kafka.releases import numbers, release
+
+Known = Mapping[str, Scenario]
+"""The shipped scenarios, by id."""
+
+Notes = Mapping[str, Sequence[Entry]]
+"""By the reason why they did not go as predicted, the runs of scenarios that the release can play."""
+
+
+class State(StrEnum):
+    """How a scenario has gone on a release, and the heading of the column that counts it."""
+
+    AS_PREDICTED = "as predicted"
+    OTHERWISE = "otherwise"
+    BROKE_OFF = "broke off"
+    NOT_PLAYED = "not played"
+
+
+def parity(runs: Runs, known: Known) -> Iterator[str]:
+    """The lines of the tables: by release, by scenario and release, and what differed."""
+    notes = _notes(runs, known)
+    yield "## Every scenario on every release\n"
+    yield f"{_WHAT_IS_COUNTED}{_promised(runs, known)}\n"
+    yield from _by_release(runs, known)
+    yield f"\n{_WHAT_A_CELL_IS}\n"
+    yield from _by_scenario(runs, known, list(notes))
+    yield "\n## What differed\n"
+    yield f"{_WHAT_A_NOTE_IS}\n"
+    yield "| note | where | what differed, for one | why |\n|---|---|---|---|"
+    for number, (why, entries) in enumerate(notes.items(), 1):
+        yield f"| {number} | {_where(entries)} | {plain(_short(entries[0].differences[0]))} | {plain(why)} |"
+
+
+def left_out(runs: Runs, known: Known) -> Iterator[str]:
+    """The lines that say what does not happen on real Kafka, and why."""
+    yield "## What does not happen on real Kafka\n"
+    yield f"{_WHAT_IS_LEFT_OUT}\n"
+    yield "| entries | why | seen |\n|---|---|---|"
+    places: dict[str, dict[str, list[str]]] = defaultdict(lambda: defaultdict(list))
+    for scenario in sorted(known.values(), key=lambda one: one.catalogue or ""):
+        for ranges, why in scenario.not_on_real_kafka.items():
+            places[why][ranges].append(scenario.catalogue or scenario.id)
+    for why, entries in places.items():
+        meant = "; ".join(f"{', '.join(names)} on {ranges}" for ranges, names in entries.items())
+        yield f"| {meant} | {plain(why)} | {_where(_tried_in_vain(why, runs, known))} |"
+
+
+def _tried_in_vain(why: str, runs: Runs, known: Known) -> Iterator[Entry]:
+    for name, version in _ordered(runs, known):
+        for one in runs[name, version]:
+            if impossible(known[name], one.generation) == why and one.run not in EXPLAINED:
+                yield one
+
+
+def plain(text: str) -> str:
+    """On one line of a table, where nothing of it is taken for a link."""
+    return text.replace("|", "\\|").replace("\n", " ").replace("](", "] (")
+
+
+def is_played(scenario: Scenario, version: str) -> bool:
+    """Whether a release can play a scenario, and it foretells what comes of it."""
+    meant = release(version)
+    foretold = meant.generation in expectations(scenario)
+    return foretold and impossible(scenario, meant.generation) is None and beyond(meant, scenario) is None
+
+
+def state(entries: Iterable[Entry]) -> State:
+    """What the runs of one scenario on one release come to: one that went otherwise is not outweighed by another."""
+    good = [one for one in entries if not one.broke_off]
+    if good:
+        return State.AS_PREDICTED if all(one.agrees for one in good) else State.OTHERWISE
+    return State.BROKE_OFF if entries else State.NOT_PLAYED
+
+
+# ------------------------------------------------------------------------------------------------------------- tables
+
+
+def _by_release(runs: Runs, known: Known) -> Iterator[str]:
+    yield f"| Kafka | generation | can be played | {' | '.join(State)} |"
+    yield f"|---|---|---|{'---|' * len(State)}"
+    for version in releases(runs):
+        states = [state(runs.get((name, version), ())) for name, one in known.items() if is_played(one, version)]
+        counts = " | ".join(str(states.count(one)) for one in State)
+        yield f"| {version} | {release(version).generation} | {len(states)} | {counts} |"
+
+
+def _by_scenario(runs: Runs, known: Known, notes: Sequence[str]) -> Iterator[str]:
+    versions = releases(runs)
+    yield f"| entry | {' | '.join(versions)} | scenario |"
+    yield f"|---|{'---|' * len(versions)}---|"
+    for name in sorted({scenario for scenario, _ in runs}, key=lambda name: known[name].catalogue or name):
+        cells = (
+            _cell(runs.get((name, version), ()), known, notes) if is_played(known[name], version) else "-"
+            for version in versions
+        )
+        yield f"| {known[name].catalogue} | {' | '.join(cells)} | `{name}` |"
+
+
+def _cell(entries: Sequence[Entry], known: Known, notes: Sequence[str]) -> str:
+    if not entries:
+        return "·"
+    numbers = sorted({notes.index(_why(one, known)) + 1 for one in entries if not one.agrees})
+    return _seen(entries) + ",".join(map(str, numbers)).translate(_RAISED)
+
+
+def _seen(entries: Sequence[Entry]) -> str:
+    good = [one for one in entries if not one.broke_off]
+    if not good:
+        return "?"
+    seen = " or ".join(dict.fromkeys("+".join(LETTERS[Word(word)] for word in one.observed) for one in good))
+    return seen if all(one.agrees for one in good) else f"**{seen}**"
+
+
+# -------------------------------------------------------------------------------------------------------------- notes
+
+
+def _notes(runs: Runs, known: Known) -> Notes:
+    found: dict[str, list[Entry]] = defaultdict(list)
+    for name, version in _ordered(runs, known):
+        for one in runs[name, version]:
+            if not one.agrees and is_played(known[name], version):
+                found[_why(one, known)].append(one)
+    return dict(found)
+
+
+def _ordered(runs: Runs, known: Known) -> list[tuple[str, str]]:
+    """The scenarios and releases, in the order of the catalogue, the oldest release first."""
+    return sorted(runs, key=lambda key: (known[key[0]].catalogue or key[0], numbers(key[1])))
+
+
+def _why(one: Entry, known: Known) -> str:
+    return explanation(one, known) or "**Not explained.**"
+
+
+def _where(entries: Iterable[Entry]) -> str:
+    """``A03, A11 on 0.10.2.2; A03 on 4.1.0``."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for one in entries:
+        found[one.release].append(one.catalogue)
+    return "; ".join(f"{', '.join(dict.fromkeys(names))} on {version}" for version, names in found.items())
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[:_LONGEST].rpartition(" ")[0] + " ..."
+
+
+def _promised(runs: Runs, known: Known) -> str:
+    """Of which scenarios the built-in brokers are no witness."""
+    names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
+    if not names:
+        return ""
+    return f" Not of {', '.join(names)}: they have no transactions, and what is predicted is what Kafka promises."
+
+
+_LONGEST = 160
+
+_RAISED = str.maketrans("0123456789,", "⁰¹²³⁴⁵⁶⁷⁸⁹˒")
+
+_WHAT_IS_COUNTED = (
+    "What is predicted is what the built-in brokers do: `make test` holds every cell to that in virtual time, and "
+    "`make matrix` on real processes."
+)
+
+_WHAT_A_CELL_IS = (
+    "A cell is what real Kafka did, in the letters of the [matrix](scenarios.md#outcomes): as predicted, or else in "
+    "**bold**; ? where every try broke off, · where it was not played, - where it cannot be, or nothing is predicted. "
+    "The raised numbers are those of the notes below."
+)
+
+_WHAT_A_NOTE_IS = "Why a run of a scenario that the release can play did not go as predicted."
+
+_WHAT_IS_LEFT_OUT = (
+    "Scenarios whose schedule comes true on the built-in brokers, and not on the releases of these generations; *seen* "
+    "says in which runs it broke off for that reason. The matrix leaves them out, and also what a release refuses: a "
+    "switched-on bug that it does not have, or a setting that it does not know."
+)
