@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import contextlib
 import os
+import re
 import shutil
 import signal
 import socket
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
 from pyspark.java_gateway import launch_gateway
@@ -50,7 +51,8 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
         size: how many bytes of Parquet files it is for, if those are large runs; 0: it is for small ones.
 
     Raises:
-        EnvironmentFault: there is no Java, it is too old, the JVM does not start, or nobody answers at ``master``.
+        EnvironmentFault: there is no Java, it is too old, the JVM or Spark does not start, or nobody answers at
+            ``master``.
     """
     with _starting:
         if "session" not in _state:
@@ -101,6 +103,10 @@ def _start(master: str, size: int = 0) -> SparkSession:
     try:
         remember_classes(gateway.jvm)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
+    except Py4JJavaError as error:
+        reason = _innermost(error.java_exception)  # while the JVM is there to ask
+        _end(gateway)
+        raise EnvironmentFault(f"Spark does not start on master {master}: {reason}.", _remedy(master)) from None
     except BaseException:
         _end(gateway)
         raise
@@ -208,12 +214,34 @@ def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
         raise
     except (PySparkException, OSError) as error:
         stderr.seek(0)
-        said = [line for line in stderr.read().splitlines() if line.strip()]
+        said = stderr.read()
         version = _java_version(java)
         if version is not None and version < OLDEST_JAVA:
             raise EnvironmentFault(f"Java {version} ({java}) is too old for Spark.", _REMEDY) from error
-        reason = said[0].rstrip(".") if said else str(error)
-        raise EnvironmentFault(f"the JVM for Spark did not start: {reason}.", _REMEDY) from error
+        reason = _complaint(said) or str(error)
+        raise EnvironmentFault(
+            f"the JVM for Spark did not start: {reason}.", _remedy(conf.get("spark.master"))
+        ) from error
+
+
+def _complaint(said: str) -> str:
+    """Why a JVM ended, by what it ``said``: what Spark threw, else its first line that is no warning."""
+    thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', said, re.MULTILINE)
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("WARNING")]
+    return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
+
+
+def _innermost(thrown: Any) -> str:
+    """What the first of a chain of Java's exceptions said."""
+    while (cause := thrown.getCause()) is not None:
+        thrown = cause
+    return str(thrown.toString()).partition("\n")[0].rstrip(".")
+
+
+def _remedy(master: str | None) -> str:
+    if master is None or master.startswith("local"):
+        return _REMEDY
+    return "Set up what that master needs (docs/scale.md), or leave --master out."
 
 
 def _java() -> str:

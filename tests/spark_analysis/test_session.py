@@ -26,14 +26,14 @@ def fake_java(home: Path, script: str) -> None:
     java.chmod(0o755)
 
 
-def reason() -> str:
+def reason(master: str = "local[1]") -> str:
     """Why the session does not start."""
     with warnings.catch_warnings():
         # Spark forgets to close its pipe to a JVM that did not start.
         warnings.simplefilter("ignore", ResourceWarning)
         message = ""
         try:
-            session._start("local[1]")
+            session._start(master)
         except EnvironmentFault as error:
             message = str(error)
         gc.collect()
@@ -61,6 +61,18 @@ def test_why_the_jvm_did_not_start_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     fake_java(tmp_path, "echo 'no room in here' >&2; exit 1")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     assert re.search(r"did not start: no room in here\.", reason())
+
+
+def test_what_spark_threw_is_said_and_not_what_it_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
+    monkeypatch.delenv("YARN_CONF_DIR", raising=False)
+    said = r"did not start: When running with master 'yarn' either HADOOP_CONF_DIR .* Set up what that master needs"
+    assert re.search(said, reason("yarn"))
+
+
+def test_a_master_that_spark_cannot_use_is_said_by_its_innermost_reason() -> None:
+    said = reason("k8s://https://127.0.0.1:1")
+    assert re.search(r"does not start on master k8s://https://127\.0\.0\.1:1: .*Connection refused", said)
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,48 @@
+"""A run that is judged on a cluster, and what is expected of that."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from checkers import check
+from tests.checkers.story import Story
+
+
+def lossy(path: Path) -> Path:
+    """A run in which acknowledged writes are lost."""
+    story = Story(path.name)
+    for _ in range(6):
+        story.send()
+    story.poll(5, range(6))
+    story.cut(1, 3)
+    story.elect(1)
+    return story.finish().write(path)
+
+
+def submit(master: str, uri: str, *conf: str, **environment: str) -> subprocess.Popen[str]:
+    """``seawall check`` of the run at ``uri``; ``conf`` are settings of Spark's, as ``name=value``."""
+    words = " ".join(f"--conf {one}" for one in ("spark.executor.memory=512m", *conf))
+    wanted = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
+    return subprocess.Popen(
+        [str(Path(sys.executable).with_name("seawall")), "check", "--master", master, uri],
+        env={**os.environ, **wanted, **environment},
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+
+
+def said(path: Path) -> Any:
+    """The verdict beside a run."""
+    return json.loads((path / "verdict.json").read_text())
+
+
+def expected(path: Path) -> Any:
+    """What the reference says."""
+    check([path], engine="reference")
+    document = said(path)
+    (path / "verdict.json").unlink()
+    return document | {"engine": "spark"}
