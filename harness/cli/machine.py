@@ -136,7 +136,7 @@ def _owner(journal: Path) -> int:
 
 def maven() -> Finding:
     """What fetches the jars of Kafka's releases."""
-    return _program("mvn", ("--version",), "fetching releases of real Kafka", "Debian: apt install maven.", "Maven")
+    return _program("mvn", ("--version",), "fetching old releases of real Kafka", "Debian: apt install maven.", "Maven")
 
 
 def compiler() -> Finding:

@@ -1,7 +1,8 @@
-"""Releases of Kafka on this machine: unpacked distributions, and a cache of those that Maven has fetched.
+"""Releases of Kafka on this machine: unpacked distributions, and a cache of those that were fetched.
 
 A release in the cache is whole: it is fetched into a directory of its own beside its place and renamed when every jar
-is there and is a sound archive. Maven compares each jar with the repository's checksum.
+is there and is a sound archive. It comes from Apache's archive where that answers and has all that is needed, else
+through Maven, which compares each jar with the repository's checksum.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from xml.sax.saxutils import escape
 
 from harness.errors import EnvironmentFault, UsageError
+from harness.targets.kafka import archive
 from harness.targets.kafka.releases import Artifact, Release, numbers, release
 
 _TIMEOUT_S = 900.0
@@ -72,7 +74,7 @@ def unpacked(home: Path) -> Distribution:
     """The distribution in ``home``, whose release its jars tell.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is none, or it needs jars that it lacks.
     """
     found = [match[1] for path in (home / _LIBS).glob("*.jar") if (match := _CLIENTS_JAR.fullmatch(path.name))]
     if len(found) != 1:
@@ -80,7 +82,14 @@ def unpacked(home: Path) -> Distribution:
             f"{home} is no unpacked Kafka distribution: it has {len(found)} {_LIBS}/kafka-clients-VERSION.jar.",
             "Name the directory with bin, config and libs.",
         )
-    return Distribution(release(found[0]), home.resolve())
+    distribution = Distribution(release(found[0]), home.resolve())
+    for jar in (f"{one.name}-{one.version}.jar" for one in distribution.release.family.jars):
+        if not (home / _LIBS / jar).exists():
+            raise UsageError(
+                f"the Kafka {found[0]} in {home} does not run on a Java of today: its {_LIBS} has no {jar}.",
+                f"`seawall kafka fetch {found[0]}` gets Kafka with all it needs.",
+            )
+    return distribution
 
 
 def fetch(version: str) -> Distribution:
@@ -88,7 +97,7 @@ def fetch(version: str) -> Distribution:
 
     Raises:
         UsageError: there is no such release.
-        EnvironmentFault: Maven is missing or does not get it, or the cache cannot be written.
+        EnvironmentFault: neither the archive nor Maven gets it, or the cache cannot be written.
     """
     wanted = release(version)
     place = cache() / version
@@ -98,7 +107,8 @@ def fetch(version: str) -> Distribution:
         cache().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"{_UNFINISHED}{version}-", dir=cache()) as unfinished:
             home = Path(unfinished, version)
-            _copy_jars(wanted, home)
+            home.mkdir()
+            _get(wanted, home)
             _check(wanted, home)
             _put(home, place)
     except OSError as error:
@@ -115,14 +125,24 @@ def _put(home: Path, place: Path) -> None:
             raise
 
 
-def _copy_jars(wanted: Release, home: Path) -> None:
+def _get(wanted: Release, home: Path) -> None:
+    """Put the jars of a release into ``home/libs``."""
+    why = f"a distribution of {wanted.version} lacks jars that it needs on a Java of today"
+    if not wanted.family.jars:
+        try:
+            return archive.unpack(wanted, home / _LIBS)
+        except archive.Unavailable as reason:
+            why = str(reason)
     maven = shutil.which("mvn")
     if maven is None:
         raise EnvironmentFault(
-            f"Kafka {wanted.version} cannot be fetched: there is no Maven (mvn) on the PATH.",
+            f"Kafka {wanted.version} cannot be fetched: {why}, and there is no Maven (mvn) on the PATH.",
             "Install it (Debian: apt install maven), or unpack a Kafka distribution and name its directory instead.",
         )
-    home.mkdir()
+    return _copy_jars(maven, wanted, home)
+
+
+def _copy_jars(maven: str, wanted: Release, home: Path) -> None:
     (home / "pom.xml").write_text(pom(wanted))
     words = (maven, "--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies")
     options = ("-DincludeScope=runtime", f"-DoutputDirectory={home / _LIBS}")
@@ -177,12 +197,13 @@ def _is_sound(jar: Path) -> bool:
 
 def pom(wanted: Release) -> str:
     """A Maven project that depends on the release, and on what it needs besides; the nearest version of a jar wins."""
+    needed = [wanted.artifact, *wanted.family.jars, *([wanted.family.binding] if wanted.family.binding else [])]
     return f"""\
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>
   <groupId>seawall</groupId><artifactId>kafka</artifactId><version>{escape(wanted.version)}</version>
   <dependencies>
-{chr(10).join(_dependencies((wanted.artifact, *wanted.family.jars)))}
+{chr(10).join(_dependencies(needed))}
   </dependencies>
 </project>
 """

@@ -44,6 +44,7 @@ class Family:
         metadata: who keeps the cluster's state; where both could, KRaft.
         magic: the version of the message format that is written: 1, or 2 with record batches.
         jars: what these releases need and do not bring, and what replaces a jar that they bring and that does not run.
+        binding: what slf4j logs with, which distributions bring and Kafka's jar does not name.
         log4j: the major version of log4j that they log with.
     """
 
@@ -54,6 +55,7 @@ class Family:
     magic: int = 2
     knobs: Mapping[str, str] = field(default_factory=dict)
     jars: tuple[Artifact, ...] = ()
+    binding: Artifact | None = None
     log4j: int = 1
 
 
@@ -101,7 +103,7 @@ _JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
 _LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
 _RELOAD4J = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
 _LOG4J_2 = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
-"""A binding for slf4j, one of which every release needs to log anything, and some to start at all."""
+"""Bindings for slf4j, one of which releases from 1.0 on need to log anything, and some to start at all."""
 
 _ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
 _ZOOKEEPER_3_5 = Artifact("org.apache.zookeeper", "zookeeper", "3.5.9")
@@ -117,18 +119,18 @@ _DIRTY = {"hw_from_diverging": "true"}
 FAMILIES: tuple[Family, ...] = (
     Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, jars=(_JAXB,)),
     Family("0.11.0.0", "0.11", "2.12", _ZK, jars=(_JAXB,)),
-    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, jars=(_LOG4J,)),
-    Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
-    Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
-    Family("2.1.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER)),
-    Family("2.4.0", "2.1", "2.12", _ZK, jars=(_LOG4J, _ZOOKEEPER_3_5)),
-    Family("2.8.0", "2.8", "2.13", _ZK, knobs={**_DIVERGING, **_STALE, **_DIRTY}, jars=(_RELOAD4J,)),
-    Family("2.8.1", "2.8", "2.13", _ZK, knobs=_DIRTY, jars=(_RELOAD4J,)),
-    Family("3.3.0", "2.8", "2.13", _KRAFT, knobs=_DIRTY, jars=(_RELOAD4J,)),
-    Family("3.5.0", "2.8", "2.13", _KRAFT, jars=(_RELOAD4J,)),
-    Family("3.7.0", "3.7", "2.13", _KRAFT, jars=(_RELOAD4J,)),
-    Family("4.0.0", "3.7", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
-    Family("4.1.0", "4.1", "2.13", _KRAFT, jars=(_LOG4J_2,), log4j=2),
+    Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, binding=_LOG4J),
+    Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),
+    Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),
+    Family("2.1.0", "2.1", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),
+    Family("2.4.0", "2.1", "2.12", _ZK, jars=(_ZOOKEEPER_3_5,), binding=_LOG4J),
+    Family("2.8.0", "2.8", "2.13", _ZK, knobs={**_DIVERGING, **_STALE, **_DIRTY}, binding=_RELOAD4J),
+    Family("2.8.1", "2.8", "2.13", _ZK, knobs=_DIRTY, binding=_RELOAD4J),
+    Family("3.3.0", "2.8", "2.13", _KRAFT, knobs=_DIRTY, binding=_RELOAD4J),
+    Family("3.5.0", "2.8", "2.13", _KRAFT, binding=_RELOAD4J),
+    Family("3.7.0", "3.7", "2.13", _KRAFT, binding=_RELOAD4J),
+    Family("4.0.0", "3.7", "2.13", _KRAFT, binding=_LOG4J_2, log4j=2),
+    Family("4.1.0", "4.1", "2.13", _KRAFT, binding=_LOG4J_2, log4j=2),
 )
 """Oldest first."""
 

@@ -34,6 +34,7 @@ def test_a_release_that_cannot_be_had_ends_with_the_code_of_whose_fault_it_is(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setenv("SEAWALL_KAFKA_ARCHIVE", "http://127.0.0.1:1")
     missing, too_old = seawall("kafka", "fetch", "3.9.1"), seawall("kafka", "fetch", "3.9.1", "0.9.0.1")
     assert missing.code == 4
     assert "there is no Maven (mvn) on the PATH" in missing.err

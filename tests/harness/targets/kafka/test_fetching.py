@@ -16,8 +16,9 @@ JAR = "kafka_2.13-4.1.0.jar"
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty one."""
+    """An empty one, and no archive."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.setenv("SEAWALL_KAFKA_ARCHIVE", "http://127.0.0.1:1/kafka")
     return tmp_path / "cache" / "seawall" / "kafka"
 
 
@@ -78,10 +79,16 @@ def test_a_release_that_the_repository_does_not_have_is_a_mistake_of_who_asked(
         fetching.fetch("4.1.99")
 
 
-def test_without_maven_it_is_said_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    ("version", "why"),
+    [("4.1.0", r"http://127\.0\.0\.1:1/kafka does not answer"), ("2.0.0", r"a distribution of 2\.0\.0 lacks jars")],
+)
+def test_without_archive_and_maven_it_is_said_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, version: str, why: str
+) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(EnvironmentFault, match="no Maven") as refused:
-        fetching.fetch("4.1.0")
+    with pytest.raises(EnvironmentFault, match=f"cannot be fetched: {why}.*, and there is no Maven") as refused:
+        fetching.fetch(version)
     assert "apt install maven" in refused.value.remedy
 
 
@@ -95,6 +102,9 @@ def test_an_unpacked_distribution_says_by_its_jars_which_release_it_is(tmp_path:
     with pytest.raises(UsageError, match="is no unpacked Kafka distribution"):
         fetching.find(str(home))
     jar(home / "libs" / "kafka-clients-2.0.1.jar")
+    with pytest.raises(UsageError, match=r"does not run on a Java of today: its libs has no zookeeper-3\.4\.10\.jar"):
+        fetching.find(str(home))
+    jar(home / "libs" / "zookeeper-3.4.10.jar")
     found = fetching.find(str(home))
     assert (found.release.version, found.release.generation) == ("2.0.1", "2.0.1")
     jar(home / "libs" / "kafka-clients-2.0.0.jar")
