@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
-from checkers.conclusion import is_sampled
+from checkers.conclusion import is_sampled, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
@@ -137,8 +137,9 @@ def _ask_spark(
     healed = {run.manifest.run: at for run in runs if (at := healed_ns(run.faults)) is not None}
     sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
     settled = [run.manifest.run for run in runs if _is_settled(run)]
+    lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
     beside = sources[0].uri if sources else None
-    answers, rows = ask(spark, names, files, healed, beside, sampled=sampled, settled=settled)
+    answers, rows = ask(spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns)
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 
 

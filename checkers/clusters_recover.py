@@ -1,9 +1,11 @@
-"""A healed cluster comes to rest: one leader, everybody in sync, equal logs (R2, T13).
+"""A healed cluster comes to rest: one leader, everybody in sync, equal logs, everything committed (R2, T13).
 
 ``stuck``: at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed, a
-partition has no leader among the replicas, its ISR is not full, or a replica's log does not end where the leader's
-does. One anomaly per partition, about the first reason. Kafka promises that a cluster recovers, and not when; so other
-runs cannot be stuck: whether a longer wait would have helped, nobody knows.
+partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
+the high watermark of one that runs has not reached that end, or its log begins before the leader's although it must
+have heard of the deletion: it has records that its leader appended, in its last term, after its log began there. One
+anomaly per partition, about the first reason. Kafka promises that a cluster recovers, and not when; so other runs
+cannot be stuck: whether a longer wait would have helped, nobody knows.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end: nobody can be in
 sync with what is down.
@@ -11,7 +13,9 @@ sync with what is down.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.recovery import comes_to_rest
@@ -21,38 +25,69 @@ from spark_analysis.facts import Stretch
 KINDS = ("stuck",)
 
 
+class _Unrest(NamedTuple):
+    """Why a partition has not come to rest: what is wrong, and what the replica says that shows it."""
+
+    one: Stretch
+    why: str
+    says: str
+
+
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
     if not comes_to_rest(run.guarantees, run.faults):
         return
     for place, ends in run.ended.items():
-        if len(ends) >= (run.replication(place) or len(ends)):
-            yield from _stuck(run, place, ends)
+        if len(ends) < (run.replication(place) or len(ends)):
+            continue
+        down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
+        for one, why, says in islice(_unrest(run, place, ends, down), 1):
+            excuse = "down" if one in down else None
+            yield Conclusion(
+                run.finding("stuck", place, leader_epoch=one.leader_epoch, excuse=excuse, **seen_at(one)),
+                f"All faults were healed, and {place} did not come to rest: {why}.",
+                (cite(one, says),),
+            )
 
 
-def _stuck(run: RunFacts, place: TopicPartition, ends: Mapping[int, Stretch]) -> Iterator[Conclusion]:
-    down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
+def _unrest(
+    run: RunFacts, place: TopicPartition, ends: Mapping[int, Stretch], down: Sequence[Stretch]
+) -> Iterator[_Unrest]:
     leaders = [x for x in ends.values() if x.role == "leader" and x not in down]
     if not leaders:
-        one, why = next(iter(ends.values())), "nobody leads it"
-        says = f"node {one.node} calls itself {one.role or 'nothing'} in the end"
-    else:
-        leader = max(leaders, key=lambda x: (x.leader_epoch or 0, x.begin_ns, x.node))
-        away = sorted(set(ends) - set(leader.isr or ()))
-        behind = [x for x in ends.values() if x.log_end_offset != leader.log_end_offset]
-        if away:
-            one, why = ends[away[0]], f"node {', '.join(map(str, away))} is not in the ISR {list(leader.isr or ())}"
-            says = f"node {one.node} is out of sync in the end"
-        elif behind:
-            one = behind[0]
-            why = f"node {one.node}'s log ends at {one.log_end_offset}, the leader's at {leader.log_end_offset}"
-            says = f"node {one.node}'s log ends at {one.log_end_offset}"
-        else:
-            return
-    yield Conclusion(
-        run.finding(
-            "stuck", place, leader_epoch=one.leader_epoch, excuse="down" if one in down else None, **seen_at(one)
-        ),
-        f"All faults were healed, and {place} did not come to rest: {why}.",
-        (cite(one, says),),
+        one = next(iter(ends.values()))
+        yield _Unrest(one, "nobody leads it", f"node {one.node} calls itself {one.role or 'nothing'} in the end")
+        return
+    leader = max(leaders, key=lambda x: (x.leader_epoch or 0, x.begin_ns, x.node))
+    away = sorted(set(ends) - set(leader.isr or ()))
+    if away:
+        why = f"node {', '.join(map(str, away))} is not in the ISR {list(leader.isr or ())}"
+        yield _Unrest(ends[away[0]], why, f"node {away[0]} is out of sync in the end")
+    for one in ends.values():
+        yield from _elsewhere(one, "log ends", one.log_end_offset, leader.log_end_offset)
+    up = [x for x in ends.values() if x not in down]
+    for one in up:
+        yield from _elsewhere(one, "high watermark is", one.high_watermark, leader.log_end_offset, "log ends")
+    if _all_heard_of(run.told.get(place, {}).get(leader.node, ()), leader):
+        for one in up:
+            if (one.log_start_offset or 0) < (leader.log_start_offset or 0):
+                yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)
+
+
+def _elsewhere(one: Stretch, what: str, at: int | None, wanted: int | None, whose: str = "") -> Iterator[_Unrest]:
+    """That something of a replica's is not where it is at the leader's."""
+    if at != wanted:
+        leaders = f"the leader's {whose} at {wanted}" if whose else f"the leader's at {wanted}"
+        yield _Unrest(one, f"node {one.node}'s {what} at {at}, {leaders}", f"node {one.node}'s {what} at {at}")
+
+
+def _all_heard_of(told: Sequence[Stretch], leader: Stretch) -> bool:
+    """Whether nobody can have fetched what the leader has appended last without hearing where its log begins."""
+    start, end = leader.log_start_offset or 0, leader.log_end_offset or 0
+    return any(
+        (x.incarnation, x.role, x.leader_epoch) == (leader.incarnation, "leader", leader.leader_epoch)
+        and (x.log_start_offset or 0) >= start
+        and x.first_log_end is not None
+        and x.first_log_end < end
+        for x in told
     )

@@ -175,6 +175,12 @@ def is_sampled(guarantees: Mapping[str, Any]) -> bool:
     return guarantees.get("timeline") == "sampled"
 
 
+def lag_allowed_ns(guarantees: Mapping[str, Any]) -> int | None:
+    """How long a replica that lags may stay in the ISR; None: the run does not say, or nobody saw every change."""
+    allowed_ms = guarantees.get("laggards_leave_ms")
+    return None if not isinstance(allowed_ms, int) or is_sampled(guarantees) else allowed_ms * 1_000_000
+
+
 def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
     """The unclean elections among decisions: when, and for which leader epoch."""
     for one in decisions:

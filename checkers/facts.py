@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from checkers import acked_writes_survive
 from checkers.dependencies import dependencies
+from checkers.lags import lags
 from checkers.rows import Row, RunRows, where
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
@@ -26,6 +27,7 @@ def facts(rows: RunRows) -> Facts:
         silences=list(_silences(rows)),
         first_acks=list(_first_acks(rows)),
         dependencies=dependencies(rows),
+        lags=list(lags(rows)),
     )
 
 

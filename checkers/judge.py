@@ -67,6 +67,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "incomplete-candidate": frozenset({"timeline"}),
         "illegal-isr": frozenset({"timeline"}),
         "misclassified-election": frozenset({"timeline"}),
+        "laggard-in-sync": frozenset({"timeline"}),
         "stuck": frozenset({"timeline"}),
     }
 )

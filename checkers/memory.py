@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkers import reference
-from checkers.conclusion import is_sampled
+from checkers.conclusion import is_sampled, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rows import Row, RunRows
@@ -25,6 +25,7 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
         healed_ns(faults),
         sampled=is_sampled(manifest.guarantees),
         settled=comes_to_rest(manifest.guarantees, faults),
+        lag_ns=lag_allowed_ns(manifest.guarantees),
     )
 
 

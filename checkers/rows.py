@@ -101,6 +101,7 @@ class RunRows:
         healed_ns: when the last fault was healed; None: there was none.
         sampled: whether the timeline is only samples of what the brokers did (see :mod:`checkers.sampled_timelines`).
         settled: whether the run promises to come to rest, and every fault was healed.
+        lag_ns: how long a replica that lags may stay in the ISR; None: the run does not say.
     """
 
     run: str
@@ -110,6 +111,7 @@ class RunRows:
     healed_ns: int | None = None
     sampled: bool = False
     settled: bool = False
+    lag_ns: int | None = None
 
     # -------------------------------------------------------------------------------------------------- history
 

@@ -38,6 +38,7 @@ NOT_LOOKED_FOR = frozenset(
         "bounds-crossed",
         "incomplete-candidate",
         "incomplete-leader",
+        "laggard-in-sync",
         "uncommitted-deletion",
         "unjustified-advance",
         "unjustified-join",

@@ -37,6 +37,7 @@ from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
 from spark_analysis.holding import holding
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
+from spark_analysis.lags import lags
 from spark_analysis.lost_writes import lost_writes
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
@@ -107,6 +108,7 @@ def ask(
     *,
     sampled: Sequence[str] = (),
     settled: Sequence[str] = (),
+    lag_ns: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -118,6 +120,7 @@ def ask(
         beside: the URI of a directory that every machine of a cluster sees, where results may be kept meanwhile.
         sampled: the runs whose timelines are only samples of what the brokers did.
         settled: the runs that promise to come to rest, and in which every fault was healed.
+        lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -133,7 +136,7 @@ def ask(
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
-            views = views_of(tables, large=large, hold=hold, sampled=sampled, at_rest=settled)
+            views = views_of(tables, large=large, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns)
             return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -146,9 +149,7 @@ def ask(
 def _ask(
     spark: SparkSession, runs: list[str], tables: Tables, views: Views, healed: Mapping[str, int]
 ) -> tuple[Answers, Mapping[str, Rows]]:
-    healings = table_of(
-        spark, ({"run": run, "healed_ns": at} for run, at in healed.items()), {"run": "string", "healed_ns": "int64"}
-    )
+    healings = _by_run(spark, "healed_ns", healed)
     # Held, so that what is asked about findings does not plan every question again.
     found = reduce(DataFrame.unionByName, together(spark, [partial(question, views) for question in _sensible(views)]))
     found = views.hold(gathered(found), few=True)
@@ -161,6 +162,8 @@ def _ask(
         "count": counts(views),
         **questions_of_fact(views, found, healings),
     }
+    if views.lag_ns:
+        sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
@@ -169,6 +172,11 @@ def _ask(
         answered[section].append(json.loads(row))
     answers = _answers(runs, answered)
     return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+
+
+def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataFrame:
+    rows = ({"run": run, name: number} for run, number in numbers.items())
+    return table_of(spark, rows, {"run": "string", name: "int64"})
 
 
 def _sensible(views: Views) -> list[Callable[[Views], DataFrame]]:

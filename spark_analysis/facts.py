@@ -128,6 +128,37 @@ SILENCE_NS = 1_000_000_000
 """How long a silence lasts at least, and how finely the history is looked at for it."""
 
 
+class Lag(NamedTuple):
+    """Rows of a leader that has a replica in its ISR which says nothing meanwhile, and lacks what the leader has.
+
+    The rows are of one version of the ISR, follow each other closely, and go on for as long as the run's
+    ``guarantees.laggards_leave_ms`` at least.
+
+    Attributes:
+        node: the leader; ``member``: who lags.
+        sequence: of the first row, as is ``begin_ns``; ``end_sequence`` of the last, as is ``end_ns``.
+        log_end: the leader's, in the first row; ``reached``: the member's, all the time.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    node: int
+    incarnation: int
+    leader_epoch: int
+    member: int
+    sequence: int
+    begin_ns: int
+    end_sequence: int
+    end_ns: int
+    log_end: int
+    reached: int
+
+
+LOOKS = 4
+"""Into how many parts the time is cut that a laggard has: in each of them its leader must have said something."""
+
+
 class LostRange(NamedTuple):
     """Lost writes at consecutive offsets of one partition and one leader epoch (None: nobody knows it).
 
@@ -181,6 +212,7 @@ class Facts:
     first_acks: Sequence[FirstAck] = ()
     lost_ranges: Sequence[LostRange] = ()
     dependencies: Sequence[Dependency] = ()
+    lags: Sequence[Lag] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

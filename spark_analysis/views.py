@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from threading import Lock
+from types import MappingProxyType
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -46,6 +47,7 @@ class Views:
             given the same partition); and ``record`` where there are any ``records``. What is not there need not be
             planned for.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
+        lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
         hold: how tables are kept that are needed more than once.
     """
@@ -61,6 +63,7 @@ class Views:
     partitions: DataFrame
     uses: frozenset[str]
     at_rest: Sequence[str]
+    lag_ns: Mapping[str, int]
     large: bool
     hold: Hold
 
@@ -72,6 +75,7 @@ def views_of(
     hold: Hold = in_memory,
     sampled: Sequence[str] = (),
     at_rest: Sequence[str] = (),
+    lag_ns: Mapping[str, int] = MappingProxyType({}),
 ) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
@@ -114,7 +118,9 @@ def views_of(
         uses -= {"record"} if some.isEmpty() else set()
     else:
         some = all_records()
-    return Views(whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, large, hold)
+    return Views(
+        whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, large, hold
+    )  # fmt: skip
 
 
 def _uses(done: DataFrame) -> frozenset[str]:

@@ -78,8 +78,6 @@ _WATERMARKS = (
     _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
     _knob("watermark_never_rises", "min of min",
           "A leader's watermark is the least of itself and the log ends, and so never leaves 0.",
-          "nothing is acknowledged or read, and `stuck` asks for a leader, a full ISR and equal logs, not for a "
-          "watermark that reaches their end",
           hw_rule="min_of_all"),
     _knob("watermark_ignores_newcomers", "KIP-497",
           "The watermark does not wait for a follower that has caught up and is about to join the ISR.",
@@ -97,8 +95,8 @@ _IN_SYNC = (
     _switched("isr_joined_early", "the condition of Partition.maybeExpandIsr forgotten"),
     _switched("isr_shrunk_alone", "an ISR change that is not waited for"),
     _switched("isr_never_shrunk", "the ISR expiration thread died",
-              unnoticed="acks=all waits for a member that lags until its session ends, which costs availability alone, "
-              "and how long a cluster may be unavailable nobody promises"),
+              unnoticed="a replica that stands still while its session lives is soon moving again in the random mixes",
+              scenarios=("a-laggard-with-a-session",)),
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
           "A follower joins the ISR that has not reached the start of its leader's epoch.",
           "it takes a leader that dies between its election and its first commit, and a fourth replica that is behind",
@@ -143,9 +141,7 @@ _DELETING = (
     _switched("deletes_above_the_watermark", "KIP-107's bound forgotten",
               unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
               scenarios=("deleted-before-it-is-committed",)),
-    _switched("log_start_not_followed", "KIP-107's log start not propagated",
-              unnoticed="that deleted records come back breaks no promise that is checked: no row of a history says "
-              "which deletions were confirmed"),
+    _switched("log_start_not_followed", "KIP-107's log start not propagated"),
 )  # fmt: skip
 
 _CONTROLLER = (

@@ -106,6 +106,16 @@ class InSyncReplicas:
             self.maximal = self.members + tuple(node for node in members if node not in self.members)
 
 
+def laggards_leave_ms(lag_ms: int, request_ms: int) -> int:
+    """By when, in milliseconds, a leader that is well has left a laggard out, even if a few of its requests were lost.
+
+    Args:
+        lag_ms: ``replica.lag.time.max.ms``; it looks who lags at least twice in that time.
+        request_ms: how long it waits for the controller's answer before it asks again.
+    """
+    return 4 * (lag_ms + request_ms)
+
+
 def are_distinct(isr: tuple[NodeId, ...], replicas: tuple[NodeId, ...]) -> bool:
     """Whether ``isr`` names some of the ``replicas``, none of them twice, nor does ``replicas``."""
     members, all_replicas = set(isr), set(replicas)

@@ -12,6 +12,7 @@ from typing import Any
 import confluent_kafka
 
 from harness.history.run_directory import Manifest
+from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
 from harness.targets.kafka.jvm import java_version
@@ -85,7 +86,16 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         "eligible_replicas": plan.knobs.elections == "elr",
         # A run of which nothing else is known to come is given up when it does not settle; see ``Stage.settle``.
         "settles": plan.expectation is None and plan.kafka is None,
+        **_laggards(plan),
     }
+
+
+def _laggards(plan: Plan) -> dict[str, int]:
+    """How long a replica that lags may stay in the ISR, unless nobody sees every change, or somebody fetches for it."""
+    if plan.kafka is not None or any(step.spoof_fetch is not None for step in plan.steps.values()):
+        return {}
+    known = plan.settings
+    return {"laggards_leave_ms": laggards_leave_ms(known.replica_lag_time_max_ms, known.broker_session_timeout_ms)}
 
 
 def _unclean_election(plan: Plan) -> bool:

@@ -92,6 +92,49 @@ def that_a_follower_s_own_log_begins_later_does_not_excuse_that_it_was_cut(story
     story.finish()
 
 
+# ----------------------------------------------------------------------------------------------------------- followers
+
+
+SETTLED: dict[str, Any] = {"guarantees": RETENTION["guarantees"] | {"settles": True}}
+DELETED = (lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"))
+
+
+def keep(story: Story) -> None:
+    """The leader has deleted two records, and node 2 keeps them."""
+    write(story, 3)
+    story.delete(2, nodes=(0, 1))
+
+
+@case(Outcome.VIOLATION, *DELETED, ("stuck", "VIOLATION", None), **SETTLED)
+def a_follower_that_fetches_on_and_keeps_what_was_deleted_is_found(story: Story) -> None:
+    keep(story)
+    story.send()
+    story.finish()
+
+
+@case(Outcome.PASS, *DELETED, **SETTLED)
+def a_follower_that_has_fetched_nothing_since_may_not_have_heard_of_a_deletion(story: Story) -> None:
+    keep(story)
+    story.finish()
+
+
+@case(Outcome.PASS, *DELETED, **SETTLED)
+def what_was_fetched_from_an_earlier_leader_says_nothing_of_what_a_later_one_deletes(story: Story) -> None:
+    write(story, 3)
+    story.elect(1)
+    story.delete(2, nodes=(1, 0))
+    story.finish()
+
+
+@case(Outcome.PASS, *DELETED, **SETTLED)
+def a_follower_may_have_deleted_more_than_its_leader(story: Story) -> None:
+    write(story, 3)
+    story.delete(2)
+    start_over(story, 2, 3, "retention")
+    story.send()
+    story.finish()
+
+
 # ----------------------------------------------------------------------------------------------------------- consumers
 
 

@@ -183,12 +183,15 @@ def end_with_another_record(story: Story) -> None:
     next(r for r in story.timeline if (r["kind"], r["node"]) == ("final", 2))["high_watermark"] = 2
 
 
-@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), **SETTLES)
+STUCK = ("stuck", "VIOLATION", None)
+
+
+@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), STUCK, **SETTLES)
 def at_rest_whoever_is_in_sync_has_what_its_leader_has_whatever_it_calls_committed(story: Story) -> None:
     end_with_another_record(story)
 
 
-@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), reason="did not commit its log", **SETTLES)
+@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 2), STUCK, reason="did not commit its log", **SETTLES)
 def at_rest_even_what_nobody_calls_committed_is_the_same_everywhere(story: Story) -> None:
     end_with_another_record(story)
     for row in story.timeline:
@@ -216,7 +219,7 @@ def a_replica_that_is_down_is_held_to_its_own_watermark(story: Story) -> None:
             row["isr"] = [0, 1]
 
 
-@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+@case(Outcome.VIOLATION, STUCK, **SETTLES)
 def a_replica_that_is_out_of_sync_is_held_to_its_own_watermark(story: Story) -> None:
     end_with_another_record(story)
     for row in story.timeline:

@@ -203,6 +203,24 @@ def fence_nobody(story: Story, rng: random.Random) -> None:
             row["sequence"] = None if row["value"] is None else row["sequence"]
 
 
+def leave_behind(story: Story, rng: random.Random) -> None:
+    """Now and then a follower stands still, and its leader keeps it; a fault may have parted the two."""
+    if rng.random() > 0.15:
+        return
+    part = story.partitions[0]
+    others = [node for node in NODES if node != part.leader]
+    behind, begun = rng.choice(others), {"injected_ns": story.now, "proven_ns": story.now}
+    for _ in range(rng.randrange(4, 14)):
+        story.send(result="info", copies=[node for node in others if node != behind], commit=False)
+        story.now += rng.randrange(4) * 1_000_000
+    if rng.random() < 0.3:
+        nodes = rng.choice(([behind], [part.leader], [part.leader, behind]))
+        story.fault("apart", nodes=sorted(map(str, nodes)), **begun)
+    if rng.random() < 0.5:
+        part.logs[behind] = list(part.logs[part.leader])
+        story.state(behind)
+
+
 def swap_a_record_s_past(story: Story, rng: random.Random) -> None:
     """One log has a record of another epoch below what it shares with the others."""
     node = rng.choice(NODES)

@@ -14,15 +14,17 @@ from tests.checkers.client_randomness import (
     client_step,
     read_the_end_again,
 )
-from tests.checkers.planting import FALSE_PLANTS, PLANTS
+from tests.checkers.planting import FALSE_PLANTS, PLANTS, leave_behind
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
+PATIENT: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": False, "laggards_leave_ms": 32}
+
 MANIFESTS: tuple[dict[str, Any], ...] = (
-    {},
-    {"guarantees": {"min_insync_replicas": 2, "unclean_election": True, "settles": True}},
-    {"predictions": [{"kind": "lost-write"}]},
+    {"guarantees": PATIENT},
+    {"guarantees": PATIENT | {"unclean_election": True, "settles": True}},
+    {"guarantees": PATIENT, "predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
     IMPORTED,
     {"guarantees": SAMPLED | {"unclean_election": True, "retention": True}},
@@ -43,10 +45,9 @@ def random_story(seed: int) -> Story:
     if rng.random() < 0.1:
         for _ in range(40):
             story.send()
-    if rng.random() < 0.9:
-        for p in story.partitions:
-            story.commit(p)
-    story.finish(read=rng.random() < 0.95)
+    if not calm:
+        leave_behind(story, random.Random(f"{seed}:behind"))
+    _end(story, rng)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
     if not calm and rng.random() < 0.6:
@@ -56,6 +57,14 @@ def random_story(seed: int) -> Story:
         read_the_end_again(story, again)
     _know_less(story, rng, MANIFESTS[seed % len(MANIFESTS)])
     return story
+
+
+def _end(story: Story, rng: random.Random) -> None:
+    """Mostly everything is committed, and read."""
+    if rng.random() < 0.9:
+        for p in story.partitions:
+            story.commit(p)
+    story.finish(read=rng.random() < 0.95)
 
 
 def _know_less(story: Story, rng: random.Random, manifest: dict[str, Any]) -> None:

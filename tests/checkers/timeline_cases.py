@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.lineage_cases import CASES
+from tests.checkers.lineage_cases import CASES, SETTLES
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 
 __all__ = ["CASES"]
@@ -444,8 +444,32 @@ def a_run_that_does_not_promise_to_settle_cannot_be_stuck(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), guarantees={"settles": True, "min_insync_replicas": 2})
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
 def a_cluster_that_promises_to_settle_and_stays_out_of_sync_is_stuck(story: Story) -> None:
     write(story, 2)
     story.partitions[0].isr = {0, 1}
+    story.finish()
+
+
+def leave_uncommitted(story: Story) -> None:
+    """Everybody in sync has a record that nobody ever commits."""
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+def a_watermark_that_does_not_reach_what_everybody_has_is_stuck(story: Story) -> None:
+    leave_uncommitted(story)
+
+
+@case(Outcome.INCONCLUSIVE, reason="did not commit its log from 2 to 2")
+def a_watermark_that_may_yet_rise_is_not_stuck(story: Story) -> None:
+    leave_uncommitted(story)
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+def a_follower_that_never_hears_what_is_committed_is_stuck(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].marks[2] = 1
     story.finish()

@@ -13,6 +13,7 @@ from harness.history.arrow import write_rows
 from harness.history.schema import HISTORY, TABLES
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, Offset
 from harness.replication.controller_messages import Elected, IsrChanged, PartitionState, SessionChanged
+from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
 from harness.simulation.core.trouble import Trouble, hit
@@ -230,6 +231,8 @@ class Recording:
     def manifest(self, generation: str) -> Manifest:
         """``run.json``."""
         world = self._world
+        drawn = world.configuration
+        request_ms = max(drawn.request_timeout_ms, drawn.session_timeout_ms)
         return Manifest(
             run=self.run,
             scenario="simulate",
@@ -237,13 +240,14 @@ class Recording:
             started_wall="1970-01-01T00:00:00+00:00",
             state="complete",
             generation=generation,
-            configuration=_configuration(world.configuration),
+            configuration=_configuration(drawn),
             guarantees={
-                "min_insync_replicas": world.configuration.min_insync_replicas,
-                "unclean_election": world.configuration.unclean_leader_election_enable,
+                "min_insync_replicas": drawn.min_insync_replicas,
+                "unclean_election": drawn.unclean_leader_election_enable,
                 "retention": world.witness.deleted > 0,
                 "eligible_replicas": world.knobs.elections == "elr",
                 "settles": True,
+                "laggards_leave_ms": laggards_leave_ms(drawn.replica_lag_time_max_ms, request_ms),
             },
             duration_s=world.now_ns / 1e9,
         )

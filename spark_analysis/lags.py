@@ -1,0 +1,66 @@
+"""Who stood still in an ISR for too long?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from harness.model import CONTROLLER_ID
+from spark_analysis.facts import LOOKS
+from spark_analysis.tables import PLACE
+
+_SAME_ISR = (*PLACE, "member", "since_ns", "node", "incarnation", "leader_epoch", "partition_epoch")
+
+
+def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
+    """The fields of :class:`spark_analysis.facts.Lag`, as ``checkers.lags`` defines them.
+
+    Replicas that say nothing for long are few, so the leaders' rows are looked up among them, and not sorted.
+
+    Args:
+        timeline: the table.
+        allowed: ``run, lag_ns``: how long a lag may last, of the runs that say so.
+    """
+    said = timeline.where(
+        f.col("topic").isNotNull() & (f.col("kind") != "final") & (f.col("node") != CONTROLLER_ID)
+    ).join(f.broadcast(allowed), on="run", how="inner")
+    leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("leader_epoch").isNotNull()
+    leading = said.where(leads & f.col("isr").isNotNull())
+    counted = leading.withColumn("member", f.explode(f.array_distinct("isr"))).where(f.col("member") != f.col("node"))
+    meanwhile = (f.col("time_ns") >= f.col("since_ns")) & f.coalesce(f.col("time_ns") < f.col("until_ns"), f.lit(True))
+    both = counted.join(f.broadcast(_standstills(said)), on=[*PLACE, "member"], how="inner")
+    lacking = both.where(meanwhile & (f.col("log_end_offset") > f.col("reached")))
+    rows = Window.partitionBy(*_SAME_ISR).orderBy("time_ns", "sequence")
+    pause_ns = f.col("time_ns") - f.lag("time_ns").over(rows)
+    begins = f.coalesce(pause_ns * LOOKS > f.col("lag_ns"), f.lit(True))
+    numbered = lacking.withColumn("begins", begins.cast("int")).withColumn("number", f.sum("begins").over(rows))
+    order = f.struct("time_ns", "sequence")
+    grouped = numbered.groupBy(*_SAME_ISR, "number").agg(
+        f.min_by(f.struct("sequence", "time_ns", "log_end_offset"), order).alias("first"),
+        f.max_by(f.struct("sequence", "time_ns"), order).alias("last"),
+        f.first("reached").alias("reached"),
+        f.first("lag_ns").alias("lag_ns"),
+    )
+    long = f.col("last.time_ns") - f.col("first.time_ns") >= f.col("lag_ns")
+    return grouped.where(long).select(
+        *PLACE, "node", "incarnation", "leader_epoch", "member", "first.sequence",
+        f.col("first.time_ns").alias("begin_ns"),
+        f.col("last.sequence").alias("end_sequence"),
+        f.col("last.time_ns").alias("end_ns"),
+        f.col("first.log_end_offset").alias("log_end"),
+        "reached",
+    )  # fmt: skip
+
+
+def _standstills(said: DataFrame) -> DataFrame:
+    """Rows of replicas after which they say nothing for so long: ``member, since_ns, until_ns, reached``."""
+    rows = Window.partitionBy(*PLACE, "node").orderBy("time_ns", "incarnation", "sequence")
+    followed = said.withColumn("until_ns", f.lead("time_ns").over(rows)).where(f.col("log_end_offset").isNotNull())
+    long = f.coalesce(f.col("until_ns") - f.col("time_ns") >= f.col("lag_ns"), f.lit(True))
+    return followed.where(long).select(
+        *PLACE,
+        f.col("node").alias("member"),
+        f.col("time_ns").alias("since_ns"),
+        "until_ns",
+        f.col("log_end_offset").alias("reached"),
+    )
