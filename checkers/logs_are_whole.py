@@ -27,7 +27,7 @@ configuration permits. Both sequence kinds need sequences that do not wrap aroun
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.checker import Evidence
@@ -88,7 +88,7 @@ def _deleted(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> I
 
 def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:
     within = [one.first for one in epochs if one.contents > one.offsets]
-    between = [b.first for a, b in pairwise(sorted(epochs, key=lambda x: (x.first, x.last))) if b.first == a.last]
+    between = [offset for one, other in permutations(epochs, 2) for offset in _taken_twice(one, other)]
     if not within and not between:
         return
     at = min([*within, *between])
@@ -98,6 +98,14 @@ def _overlapping(run: RunFacts, place: TopicPartition, node: int, epochs: Sequen
         f"Node {node}'s log holds two records at one offset, {at} or one behind it.",
         (Evidence("replica_logs", {**about, "offset": at}, f"node {node}'s log holds records at offset {at}"),),
     )
+
+
+def _taken_twice(one: LogEpoch, other: LogEpoch) -> Iterator[int]:
+    """The ends of an epoch where another one has a record, too: an end of its own, or anything if it lacks nothing."""
+    has_all = other.offsets == other.last - other.first + 1
+    for offset in (one.first, one.last):
+        if offset in (other.first, other.last) or (has_all and other.first < offset < other.last):
+            yield offset
 
 
 def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:

@@ -169,6 +169,38 @@ def who_has_heard_of_an_unclean_election_must_not_hold_what_it_gave_up(story: St
     keep_a_given_up_record(story, 1)
 
 
+# -------------------------------------------------------------------------------------------------------- overlaps
+
+
+def hold_also(story: Story, *offsets: int) -> None:
+    """In the end node 2's log holds records of another epoch, too."""
+    write(story, 4)
+    story.finish()
+    first = next(row for row in story.logs if row["node"] == 2)
+    story.logs += [first | {"offset": at, "leader_epoch": 1, "value": 90 + at, "batch_crc": 90 + at} for at in offsets]
+
+
+OVERLAP = ("log-overlap", "VIOLATION", 1)
+DISORDER = ("epoch-disorder", "VIOLATION", 1)
+DIVERGED = tuple(("replica-divergence", "VIOLATION", at) for at in (1, 2, 3))
+
+
+@case(Outcome.VIOLATION, OVERLAP, DISORDER, *DIVERGED)
+def a_log_that_holds_several_offsets_twice_is_found(story: Story) -> None:
+    hold_also(story, 1, 2, 3)
+
+
+@case(Outcome.VIOLATION, OVERLAP, DISORDER, *DIVERGED)
+def a_log_that_overlaps_one_that_goes_on_is_found(story: Story) -> None:
+    hold_also(story, 1, 2, 3, 4, 5)
+
+
+@case(Outcome.VIOLATION, DISORDER, *DIVERGED[:2])
+def epochs_that_take_turns_are_in_disorder_and_hold_every_offset_once(story: Story) -> None:
+    hold_also(story, 1, 2)
+    story.logs = [r for r in story.logs if r["node"] != 2 or r["leader_epoch"] == 1 or r["offset"] not in (1, 2)]
+
+
 # ---------------------------------------------------------------------------------------------------------- at rest
 
 SETTLES: dict[str, Any] = {"guarantees": {"min_insync_replicas": 2, "settles": True}}
