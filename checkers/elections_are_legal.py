@@ -5,8 +5,8 @@
   replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
   members; or, from 3.7, one that joined without a session (T5, KIP-841). Or, from 4.1, it forgets somebody who was in
   the ISR or eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an
-  unclean shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there this is
-  not judged.)
+  unclean shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there only those
+  decisions are judged that are about where replicas lie.)
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
   everything else that is excused by unclean elections hangs on. Or it is not recorded at all: somebody led in a leader
@@ -104,7 +104,8 @@ def _may_forget(run: RunFacts, one: Stretch) -> bool:
     """Whether somebody who has left the ISR need not stay eligible."""
     said = detail(one)
     distrusted = "shut down uncleanly" in str(said.get("cause", ""))
-    return not _keeps_eligible(run) or run.sampled or distrusted or said.get("clean") is False
+    unknown = run.sampled and not said.get("places")
+    return not _keeps_eligible(run) or unknown or distrusted or said.get("clean") is False
 
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:

@@ -231,6 +231,11 @@ def nullable_int32s(*, since: int = 0, tag: int | None = None) -> list[int] | No
     return _field("array", since, LATEST, None, tag, nullable=since, element="int32")
 
 
+def nullable_uuids(*, since: int = 0, tag: int | None = None) -> list[bytes] | None:
+    """A list of UUIDs that may be null, and is by default."""
+    return _field("array", since, LATEST, None, tag, nullable=since, element="uuid")
+
+
 def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
     """A list of strings, none of them null."""
     return _list(since, until, None, list, "string")

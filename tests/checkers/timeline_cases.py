@@ -8,6 +8,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.lineage_cases import CASES, SETTLES
+from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 
 __all__ = ["CASES"]
@@ -186,6 +187,16 @@ def a_controller_that_is_told_to_keep_nobody_eligible_may_forget(story: Story) -
 @case(Outcome.PASS, generation="3.7")
 def before_4_1_nobody_is_eligible_who_is_not_in_sync(story: Story) -> None:
     forget(story)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_real_controller_that_forgets_somebody_may_distrust_him(story: Story) -> None:
+    forget(story)
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None), guarantees=SAMPLED)
+def a_real_controller_distrusts_nobody_because_of_where_a_replica_lies(story: Story) -> None:
+    forget(story, places=True)
 
 
 @case(Outcome.PASS)

@@ -11,7 +11,6 @@ from harness.targets.kafka.decisions import (
     ControllerDecision,
     ControllerLog,
     Decision,
-    PartitionDecision,
     SessionDecision,
     Withdrawal,
 )
@@ -81,9 +80,7 @@ class RenumberedLog:
             controller, voters = self._numbering.node(decision.controller), self._nodes(decision.voters)
             return replace(decision, controller=controller, voters=voters)
         before = None if decision.before is None else self._state(decision.before)
-        return PartitionDecision(
-            before, self._state(decision.after), decision.controller_epoch, decision.wall_ms, decision.source
-        )
+        return replace(decision, before=before, after=self._state(decision.after))
 
     def _state(self, state: PartitionState) -> PartitionState:
         return state._replace(

@@ -28,6 +28,7 @@ class PartitionDecision:
         controller_epoch: of the controller who decided.
         wall_ms: what that one's clock said.
         source: where it is written.
+        places: whether it is about where replicas are: a broker has told a log directory (KIP-858).
     """
 
     before: PartitionState | None
@@ -35,6 +36,7 @@ class PartitionDecision:
     controller_epoch: int
     wall_ms: int
     source: str
+    places: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +126,8 @@ def decision_row(decision: Decision) -> dict[str, Any]:
     detail: dict[str, Any] = {"controller_epoch": decision.controller_epoch, "cause": decision.source}
     if after.elr or after.last_known_elr:
         detail |= {"elr": list(after.elr), "last_known_elr": list(after.last_known_elr)}
+    if decision.places:
+        detail |= {"places": True}
     if before is not None and before.leader == after.leader:
         kind, detail = "isr", detail | {"previous_isr": list(before.isr)}
     else:

@@ -132,12 +132,12 @@ class MetadataLog(RereadLog):
         name = TopicPartition(self._topics[change.topic_id], change.partition_id)
         before = self._partitions.get(name)
         if isinstance(change, PartitionRecord):
-            after = _created(name, change)
+            after, places = _created(name, change), False
         else:
             assert before is not None, f"{source} changes {name}, which has not been created"
-            after = _changed(before, change)
+            after, places = _changed(before, change), change.directories is not None and change.replicas is None
         self._partitions[name] = after
-        return PartitionDecision(before, after, header.leader_epoch, wall_ms, source)
+        return PartitionDecision(before, after, header.leader_epoch, wall_ms, source, places)
 
     def _session(self, broker: int, live: bool, wall_ms: int, source: str) -> Iterator[Decision]:
         if live == self._live.get(broker, False):

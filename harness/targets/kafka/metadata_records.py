@@ -23,6 +23,7 @@ from harness.wire.declaration import (
     int64,
     nullable_int32s,
     nullable_string,
+    nullable_uuids,
     string,
     struct,
     uuid,
@@ -61,7 +62,7 @@ def _record(record_type: int, *, newest: int) -> Callable[[type[RecordType]], ty
     return declare
 
 
-@_record(0, newest=3)
+@_record(0, newest=4)
 class RegisterBrokerRecord(Message):
     """A process of a broker has registered. A ``fenced`` one may not lead or be in sync."""
 
@@ -121,6 +122,7 @@ class PartitionChangeRecord(Message):
     replicas: list[int] | None = nullable_int32s(tag=2)
     eligible_leader_replicas: list[int] | None = nullable_int32s(since=2, tag=6)
     last_known_elr: list[int] | None = nullable_int32s(since=2, tag=7)
+    directories: list[bytes] | None = nullable_uuids(since=1, tag=8)
 
 
 @_record(7, newest=0)
@@ -146,7 +148,7 @@ class RemoveTopicRecord(Message):
     topic_id: bytes = uuid()
 
 
-@_record(17, newest=2)
+@_record(17, newest=3)
 class BrokerRegistrationChangeRecord(Message):
     """What of a broker's registration has changed; ``fenced``: -1 it has a session now, 1 it has none any more."""
 

@@ -125,6 +125,16 @@ def test_kraft_s_elections_isr_changes_and_epochs_are_those_that_its_records_mea
     assert log.partitions[LEDGER].isr == (1,)
 
 
+def test_a_decision_about_where_replicas_lie_says_that_it_is_one_and_a_reassignment_is_none(tmp_path: Path) -> None:
+    log, write = kraft(tmp_path)
+    write(batch(0, *CREATED))
+    here = [TOPIC_ID] * 3
+    write(batch(2, PartitionChangeRecord(0, TOPIC_ID, directories=here, eligible_leader_replicas=[])))
+    write(batch(3, PartitionChangeRecord(0, TOPIC_ID, directories=here, replicas=[2, 1, 0])))
+    write(batch(4, PartitionChangeRecord(0, TOPIC_ID, isr=[0])))
+    assert [row["detail"].get("places") for row in rows(log)] == [None, True, None, None]
+
+
 @pytest.mark.parametrize(
     ("elr", "clean", "from_isr"), [([], False, False), ([2], True, False), ([0], False, False)], ids=str
 )
