@@ -91,8 +91,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         if self._metadata is Metadata.ZOOKEEPER:
             give_control(self._layout.zookeeper, self._READY_TIMEOUT_S)
         self._await("the brokers have not all heard of each other", self._all_know_each_other)
-        if self._metadata is Metadata.ZOOKEEPER:
-            self._create_topic(self._groups_topic())
+        self._create_topic(self._groups_topic())
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
@@ -118,7 +117,11 @@ class KafkaCluster(RealKafka[KafkaNode]):
         create_assigned(bootstrap, topic, list(map(node_id, self.brokers())))
 
     def _groups_topic(self) -> TopicSpec:
-        """Where groups commit; Kafka itself would put it on the controller's broker, too."""
+        """Where groups commit. Kafka would draw its place, and with ZooKeeper put it on the controller's broker, too.
+
+        Its place matters: a follower asks a leader for all of its partitions at once, so that a question about another
+        one waits until the answer about this one has come (``replica.fetch.wait.max.ms``).
+        """
         replicas = min(3, len(self.brokers()))
         configs = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "1048576"}
         return TopicSpec(_GROUPS_TOPIC, 1, replicas, configs=configs)
