@@ -212,7 +212,7 @@ class Broker:
         partition = self.partitions.get(name)
         if partition is None:
             may_be_offline = bool(self.directories.offline_ids) and not is_new
-            return None if may_be_offline else self._create(name)
+            return None if may_be_offline else self._create(name, is_new=is_new)
         is_news = state.partition_epoch > partition.replica.partition_epoch
         if self.knobs.recreated_elsewhere and is_news and not partition.directory.online:
             return self._create(name) or partition
@@ -304,9 +304,13 @@ class Broker:
             self._fetchers[state.leader] = fetcher
         fetcher.add(partition)
 
-    def _create(self, name: TopicPartition) -> Partition | None:
+    def _create(self, name: TopicPartition, *, is_new: bool = False) -> Partition | None:
+        """Make a replica; the controller is told where one that is not new now is, if it makes anything of that."""
         directory = self.directories.emptiest(partition.directory for partition in self.partitions.values())
-        return None if directory is None else self._open(name, directory)
+        created = None if directory is None else self._open(name, directory)
+        if created is not None and not is_new and self.knobs.placing_forgets_eligible:
+            self.controller.place(name, self.directories.id_of(created.directory))
+        return created
 
     def _open(self, name: TopicPartition, directory: LogDirectory) -> Partition | None:
         try:

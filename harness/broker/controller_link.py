@@ -22,6 +22,11 @@ from harness.wire.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionTopicData,
+    AssignedDirectory,
+    AssignedPartition,
+    AssignedTopic,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -146,6 +151,20 @@ class ControllerLink:
         )
         version = 3 if self._config.knobs.broker_epoch_check else 2
         self.call(ApiKey.ALTER_PARTITION, version, request, lambda body: answered(_isr_answer(body)))
+
+    def place(self, name: TopicPartition, log_dir: bytes) -> None:
+        """Say in which log directory the replica of ``name`` now is, until the controller has heard it."""
+        topic = AssignedTopic(self._topic_ids.of(name.topic), [AssignedPartition(name.partition)])
+        request = AssignReplicasToDirsRequest(
+            self._config.node_id, self.broker_epoch, [AssignedDirectory(log_dir, [topic])]
+        )
+
+        def answered(body: Message | None) -> None:
+            response = cast("AssignReplicasToDirsResponse | None", body)
+            if response is None or response.error_code:
+                self._network.call_later(_RETRY_S, lambda: self.place(name, log_dir))
+
+        self.call(ApiKey.ASSIGN_REPLICAS_TO_DIRS, 0, request, answered)
 
     def allocate_producer_ids(self, answered: Callable[[range], None]) -> None:
         """Ask for a block of producer ids; an empty one when there is none to be had."""

@@ -21,6 +21,7 @@ from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
+    AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
@@ -196,6 +197,7 @@ class ControllerNode:
                 | AnswerIsrChange()
                 | AnswerElection()
                 | AnswerProducerIds()
+                | AnswerPlacement()
             ):
                 cast("Token", effect.token)(effect)
             case Elected() | IsrChanged():

@@ -15,6 +15,7 @@ from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
+    AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
@@ -23,6 +24,7 @@ from harness.replication.controller_messages import (
     IsrChangeRequested,
     ProducerIdsRequested,
     RegistrationRequested,
+    ReplicaPlaced,
     TopicCreationRequested,
 )
 from harness.replication.messages import ErrorCode
@@ -36,6 +38,11 @@ from harness.wire.messages import (
     AlterPartitionRequest,
     AlterPartitionResponse,
     AlterPartitionTopicResult,
+    AssignedDirectoryResult,
+    AssignedPartitionResult,
+    AssignedTopicResult,
+    AssignReplicasToDirsRequest,
+    AssignReplicasToDirsResponse,
     BrokerHeartbeatRequest,
     BrokerHeartbeatResponse,
     BrokerRegistrationRequest,
@@ -64,6 +71,7 @@ def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
         ApiKey.ALTER_PARTITION: alter_partition,
         ApiKey.CREATE_TOPICS: create_topics,
         ApiKey.ALLOCATE_PRODUCER_IDS: allocate_producer_ids,
+        ApiKey.ASSIGN_REPLICAS_TO_DIRS: assign_replicas_to_dirs,
         ApiKey.ELECT_LEADERS: elect_leaders,
         ApiKey.OFFSET_COMMIT: offset_commit,
         ApiKey.OFFSET_FETCH: offset_fetch,
@@ -128,6 +136,30 @@ def allocate_producer_ids(node: ControllerNode, request: Request) -> None:
         )
 
     node.handle(ProducerIdsRequested(answer, NodeId(body.broker_id), body.broker_epoch))
+
+
+def assign_replicas_to_dirs(node: ControllerNode, request: Request) -> None:
+    """Serve AssignReplicasToDirs (KIP-858): each replica on its own, in the order of the request."""
+    body = cast("AssignReplicasToDirsRequest", request.body)
+    response = AssignReplicasToDirsResponse()
+    for directory in body.directories:
+        placed = AssignedDirectoryResult(directory.id_)
+        response.directories.append(placed)
+        for topic in directory.topics:
+            results = AssignedTopicResult(topic.topic_id)
+            placed.topics.append(results)
+            for asked in topic.partitions:
+                name = TopicPartition(node.topic_of(topic.topic_id) or "", asked.partition_index)
+
+                def answer(
+                    outcome: AnswerPlacement, results: AssignedTopicResult = results, name: TopicPartition = name
+                ) -> None:
+                    results.partitions.append(AssignedPartitionResult(name.partition, outcome.error))
+                    if outcome.error is ErrorCode.STALE_BROKER_EPOCH:
+                        response.error_code = outcome.error
+
+                node.handle(ReplicaPlaced(answer, NodeId(body.broker_id), body.broker_epoch, name))
+    node.answer_unless_halted(request, response)
 
 
 def alter_partition(node: ControllerNode, request: Request) -> None:

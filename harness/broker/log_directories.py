@@ -43,7 +43,7 @@ class LogDirectories:
     @property
     def offline_ids(self) -> list[bytes]:
         """The ids of those that have failed, as the controller is told (KIP-858)."""
-        return [self._id(directory) for directory in self._all if not directory.online]
+        return [self.id_of(directory) for directory in self._all if not directory.online]
 
     @property
     def previous_broker_epoch(self) -> int:
@@ -73,7 +73,8 @@ class LogDirectories:
         """The absolute path of a directory; of one that is in memory, relative to its disk."""
         return str(self._paths[directory.number])
 
-    def _id(self, directory: LogDirectory) -> bytes:
+    def id_of(self, directory: LogDirectory) -> bytes:
+        """How the controller is told of a directory (KIP-858)."""
         return sha256(f"{self._owner}/{directory.number}".encode()).digest()[:16]
 
 

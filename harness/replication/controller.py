@@ -15,6 +15,7 @@ from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
+    AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
@@ -31,13 +32,14 @@ from harness.replication.controller_messages import (
     Persist,
     ProducerIdsRequested,
     RegistrationRequested,
+    ReplicaPlaced,
     ReplicasAnswered,
     SendMetadata,
     SendPartitionStates,
     SessionChanged,
     TopicCreationRequested,
 )
-from harness.replication.elections import Rules, choose, settle, with_isr
+from harness.replication.elections import Rules, choose, settle, with_isr, without_eligible
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, Knobs
 from harness.replication.messages import NO_ERROR, ErrorCode, Tick
 from harness.replication.offline_replicas import OfflineReplicas
@@ -117,7 +119,7 @@ class Controller:
             self._check_invariants()
         return effects
 
-    def _dispatch(self, event: ControllerEvent) -> list[ControllerEffect]:  # noqa: PLR0911 (one case per event)
+    def _dispatch(self, event: ControllerEvent) -> list[ControllerEffect]:  # noqa: C901, PLR0911 (one case per event)
         match event:
             case ControllerStarted(now_ns):
                 return self._start(now_ns)
@@ -135,6 +137,8 @@ class Controller:
                 return self._allocate_producer_ids(event)
             case ReplicasAnswered():
                 return self._hear_of_replicas(event)
+            case ReplicaPlaced():
+                return self._hear_of_directory(event)
             case Tick(now_ns):
                 return self._expire_sessions(now_ns)
             case _:
@@ -253,6 +257,24 @@ class Controller:
             return []
         changed, records = self._settle(f"log directory of broker {answer.broker}")
         return [*([self._persist()] if changed else []), *records, *self._send(changed)]
+
+    def _hear_of_directory(self, placed: ReplicaPlaced) -> list[ControllerEffect]:
+        """A broker has said where a replica now is. Nothing of that is kept: see the knob."""
+        before = self._state.partitions.get(placed.topic_partition)
+        error = self._broker_error(placed.broker, placed.broker_epoch)
+        if before is None or error is not NO_ERROR:
+            return [AnswerPlacement(placed.token, error or ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)]
+        after = without_eligible(before) if self._knobs.placing_forgets_eligible else before
+        if after is before:
+            return [AnswerPlacement(placed.token, NO_ERROR)]
+        self._state.partitions[after.topic_partition] = after
+        cause = f"broker {placed.broker} has another log directory"
+        return [
+            self._persist(),
+            self._record(before, after, cause),
+            AnswerPlacement(placed.token, NO_ERROR),
+            *self._send([after]),
+        ]
 
     def _welcome(
         self,

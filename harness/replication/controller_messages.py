@@ -155,9 +155,19 @@ class ReplicasAnswered:
     online: tuple[TopicPartition, ...]
 
 
+@message
+class ReplicaPlaced:
+    """A broker has a replica in a log directory in which it was not (``AssignReplicasToDirsRequest``, KIP-858)."""
+
+    token: object
+    broker: NodeId
+    broker_epoch: int
+    topic_partition: TopicPartition
+
+
 ControllerEvent: TypeAlias = (
     ControllerStarted | RegistrationRequested | HeartbeatReceived | TopicCreationRequested | IsrChangeRequested
-    | ElectionRequested | ProducerIdsRequested | ReplicasAnswered | Tick
+    | ElectionRequested | ProducerIdsRequested | ReplicasAnswered | ReplicaPlaced | Tick
 )  # fmt: skip
 
 
@@ -259,6 +269,14 @@ class AnswerProducerIds:
 
 
 @message
+class AnswerPlacement:
+    """Answer what a broker said of a log directory."""
+
+    token: object
+    error: ErrorCode
+
+
+@message
 class Elected:
     """For the timeline: the leader changed. ``clean``: no leader, or one that was eligible (ISR or ELR) as it was.
 
@@ -298,5 +316,5 @@ class SessionChanged:
 
 ControllerEffect: TypeAlias = (
     Persist | SendPartitionStates | SendMetadata | AnswerRegistration | AnswerHeartbeat | AnswerTopicCreation
-    | AnswerIsrChange | AnswerElection | AnswerProducerIds | Elected | IsrChanged | SessionChanged
+    | AnswerIsrChange | AnswerElection | AnswerProducerIds | AnswerPlacement | Elected | IsrChanged | SessionChanged
 )  # fmt: skip

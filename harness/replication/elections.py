@@ -68,6 +68,11 @@ def with_isr(partition: PartitionState, isr: tuple[NodeId, ...], rules: Rules) -
     return _versioned(_with_isr(partition, isr, rules, None), partition)
 
 
+def without_eligible(partition: PartitionState) -> PartitionState:
+    """``partition`` when it has been forgotten who is eligible, which nothing should do."""
+    return _versioned(partition._replace(elr=()), partition)
+
+
 def choose(
     partition: PartitionState, leader: NodeId | None, live: Collection[NodeId], rules: Rules, *, unclean: bool
 ) -> PartitionState | ErrorCode:

@@ -103,6 +103,8 @@ class Knobs:
             offline, and halt when it was the last (``offline_dir``, KIP-112, Kafka 1.0).
         recreated_elsewhere: the bug KAFKA-16234 (Kafka 3.7.0): a replica whose log directory has failed is created
             again, empty, in another one when the controller next says something new of its partition.
+        placing_forgets_eligible: the bug that apache/kafka#20716 has mended (Kafka 4.0.0 to 4.2.1): when a broker tells
+            in which log directory a replica now is, the controller forgets who is eligible to lead.
         clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
             ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
             ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
@@ -145,6 +147,7 @@ class Knobs:
     controller_epoch_fencing: bool = True
     disk_full: Literal["halt_broker", "offline_dir"] = "offline_dir"
     recreated_elsewhere: bool = False
+    placing_forgets_eligible: bool = False
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
     recovered_tail: Literal["flushed", "not_flushed"] = "flushed"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"

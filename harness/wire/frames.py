@@ -57,6 +57,7 @@ _NOT_FOR_CLIENTS = {
     ApiKey.BROKER_REGISTRATION,
     ApiKey.BROKER_HEARTBEAT,
     ApiKey.ALLOCATE_PRODUCER_IDS,
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS,
 }
 
 ADVERTISED: Mapping[ApiKey, tuple[int, int]] = MappingProxyType(

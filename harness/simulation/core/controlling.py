@@ -11,6 +11,7 @@ from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
+    AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
@@ -80,6 +81,7 @@ class Controlling(Process):
             AnswerTopicCreation: _ignore,
             AnswerElection: _ignore,
             AnswerProducerIds: _ignore,
+            AnswerPlacement: _ignore,
         }
 
     @property

@@ -114,6 +114,7 @@ _OFFLINE_DIR = {"disk_full": "offline_dir"}
 _DIVERGING = {"diverging_fetch_is_progress": "true"}
 _STALE = {"stale_truncation_applied": "true"}
 _DIRTY = {"hw_from_diverging": "true"}
+_FORGETFUL = {"placing_forgets_eligible": "true"}
 """Bugs that a later release has mended; see :class:`harness.replication.knobs.Knobs`."""
 
 FAMILIES: tuple[Family, ...] = (
@@ -130,7 +131,8 @@ FAMILIES: tuple[Family, ...] = (
     Family("3.5.0", "2.8", "2.13", _KRAFT, binding=_RELOAD4J),
     Family("3.7.0", "3.7", "2.13", _KRAFT, binding=_RELOAD4J),
     Family("4.0.0", "3.7", "2.13", _KRAFT, binding=_LOG4J_2, log4j=2),
-    Family("4.1.0", "4.1", "2.13", _KRAFT, binding=_LOG4J_2, log4j=2),
+    Family("4.1.0", "4.1", "2.13", _KRAFT, knobs=_FORGETFUL, binding=_LOG4J_2, log4j=2),
+    Family("4.3.0", "4.1", "2.13", _KRAFT, binding=_LOG4J_2, log4j=2),
 )
 """Oldest first."""
 

@@ -305,3 +305,68 @@ class AllocateProducerIdsResponse(Message):
     error_code: int = int16()
     producer_id_start: int = int64()
     producer_id_len: int = int32()
+
+
+@struct
+class AssignedPartition(Struct):
+    """A replica of the broker that asks."""
+
+    partition_index: int = int32()
+
+
+@struct
+class AssignedTopic(Struct):
+    """The replicas of one topic."""
+
+    topic_id: bytes = uuid()
+    partitions: list[AssignedPartition] = array(AssignedPartition)
+
+
+@struct
+class AssignedDirectory(Struct):
+    """The replicas in one log directory."""
+
+    id_: bytes = uuid()
+    topics: list[AssignedTopic] = array(AssignedTopic)
+
+
+@request(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions=(0, 0), flexible=0)
+class AssignReplicasToDirsRequest(Message):
+    """These of my replicas are in log directories in which you do not know them to be (KIP-858)."""
+
+    broker_id: int = int32()
+    broker_epoch: int = int64(default=-1)
+    directories: list[AssignedDirectory] = array(AssignedDirectory)
+
+
+@struct
+class AssignedPartitionResult(Struct):
+    """Whether that is known now."""
+
+    partition_index: int = int32()
+    error_code: int = int16()
+
+
+@struct
+class AssignedTopicResult(Struct):
+    """The outcomes for one topic."""
+
+    topic_id: bytes = uuid()
+    partitions: list[AssignedPartitionResult] = array(AssignedPartitionResult)
+
+
+@struct
+class AssignedDirectoryResult(Struct):
+    """The outcomes for one log directory."""
+
+    id_: bytes = uuid()
+    topics: list[AssignedTopicResult] = array(AssignedTopicResult)
+
+
+@response(ApiKey.ASSIGN_REPLICAS_TO_DIRS, versions=(0, 0), flexible=0)
+class AssignReplicasToDirsResponse(Message):
+    """What became of it."""
+
+    throttle_time_ms: int = int32()
+    error_code: int = int16()
+    directories: list[AssignedDirectoryResult] = array(AssignedDirectoryResult)

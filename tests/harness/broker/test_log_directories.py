@@ -63,6 +63,11 @@ def state(cluster: VirtualCluster, name: TopicPartition) -> tuple[int, tuple[int
     return found.leader, found.isr
 
 
+def eligible(cluster: VirtualCluster) -> tuple[int, ...]:
+    (found,) = [one for one in cluster.controller.core.partitions if one.topic_partition == TWO]
+    return found.elr
+
+
 def test_new_replicas_go_where_the_fewest_are() -> None:
     cluster = two_directories()
     assert placed(cluster, 0) == {ONE: 0, TWO: 1, THREE: 0}
@@ -269,6 +274,39 @@ def test_a_replica_that_is_made_anew_follows_where_another_can_lead() -> None:
     assert state(cluster, TWO)[0] == 1
     ends = [cluster.brokers[node].partitions[TWO].replica.log_end_offset for node in range(3)]
     assert ends == [1, 1, 1]
+
+
+@pytest.mark.parametrize("mutant", [False, True])
+def test_a_broker_with_an_empty_disk_is_no_reason_to_forget_who_may_lead(mutant: bool) -> None:
+    overrides = {"placing_forgets_eligible": "true"} if mutant else {}
+    cluster = two_directories(knobs="4.1", replicas=(0, 1), overrides=overrides)
+    assert produce(cluster, 0, 1, b"x") == 0
+    cluster.node(1).shut_down()
+    cluster.world.sleep(1)
+    cluster.kill(0)
+    cluster.disk(0).wipe()
+    cluster.world.sleep(5)
+    cluster.start(0)
+    cluster.world.sleep(1)
+    assert (*state(cluster, TWO), eligible(cluster)) == (-1, (), () if mutant else (1,))
+    cluster.start(1)
+    cluster.world.sleep(2)
+    assert state(cluster, TWO)[0] == (0 if mutant else 1)
+    ends = [cluster.brokers[node].partitions[TWO].replica.log_end_offset for node in range(2)]
+    assert ends == ([0, 0] if mutant else [1, 1])
+
+
+def test_the_controller_is_told_of_another_log_directory_until_it_has_heard_it() -> None:
+    cluster = two_directories(knobs="4.1", replicas=(0, 1), overrides={"placing_forgets_eligible": "true"})
+    cluster.node(1).shut_down()
+    cluster.world.sleep(3)
+    assert eligible(cluster) == (1,)
+    cluster.kill(CONTROLLER_ID)
+    cluster.brokers[0].controller.place(TWO, bytes(16))
+    cluster.world.sleep(2)
+    cluster.node(CONTROLLER_ID).start()
+    cluster.world.sleep(3)
+    assert eligible(cluster) == ()
 
 
 def test_a_new_controller_hears_of_failed_directories_again() -> None:

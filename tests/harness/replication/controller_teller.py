@@ -15,6 +15,7 @@ from harness.replication.controller_messages import (
     IsrChangeRequested,
     ProducerIdsRequested,
     RegistrationRequested,
+    ReplicaPlaced,
     TopicCreationRequested,
 )
 from harness.replication.knobs import GENERATIONS
@@ -100,6 +101,10 @@ class ControllerTeller:
             nodes,
             known,
         )
+
+    def _do_place(self, broker: str, epoch: str, partition: str) -> ControllerEvent:
+        """The replica is in another log directory now."""
+        return ReplicaPlaced("token", NodeId(int(broker)), int(epoch), parse_partition(partition))
 
     def _do_producer_ids(self, broker: str, epoch: str) -> ControllerEvent:
         return ProducerIdsRequested("token", NodeId(int(broker)), int(epoch))

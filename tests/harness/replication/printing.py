@@ -7,6 +7,7 @@ from harness.replication.controller_messages import (
     AnswerElection,
     AnswerHeartbeat,
     AnswerIsrChange,
+    AnswerPlacement,
     AnswerProducerIds,
     AnswerRegistration,
     AnswerTopicCreation,
@@ -128,7 +129,7 @@ def parse_partition(name: str) -> TopicPartition:
     return TopicPartition(topic, int(number))
 
 
-def print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PLR0911
+def print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PLR0911, PLR0912 (one case per effect)
     match effect:
         case Persist(snapshot):
             return f"persist controller_epoch={snapshot['controller_epoch']}"
@@ -150,6 +151,8 @@ def print_controller_effect(effect: ControllerEffect) -> str:  # noqa: C901, PLR
             return f"answer election: {error.name} {print_state(state) if state else ''}".rstrip()
         case AnswerProducerIds(_, error, first, count):
             return f"answer producer ids: {error.name} {first}+{count}"
+        case AnswerPlacement(_, error):
+            return f"answer placement: {error.name}"
         case Elected(state, clean, from_isr, previous, _, cause):
             return f"elected {print_state(state)} clean={clean} from_isr={from_isr} previous={previous} ({cause})"
         case IsrChanged(state, previous_isr, _, cause):

@@ -12,6 +12,11 @@ def test_a_release_belongs_to_the_newest_family_that_is_not_newer() -> None:
     assert release("2.0.1").generation == release("2.0.9").generation == "2.0.1"
     assert release("2.8.0").family.knobs["stale_truncation_applied"] == "true"
     assert "stale_truncation_applied" not in release("2.8.1").family.knobs
+    assert [release(one).family.knobs.get("placing_forgets_eligible") for one in ("4.0.0", "4.2.1", "4.3.0")] == [
+        None,
+        "true",
+        None,
+    ]
     assert release("3.9.1").metadata is Metadata.KRAFT
     assert release("10.0.0").family is FAMILIES[-1]
 
