@@ -8,7 +8,7 @@ UV := uv==0.13.8
 # One release of real Kafka for each generation.
 KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0
 ON_KAFKA := $(KAFKA:%=kafka-%)
-NEWEST_KAFKA := 4.2.0
+NEWEST_KAFKA := 4.3.0
 NIGHT := night-matrix $(ON_KAFKA) night-hour night-quorum night-combined night-tests night-core night-stack night-flaws night-engines
 # Makes one after the other, whatever they come to; says which failed, and fails in the end if one did.
 EACH := --no-print-directory --jobs=1 --keep-going
