@@ -361,6 +361,6 @@ def _policy(owner: Owner) -> LogPolicy:
         roll_ms=settings.log_roll_ms,
         flush_messages=NEVER if "flush_forgotten" in knobs.bugs else settings.log_flush_interval_messages,
         flush_names=knobs.segment_names == "flushed",
-        flush_recovered=knobs.recovered_tail == "flushed",
+        recovered_tail=knobs.recovered_tail,
         bugs=knobs.bugs,
     )

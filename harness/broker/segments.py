@@ -71,8 +71,8 @@ class LogPolicy(NamedTuple):
         flush_messages: ``log.flush.interval.messages``: how many records may be unflushed.
         flush_names: whether a new segment's name is flushed with its content (KAFKA-3968). Otherwise it is only safe
             once the next segment exists: by then the file system has written it by itself.
-        flush_recovered: whether what is found beyond the recovery point is flushed before that point moves past it
-            (KAFKA-10101).
+        recovered_tail: what becomes of what is found beyond the recovery point: see
+            :class:`~harness.replication.knobs.Knobs`.
         bugs: see :data:`harness.replication.bugs.BUGS`.
     """
 
@@ -80,7 +80,7 @@ class LogPolicy(NamedTuple):
     roll_ms: int
     flush_messages: int
     flush_names: bool = True
-    flush_recovered: bool = True
+    recovered_tail: str = "left"
     bugs: tuple[str, ...] = ()
 
 
@@ -383,6 +383,7 @@ class SegmentLog:
 
     def _settle_recovery_point(self, *, clean: bool) -> None:
         self.recovery_point = min(self.recovery_point, self.log_end_offset)
-        if clean or not self._policy.flush_recovered:
+        if clean or self._policy.recovered_tail == "not_flushed":
             self.recovery_point = self.log_end_offset
-        self.flush()
+        if self._policy.recovered_tail == "flushed":
+            self.flush()

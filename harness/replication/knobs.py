@@ -108,8 +108,9 @@ class Knobs:
         clean_shutdown_marker: when a starting broker removes the file that says that its last shutdown was clean:
             ``removed_first``, before it loads its logs; ``removed_late``, after (KAFKA-10471, Kafka < 2.8); it may be
             ``kept`` for ever, or there may be ``none`` at all, so that every start recovers.
-        recovered_tail: whether what a start after a crash finds beyond the recovery point is ``flushed`` before that
-            point moves past it, or ``not_flushed`` (KAFKA-10101, Kafka < 2.8).
+        recovered_tail: what a start after a crash makes of what it finds beyond the recovery point: it is ``left``
+            there, unflushed; or it is ``not_flushed``, and the point moves past it all the same (KAFKA-10101,
+            Kafka < 2.8). That it is ``flushed`` first is a remedy that Kafka did not choose.
         segment_names: whether a new segment's name is ``flushed`` with its content, or ``not_flushed`` (KAFKA-3968,
             Kafka < 3.0).
         bugs: the names in :data:`harness.replication.bugs.BUGS` that are switched on, which no Kafka has.
@@ -149,7 +150,7 @@ class Knobs:
     recreated_elsewhere: bool = False
     placing_forgets_eligible: bool = False
     clean_shutdown_marker: Literal["removed_first", "removed_late", "kept", "none"] = "removed_first"
-    recovered_tail: Literal["flushed", "not_flushed"] = "flushed"
+    recovered_tail: Literal["left", "not_flushed", "flushed"] = "left"
     segment_names: Literal["flushed", "not_flushed"] = "flushed"
     bugs: tuple[str, ...] = ()
 

@@ -116,7 +116,7 @@ class WatchedNode:
     def lose_power(self) -> None:
         """What it has not flushed is gone; what it has may be gone too where generations do not flush all of it."""
         partition, knobs = self._partition, self.world.knobs
-        safe = knobs.segment_names == knobs.recovered_tail == "flushed"
+        safe = knobs.segment_names == "flushed" and knobs.recovered_tail != "not_flushed"
         self._flushed = partition.log.recovery_point if safe and partition is not None else 0
         self.simulated.lose_power()
         self.dirty = self.lossy = self._lost_power = True

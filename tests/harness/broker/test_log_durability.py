@@ -75,11 +75,13 @@ def test_what_is_kept_of_a_log_has_a_name_before_the_names_of_what_is_deleted_ar
     assert sorted(path.name for path in (root / "t-0").glob("*.log")) == [Path(SECOND).name]
 
 
-def test_what_a_start_after_a_crash_flushes_keeps_its_name_too(root: Path) -> None:
+@pytest.mark.parametrize("recovered_tail", ["left", "flushed"])
+def test_what_is_flushed_after_a_start_after_a_crash_keeps_its_name_too(root: Path, recovered_tail: str) -> None:
     log = open_log(Disk(root), TWO_BATCHES)
     for _ in range(3):
         append(log, 2)
-    again = open_log(Disk(root), TWO_BATCHES)
+    again = open_log(Disk(root), TWO_BATCHES, recovered_tail=recovered_tail)
+    again.flush()
     assert again.recovery_point == 6
     lose_power(root)
     assert open_log(Disk(root), TWO_BATCHES).log_end_offset == 6
@@ -129,16 +131,28 @@ def test_truncating_takes_the_recovery_point_back(root: Path) -> None:
     assert open_log(Disk(root)).log_end_offset == 3
 
 
-@pytest.mark.parametrize(("flush_recovered", "survives"), [(True, 2), (False, 0)])
-def test_what_a_restart_recovers_is_flushed_or_lost_with_the_power_although_the_recovery_point_has_passed_it(
-    root: Path, flush_recovered: bool, survives: int
+@pytest.mark.parametrize(
+    ("recovered_tail", "recovery_point", "survives"), [("left", 0, 0), ("not_flushed", 2, 0), ("flushed", 2, 2)]
+)
+def test_what_a_restart_recovers_is_left_beyond_the_recovery_point_or_passed_by_it_or_flushed(
+    root: Path, recovered_tail: str, recovery_point: int, survives: int
 ) -> None:
     append(open_log(Disk(root)), 2)
-    restarted = open_log(Disk(root), flush_recovered=flush_recovered)
-    assert (restarted.log_end_offset, restarted.recovery_point) == (2, 2)
-    restarted.flush()
+    restarted = open_log(Disk(root), recovered_tail=recovered_tail)
+    assert (restarted.log_end_offset, restarted.recovery_point) == (2, recovery_point)
     lose_power(root)
     assert open_log(Disk(root)).log_end_offset == survives
+
+
+def test_what_a_restart_has_left_is_flushed_by_the_next_flush_and_what_it_has_passed_by_is_not(root: Path) -> None:
+    append(open_log(Disk(root)), 2)
+    open_log(Disk(root), recovered_tail="not_flushed").flush()
+    lose_power(root)
+    assert open_log(Disk(root)).log_end_offset == 0
+    append(open_log(Disk(root)), 2)
+    open_log(Disk(root)).flush()
+    lose_power(root)
+    assert open_log(Disk(root)).log_end_offset == 2
 
 
 def test_recovery_cuts_at_the_first_bad_batch_beyond_the_recovery_point_and_deletes_later_segments(root: Path) -> None:
