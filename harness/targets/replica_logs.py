@@ -6,7 +6,7 @@ Nothing found on a disk is trusted: a torn tail or a batch whose checksum is wro
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -41,6 +41,7 @@ _METADATA = "__cluster_metadata"
 
 _MARKER_TYPE = slice(2, 4)
 _SEQUENCES = 2**31
+_NONE_RAISED: Mapping[TopicPartition, Offset] = {}
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "control"))
 
 
@@ -56,13 +57,20 @@ def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
 # ---------------------------------------------------------------------------------------------------------- the records
 
 
-def replica_log_rows(node: NodeId, data_dir: Path) -> Iterator[Row]:
+def replica_log_rows(
+    node: NodeId, data_dir: Path, raised: Mapping[TopicPartition, Offset] = _NONE_RAISED
+) -> Iterator[Row]:
     """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order.
 
     Those below a log start that was raised (by retention, by request) are still there, but not part of the log.
+
+    Args:
+        node: whose it is.
+        data_dir: its disk.
+        raised: where logs start that the broker had not written down when it ended; it may be a minute late.
     """
     for partition, directory in replicas(data_dir):
-        start = _offsets(directory.parent, LOG_STARTS).get(partition, 0)
+        start = max(_offsets(directory.parent, LOG_STARTS).get(partition, 0), raised.get(partition, 0))
         place = {"node": node, "topic": partition.topic, "partition": partition.partition}
         end_offset = 0
         for piece, header in _batches_below(directory):

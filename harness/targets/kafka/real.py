@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -86,6 +87,9 @@ class RealKafka(ABC, Generic[SomeNode]):
     """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
 
     _SHUT_DOWN_TIMEOUT_S: ClassVar[float]
+    _PATIENCE_S: ClassVar[float] = 10.0
+    """For how long a node that goes on is asked whether it answers."""
+
     _POLL_S: ClassVar[float]
 
     _nodes: dict[str, SomeNode]
@@ -134,7 +138,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         one = self._node(node)
         if not one.is_whole:
             return Receipt(False, f"node {node}: {one.in_words()}")
-        if not self._answers(node):
+        if not self._answers_soon(node):
             return Receipt(False, f"node {node}: {one.in_words()}, but does not answer")
         return Receipt(True, f"node {node}: {one.in_words()}, and answers")
 
@@ -188,6 +192,15 @@ class RealKafka(ABC, Generic[SomeNode]):
         if one.exists:
             raise EnvironmentFault(f"node {node} is not at rest: {one.in_words()}.")
         return one
+
+    def _answers_soon(self, node: str) -> bool:
+        """Whether a node that goes on answers at last: on a busy machine one answer may take a while."""
+        deadline_s = time.monotonic() + self._PATIENCE_S
+        while not self._answers(node):
+            if not self._goes_on(node) or time.monotonic() > deadline_s:
+                return False
+            time.sleep(self._POLL_S)
+        return True
 
     def _goes_on(self, node: str) -> bool:
         """Whether a node exists and is not stopped."""
@@ -243,6 +256,6 @@ class RealKafka(ABC, Generic[SomeNode]):
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
         for name in self.brokers():
-            for row in replica_log_rows(node_id(name), self._disk(name)):
+            for row in replica_log_rows(node_id(name), self._disk(name), self.watching.last_log_starts(name)):
                 if row["topic"] in self._topics:
                     yield {"run": run, **row}

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TextIO
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, TopicPartition, node_id
+from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
 from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
@@ -234,6 +234,11 @@ class Watching:
             yield name, [self._state(name, partition, sight) for partition, sight in sights.items()]
         if self._looking.view().partitions:
             yield CONTROLLER, []
+
+    def last_log_starts(self, name: str) -> Mapping[TopicPartition, Offset]:
+        """Where a broker's logs start by its own last word; nothing of one that did not answer any more."""
+        finals = self._finals.get(name, ())
+        return {TopicPartition(row["topic"], row["partition"]): row["log_start_offset"] or 0 for row in finals}
 
     def rows(self, run: str) -> Iterator[Row]:
         """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.

@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness import payload
+from harness.broker.checkpoints import LOG_STARTS
 from harness.history.schema import REPLICA_LOGS
-from harness.model import NodeId
+from harness.model import NodeId, TopicPartition
 from harness.targets.codecs import inflate
 from harness.targets.replica_logs import final_rows, replica_log_rows
 from harness.wire import batches
@@ -35,6 +36,7 @@ from tests.harness.targets.logs_on_disk import (
 )
 
 NODE = NodeId(1)
+LEDGER = TopicPartition("ledger", 0)
 
 
 def rows(parent: Path, log: bytes) -> list[dict[str, Any]]:
@@ -51,6 +53,13 @@ def test_every_record_on_disk_is_a_row_with_its_batch(tmp_path: Path) -> None:
     assert all(row["intact"] for row in found)
     assert found[0]["batch_crc"] == found[1]["batch_crc"] != found[2]["batch_crc"]
     assert {"run", *found[0]} == {column.name for column in REPLICA_LOGS.columns}
+
+
+def test_what_lies_below_a_log_start_that_is_only_told_is_no_part_of_the_log(tmp_path: Path) -> None:
+    directory = data_dir(tmp_path, batch(0, 70, 71) + batch(2, 72))
+    assert [row["offset"] for row in replica_log_rows(NODE, directory, {LEDGER: 1})] == [1, 2]
+    (directory / LOG_STARTS).write_text("0\n1\nledger 0 2\n")
+    assert [row["offset"] for row in replica_log_rows(NODE, directory, {LEDGER: 1})] == [2]
 
 
 def test_a_record_of_an_idempotent_producer_has_its_own_sequence_number_which_wraps(tmp_path: Path) -> None:

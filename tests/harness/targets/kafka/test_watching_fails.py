@@ -212,3 +212,14 @@ def test_what_had_not_been_decided_when_one_read_before_was_decided_after_that(t
     before_ns = watched._undecided_ns
     watched._read_on()
     assert before_ns <= watched._times_ns[told] <= time.monotonic_ns()
+
+
+def test_where_a_log_starts_is_by_the_last_word_of_a_broker_that_lives_to_the_end(tmp_path: Path) -> None:
+    starts = iter(range(10**9))
+    scripted = Scripted(see=lambda: {LEDGER: Sight("leader", 0, 10**9, 10**9, next(starts), 1)})
+    watched = watching(scripted, tmp_path)
+    assert watched.last_log_starts("0") == {}
+    watched.start()
+    scripted.looked.wait()
+    watched.stop()
+    assert watched.last_log_starts("0") == {LEDGER: next(starts) - 1}
