@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.museum.entry import Entry, fingerprint, foretold
-from harness.museum.exhibits import EXPLAINED
+from harness.museum.exhibits import EXPLAINED, MISTAKEN
 from harness.runner.matrix import impossible
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers
@@ -35,6 +35,11 @@ def releases(runs: Runs) -> list[str]:
     return sorted({version for _, version in runs}, key=numbers)
 
 
+def proves(one: Entry) -> bool:
+    """Whether a run says anything of Kafka: it came to its end, and the harness made no mistake that is known."""
+    return not one.broke_off and one.run not in MISTAKEN
+
+
 def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
     """Why a run did not go as predicted; None: nobody knows."""
-    return EXPLAINED.get(one.run) or impossible(known[one.scenario], one.generation)
+    return EXPLAINED.get(one.run) or MISTAKEN.get(one.run) or impossible(known[one.scenario], one.generation)

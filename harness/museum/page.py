@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from statistics import median
 
-from harness.museum.counting import Runs, counted, releases
+from harness.museum.counting import Runs, counted, proves, releases
 from harness.museum.entry import Entry
 from harness.museum.exhibits import EXHIBITS, Exhibit, Outcomes
 from harness.museum.parity import left_out, parity
@@ -32,11 +32,11 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
 
 def _overview(runs: Runs, older: int) -> Iterator[str]:
     every = [one for entries in runs.values() for one in entries]
-    agree, broken = sum(one.agrees for one in every), sum(one.broke_off for one in every)
+    agree, broken = sum(one.agrees for one in every), sum(not proves(one) for one in every)
     yield (
         f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(releases(runs))} releases: "
         f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
-        "schedule did not come true in time, or the evidence had gaps."
+        "schedule did not come true in time, the evidence had gaps, or the harness made a mistake."
         + (f" {older} more do not count: their schedule, or what it predicts, has been changed since." if older else "")
     )
 

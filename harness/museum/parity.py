@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
 
-from harness.museum.counting import Runs, explanation, releases
+from harness.museum.counting import Runs, explanation, proves, releases
 from harness.museum.entry import Entry
-from harness.museum.exhibits import EXPLAINED
+from harness.museum.exhibits import EXPLAINED, MISTAKEN
 from harness.outcome import LETTERS, Word
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
@@ -64,7 +64,7 @@ def left_out(runs: Runs, known: Known) -> Iterator[str]:
 def _tried_in_vain(why: str, runs: Runs, known: Known) -> Iterator[Entry]:
     for name, version in _ordered(runs, known):
         for one in runs[name, version]:
-            if impossible(known[name], one.generation) == why and one.run not in EXPLAINED:
+            if impossible(known[name], one.generation) == why and one.run not in {*EXPLAINED, *MISTAKEN}:
                 yield one
 
 
@@ -82,7 +82,7 @@ def is_played(scenario: Scenario, version: str) -> bool:
 
 def state(entries: Iterable[Entry]) -> State:
     """What the runs of one scenario on one release come to: one that went otherwise is not outweighed by another."""
-    good = [one for one in entries if not one.broke_off]
+    good = [one for one in entries if proves(one)]
     if good:
         return State.AS_PREDICTED if all(one.agrees for one in good) else State.OTHERWISE
     return State.BROKE_OFF if entries else State.NOT_PLAYED
@@ -120,7 +120,7 @@ def _cell(entries: Sequence[Entry], known: Known, notes: Sequence[str]) -> str:
 
 
 def _seen(entries: Sequence[Entry]) -> str:
-    good = [one for one in entries if not one.broke_off]
+    good = [one for one in entries if proves(one)]
     if not good:
         return "?"
     seen = " or ".join(dict.fromkeys("+".join(LETTERS[Word(word)] for word in one.observed) for one in good))

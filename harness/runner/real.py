@@ -151,12 +151,15 @@ def beyond(release: Release, scenario: Scenario) -> UsageError | None:
                 f"{name} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
                 "Run it on the built-in target.",
             )
-    if knows_idempotence(release.version):
-        return None
-    if scenario.transacts:
+    idempotent = any(step.send is not None and step.send.idempotent for step in scenario.schedule or ())
+    if scenario.transacts and not knows_idempotence(release.version):
         return UsageError(f"{name} runs transactions, which Kafka {release.version} does not know yet.")
-    if any(step.send is not None and step.send.idempotent for step in scenario.schedule or ()):
+    if idempotent and not knows_idempotence(release.version):
         return UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
+    try:
+        understood(scenario.cluster.settings, release, scenario.cluster.brokers)
+    except UsageError as error:
+        return error
     return None
 
 

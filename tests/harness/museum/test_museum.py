@@ -16,7 +16,7 @@ from harness.errors import UsageError
 from harness.history.run_directory import RunDirectory
 from harness.museum.counting import counted, explanation
 from harness.museum.entry import Entry, entry, fingerprint, foretold, found, is_of_the_museum, read, write
-from harness.museum.exhibits import EXHIBITS, EXPLAINED
+from harness.museum.exhibits import EXHIBITS, EXPLAINED, MISTAKEN
 from harness.museum.page import page
 from harness.museum.parity import State, is_played, state
 from harness.runner.matrix import impossible
@@ -115,7 +115,8 @@ def test_what_the_built_in_brokers_are_no_witness_of_is_named() -> None:
 def test_whatever_went_otherwise_than_predicted_is_explained() -> None:
     otherwise = [one for runs in counted(RECORDED, SHIPPED).values() for one in runs if not one.agrees]
     assert [one.run for one in otherwise if explanation(one, SHIPPED) is None] == []
-    assert set(EXPLAINED) <= {one.run for one in otherwise}
+    assert {*EXPLAINED, *MISTAKEN} <= {one.run for one in otherwise}
+    assert not set(EXPLAINED).intersection(MISTAKEN)
 
 
 def test_a_cell_says_what_was_seen_and_refers_to_why_it_differs() -> None:
@@ -169,6 +170,12 @@ def test_one_run_that_went_otherwise_is_not_outweighed_and_one_that_broke_off_is
     assert state([broken]) is State.BROKE_OFF
     assert state([broken, A_RUN]) is State.AS_PREDICTED
     assert state([A_RUN, otherwise]) is State.OTHERWISE
+
+
+def test_a_run_in_which_the_harness_made_a_mistake_says_nothing_of_kafka() -> None:
+    mistaken = replace(A_RUN, run=next(iter(MISTAKEN)), observed=("lost",), differences=("it differs",))
+    assert state([mistaken]) is State.BROKE_OFF
+    assert state([mistaken, A_RUN]) is State.AS_PREDICTED
 
 
 def test_every_scenario_of_an_exhibit_is_shipped_and_is_in_one_exhibit_only() -> None:
