@@ -136,7 +136,20 @@ FAMILIES: tuple[Family, ...] = (
 )
 """Oldest first."""
 
-TRIED = ("0.10.2.2", "0.11.0.3", "1.1.1", "2.0.0", "2.0.1", "2.1.1", "2.8.0", "2.8.1", "3.9.1", "4.1.0", "4.2.1", "4.3.0")
+TRIED = (
+    "0.10.2.2",
+    "0.11.0.3",
+    "1.1.1",
+    "2.0.0",
+    "2.0.1",
+    "2.1.1",
+    "2.8.0",
+    "2.8.1",
+    "3.9.1",
+    "4.1.0",
+    "4.2.1",
+    "4.3.0",
+)
 """Releases that are started, loaded and killed by tests. Others of their families are likely to run, too."""
 
 
