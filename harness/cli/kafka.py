@@ -16,7 +16,7 @@ app = typer.Typer(help="The releases of Apache Kafka on this machine.", no_args_
 def fetch(
     versions: Annotated[list[str], typer.Argument(metavar="VERSION...", help="Releases, as Kafka spells them: 3.9.1.")],
 ) -> None:
-    """Fetch releases into the cache, from Apache's archive or with Maven, and print where they are; those there stay."""
+    """Fetch releases into the cache, from Apache's archive or with Maven and print where they are; those there stay."""
     from harness.targets.kafka import fetching
     from harness.targets.kafka.releases import release
 
