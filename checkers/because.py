@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
+from checkers.conclusion import RunFacts
 from checkers.generations import WHY_NOT, is_promised
 from checkers.rows import ALL
 from harness.checker import Verdict
@@ -31,8 +32,8 @@ _OPEN: Mapping[str, str] = MappingProxyType(
 )
 
 
-def because(generation: str, finding: Finding, verdict: Verdict) -> str:
-    """The sentence."""
+def because(run: RunFacts, finding: Finding, verdict: Verdict) -> str:
+    """The sentence; the finding's ``excuse`` is what is accepted, if anything is."""
     match verdict:
         case Verdict.VIOLATION:
             return "VIOLATION: nothing in the configuration gives it away."
@@ -43,7 +44,7 @@ def because(generation: str, finding: Finding, verdict: Verdict) -> str:
                 return "WEAK: not every sender concerned waited for all in-sync replicas."
             return f"WEAK: the sender waited for acks={finding.acks} only."
         case Verdict.DOCUMENTED:
-            return f"DOCUMENTED: {_given_away(finding, generation)}."
+            return f"DOCUMENTED: {_given_away(run, finding)}."
         case Verdict.INDETERMINATE:
             why = _OPEN.get(
                 finding.excuse or finding.kind,
@@ -52,13 +53,13 @@ def because(generation: str, finding: Finding, verdict: Verdict) -> str:
             return f"INDETERMINATE: {why}."
 
 
-def _given_away(finding: Finding, generation: str) -> str:
+def _given_away(run: RunFacts, finding: Finding) -> str:
     excuse = _EXCUSES.get(finding.excuse or "")
     if excuse is not None:
         return excuse
-    if not is_promised(finding.kind, generation):
-        return f"generation {generation} does not promise it: {WHY_NOT[finding.kind]}"
-    if finding.kind == "duplicate":
+    if not is_promised(finding.kind, run.generation):
+        return f"generation {run.generation} does not promise it: {WHY_NOT[finding.kind]}"
+    if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
         return "producers are not idempotent (guarantees.idempotent_producers)"
     return (
         "everybody in the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "

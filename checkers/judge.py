@@ -293,7 +293,7 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
         return Verdict.INDETERMINATE
     excuse = _excuse(facts, finding)
-    given_away = excuse in GIVEN_AWAY or guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
+    given_away = _is_given_away(facts, excuse)
     repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
     given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
     if given_away or repeated or documented(facts, run.manifest, finding):
@@ -308,8 +308,14 @@ def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:
     return finding.excuse or unseen_excuse(facts, finding)
 
 
+def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
+    return excuse in GIVEN_AWAY or facts.guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
+
+
 def _because_of(facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
-    return because(facts.generation, finding._replace(excuse=_excuse(facts, finding)), verdict)
+    excuse = _excuse(facts, finding)
+    accepted = verdict is not Verdict.DOCUMENTED or _is_given_away(facts, excuse)
+    return because(facts, finding._replace(excuse=excuse if accepted else None), verdict)
 
 
 def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:

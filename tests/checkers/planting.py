@@ -221,6 +221,43 @@ def leave_behind(story: Story, rng: random.Random) -> None:
         story.state(behind)
 
 
+def give_up_and_send_again(story: Story, rng: random.Random) -> None:
+    """Now and then a record is appended, seen or not, lost for a good reason or a bad one, and then sent again."""
+    if rng.random() > 0.25:
+        return
+    part, value = story.partitions[0], next(story.values)
+    about: Row = {"process": 0, "op": next(story.ops), "f": "send", "topic": "ledger", "partition": 0, "value": value}
+    about |= {"acks": rng.choice((-1, -1, 1))}
+    story.row(**about, type="invoke")
+    at = len(part.logs[part.leader])
+    others = [node for node in NODES if node != part.leader]
+    story.append(0, value, rng.sample(others, rng.choice((0, 1, 2, 2))), commit=rng.random() < 0.7)
+    if rng.random() < 0.8:
+        story.poll(30, [at])
+    _take_away(story, rng, max(0, at - rng.choice((0, 1, 1, 2))))
+    again = len(part.logs[part.leader])
+    story.append(0, value, [node for node in NODES if node != part.leader], commit=rng.random() < 0.8)
+    story.row(**about, type="ok", offset=again)
+    if rng.random() < 0.5:
+        story.send()
+
+
+def _take_away(story: Story, rng: random.Random, end: int) -> None:
+    """What lies behind an offset is gone from some logs: a power loss took it, or they cut it off. Somebody leads."""
+    part, nodes = story.partitions[0], rng.sample(NODES, rng.choice((1, 2, 3, 3)))
+    if rng.random() < 0.5:
+        times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
+        story.fault("dark", kind="power_loss", nodes=sorted(map(str, nodes)), **times)
+        for node in nodes:
+            del part.logs[node][end:]
+            part.marks[node] = min(part.marks[node], end)
+            story.restart(node)
+    else:
+        for node in nodes:
+            story.cut(node, end)
+    story.elect(rng.choice(nodes), clean=rng.random() < 0.5)
+
+
 def swap_a_record_s_past(story: Story, rng: random.Random) -> None:
     """One log has a record of another epoch below what it shares with the others."""
     node = rng.choice(NODES)
