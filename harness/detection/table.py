@@ -126,7 +126,8 @@ _FOLLOWING = (
           spurious_out_of_range="true", out_of_range="wipe"),
     _knob("deposed_controller_obeyed", "controller fencing", "Replicas obey a controller older than one they heard.",
           "what an older controller had said is of older leader and partition epochs, too, and refused for that; it "
-          "would take two controllers that decide at once, and here there is one",
+          "would take two controllers that decide at once, and here there is one (the schedule "
+          "`words-of-a-dead-controller` passes with it, too)",
           controller_epoch_fencing="false"),
     _switched("divergence_unnoticed", "KIP-595 without the comparison of epochs",
               scenarios=("tail-of-another-cluster",)),
@@ -192,7 +193,7 @@ _STORAGE = (
 _SERVING = (
     _switched("fetch_skips_a_batch", "an off-by-one in the offset index", STACK),
     _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK,
-              "clients leave out what lies before the offset that they asked for"),
+              "clients leave out what lies before the offset that they asked for, and the protocol lets a leader send it"),
     _switched("fetch_loses_a_batch", "a response cut and glued together", STACK),
     _switched("fetch_swaps_batches", "responses put together by several threads", STACK,
               scenarios=("more-than-one-poll-takes",)),
