@@ -3,9 +3,9 @@
 ``stuck``: at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed, a
 partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
 the high watermark of one that runs has not reached that end, or its log begins before the leader's although it must
-have heard of the deletion: it has records that its leader appended, in its last term, after its log began there. One
-anomaly per partition, about the first reason. Kafka promises that a cluster recovers, and not when; so other runs
-cannot be stuck: whether a longer wait would have helped, nobody knows.
+have heard of the deletion: it has records that its leader appended, in its last term, after its log began there (from
+0.11 on, KIP-107: before, leaders do not tell). One anomaly per partition, about the first reason. Kafka promises that a
+cluster recovers, and not when; so other runs cannot be stuck: whether a longer wait would have helped, nobody knows.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end: nobody can be in
 sync with what is down.
@@ -18,6 +18,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.generations import since
 from checkers.recovery import comes_to_rest
 from harness.model import TopicPartition
 from spark_analysis.facts import Stretch
@@ -68,7 +69,8 @@ def _unrest(
     up = [x for x in ends.values() if x not in down]
     for one in up:
         yield from _elsewhere(one, "high watermark is", one.high_watermark, leader.log_end_offset, "log ends")
-    if _all_heard_of(run.told.get(place, {}).get(leader.node, ()), leader):
+    told = run.told.get(place, {}).get(leader.node, ())
+    if since(run.generation, "0.11") and _all_heard_of(told, leader):
         for one in up:
             if (one.log_start_offset or 0) < (leader.log_start_offset or 0):
                 yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)

@@ -112,6 +112,11 @@ def a_follower_that_fetches_on_and_keeps_what_was_deleted_is_found(story: Story)
     story.finish()
 
 
+@case(Outcome.PASS, *DELETED, **SETTLED, generation="0.10")
+def before_0_11_a_leader_does_not_tell_its_followers_what_it_has_deleted(story: Story) -> None:
+    a_follower_that_fetches_on_and_keeps_what_was_deleted_is_found(story)
+
+
 @case(Outcome.PASS, *DELETED, **SETTLED)
 def a_follower_that_has_fetched_nothing_since_may_not_have_heard_of_a_deletion(story: Story) -> None:
     keep(story)
