@@ -193,7 +193,7 @@ _STORAGE = (
 _SERVING = (
     _switched("fetch_skips_a_batch", "an off-by-one in the offset index", STACK),
     _switched("fetch_repeats_a_batch", "an off-by-one the other way", STACK,
-              "clients leave out what lies before the offset that they asked for, and the protocol lets a leader send it"),
+              "the protocol lets a leader send what lies before the offset asked for, and clients leave it out"),
     _switched("fetch_loses_a_batch", "a response cut and glued together", STACK),
     _switched("fetch_swaps_batches", "responses put together by several threads", STACK,
               scenarios=("more-than-one-poll-takes",)),
