@@ -149,11 +149,14 @@ def _why(one: Entry, known: Known) -> str:
 
 
 def _where(entries: Iterable[Entry]) -> str:
-    """``A03, A11 on 0.10.2.2; A03 on 4.1.0``."""
-    found: dict[str, list[str]] = defaultdict(list)
+    """``A03, A11 on 0.10.2.2; A03 on 4.1.0, 4.2.0``."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
     for one in entries:
-        found[one.release].append(one.catalogue)
-    return "; ".join(f"{', '.join(dict.fromkeys(names))} on {version}" for version, names in found.items())
+        found[one.release][one.catalogue] = None
+    together: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for version, names in sorted(found.items(), key=lambda item: numbers(item[0])):
+        together[tuple(names)].append(version)
+    return "; ".join(f"{', '.join(names)} on {', '.join(versions)}" for names, versions in together.items())
 
 
 def _short(text: str) -> str:
