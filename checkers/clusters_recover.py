@@ -2,7 +2,7 @@
 
 ``stuck``: at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed, a
 partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
-the high watermark of one that runs has not reached that end, or its log begins before the leader's although it must
+the leader's high watermark has not reached that end, or a replica's log begins before the leader's although it must
 have heard of the deletion: it has records that its leader appended, in its last term, after its log began there (from
 0.11 on, KIP-107: before, leaders do not tell). One anomaly per partition, about the first reason. Kafka promises that a
 cluster recovers, and not when; so other runs cannot be stuck: whether a longer wait would have helped, nobody knows.
@@ -66,12 +66,10 @@ def _unrest(
         yield _Unrest(ends[away[0]], why, f"node {away[0]} is out of sync in the end")
     for one in ends.values():
         yield from _elsewhere(one, "log ends", one.log_end_offset, leader.log_end_offset)
-    up = [x for x in ends.values() if x not in down]
-    for one in up:
-        yield from _elsewhere(one, "high watermark is", one.high_watermark, leader.log_end_offset, "log ends")
+    yield from _elsewhere(leader, "high watermark is", leader.high_watermark, leader.log_end_offset, "log ends")
     told = run.told.get(place, {}).get(leader.node, ())
     if since(run.generation, "0.11") and _all_heard_of(told, leader):
-        for one in up:
+        for one in (x for x in ends.values() if x not in down):
             if (one.log_start_offset or 0) < (leader.log_start_offset or 0):
                 yield from _elsewhere(one, "log begins", one.log_start_offset or 0, leader.log_start_offset)
 
