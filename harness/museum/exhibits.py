@@ -274,6 +274,7 @@ _BUSY = (
 EXPLAINED: Mapping[str, str] = {
     "directory-assignment-forgets-elr/20261122T103233-1": _BUSY,
     "directory-assignment-forgets-elr/20261122T104442-1": _BUSY,
+    "directory-assignment-keeps-elr/20261122T105603-2": _BUSY,
     "empty-disk-min-isr-2/20261122T082615-1": _ELIGIBLE_FORGOTTEN,
     "empty-disk-min-isr-2/20261122T085226-2": _ELIGIBLE_FORGOTTEN,
     "empty-disk-min-isr-2/20261122T085303-2": _ELIGIBLE_FORGOTTEN,
