@@ -11,7 +11,7 @@ from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest
 from harness.runner.archive import KeptArchive
 from harness.runner.journal import NothingToUndo
-from harness.runner.manifest import manifest, now
+from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.rig import simulated
@@ -48,4 +48,5 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
             why = str(error)
         finally:
             stage.clear()
-    return Rehearsal(replace(made, state="abandoned" if why else "complete", why=why), archive)
+    ended = made if stage.waited else restless(made)
+    return Rehearsal(replace(ended, state="abandoned" if why else "complete", why=why), archive)

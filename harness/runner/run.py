@@ -13,7 +13,7 @@ from harness.history.run_directory import RunDirectory, RunState
 from harness.runner.archive import DirectoryArchive
 from harness.runner.interruption import Interruption
 from harness.runner.journal import Journal, heal_leftovers
-from harness.runner.manifest import manifest, now
+from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.rig import rig_of
@@ -75,6 +75,8 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
             finally:
                 close_log(log)
                 _require(directory)
+                if not stage.waited:
+                    directory.write_manifest(restless(directory.manifest()))
                 directory.finish(state, time.monotonic() - started_s, why)
                 journal.all_is_undone()
     return directory

@@ -23,7 +23,11 @@ _FINAL_READ_TIMEOUT_S = 30.0
 
 
 class Stage:
-    """Everything that one run uses; :meth:`clear` leaves nothing of it behind, however far the run came."""
+    """Everything that one run uses; :meth:`clear` leaves nothing of it behind, however far the run came.
+
+    Attributes:
+        waited: whether the cluster had the time to come to rest that it was promised.
+    """
 
     def __init__(self, plan: Plan, archive: Archive, rig: Rig, journal: Undo, report: Reporter) -> None:
         self._plan = plan
@@ -37,6 +41,7 @@ class Stage:
         self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None
         self._collected = False
+        self.waited = False
 
     def start_cluster(self) -> None:
         """Start the nodes and create the topics."""
@@ -77,6 +82,7 @@ class Stage:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self._report("waiting until every replica is in sync and equally far")
         missing = self._settle()
+        self.waited = True
         if self._plan.expectation is None:
             if missing and self._plan.kafka is not None and settling.restart_the_misled(self._nemesis):
                 missing = self._settle()

@@ -127,6 +127,7 @@ def test_a_step_that_does_not_come_true_ends_the_run_with_its_evidence_and_witho
     directory = RunDirectory.open(tmp_path / "latest")
     assert directory.manifest().state == "abandoned"
     assert "schedule[1].until" in directory.manifest().why
+    assert directory.manifest().guarantees["settles"] is False, "it had no time to"
     assert directory.read_table("faults")[0]["heal_proven_ns"]
     assert directory.read_table("history")[-1]["f"] != "close"
     assert not nodes_left()
