@@ -139,7 +139,7 @@ def _machines(runs: Runs) -> Iterator[str]:
         first, last = min(one.started for one in every), max(one.started for one in every)
         seconds = sum(one.run_s for one in every)
         yield (
-            f"From {first} to {last} (UTC), up to three clusters at a time on two processors that had other work, too; "
+            f"From {first} to {last} (UTC), up to four clusters at a time on two processors that had other work, too; "
             f"{seconds / 60:.0f} minutes of running clusters. Waits are bounded, so that a busy machine makes runs "
             "break off, and does not make them pass."
         )
