@@ -64,3 +64,12 @@ def test_a_uri_without_a_run_is_one_sentence(root: Path, running: Cluster) -> No
     output, _ = (process := submit_mounted(running.master, root, "nothing")).communicate()
     assert process.returncode == ExitCode.INVALID
     assert "viewfs://here/runs/nothing/run.json is missing: this is not a run directory." in " ".join(output.split())
+
+
+def test_a_master_that_spark_cannot_use_is_said_by_its_innermost_reason(root: Path) -> None:
+    path = lossy(root / "stranded")
+    output, _ = (process := submit("k8s://https://127.0.0.1:1", str(path))).communicate()
+    assert process.returncode == ExitCode.ENVIRONMENT, output
+    said = " ".join(output.split())
+    assert "Spark does not start on master k8s://https://127.0.0.1:1: " in said
+    assert "Connection refused" in said

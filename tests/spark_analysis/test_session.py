@@ -70,11 +70,6 @@ def test_what_spark_threw_is_said_and_not_what_it_warned_of(monkeypatch: pytest.
     assert re.search(said, reason("yarn"))
 
 
-def test_a_master_that_spark_cannot_use_is_said_by_its_innermost_reason() -> None:
-    said = reason("k8s://https://127.0.0.1:1")
-    assert re.search(r"does not start on master k8s://https://127\.0\.0\.1:1: .*Connection refused", said)
-
-
 @pytest.mark.parametrize(
     ("master", "reason"),
     [("spark://127.0.0.1:1", "Connection refused"), ("spark://127.0.0.1:1,127.0.0.1:2", "Connection refused"),
