@@ -25,10 +25,14 @@ TIMEOUT_S = 60.0
 NODE = "broker-0"
 LEDGER = TopicPartition("ledger", 0)
 WRITER = """\
+exec 2>&1
 mkdir -p data/ledger-0
-echo 'ERROR Error while appending records to ledger-0 in dir /seawall/disk/data (kafka.server.LogDirFailureChannel)'
-while sleep 0.1; do head -c 4096 /dev/zero >> data/ledger-0/log; done
+while sleep 0.1; do
+    echo 'ERROR Error while appending records to ledger-0 in dir /seawall/disk (kafka.server.LogDirFailureChannel)'
+    head -c 4096 /dev/zero >> data/ledger-0/log
+done
 """
+"""Says each time what it does, as Kafka does: what is said while a container starts may count as said before."""
 
 
 @pytest.fixture
