@@ -5,6 +5,7 @@
     SeawallError                 one sentence, one remedy, one exit code; never shown with a traceback
     ├── UsageError          64   the command line or a scenario file is wrong
     ├── EnvironmentFault     4   this machine or the target cannot do what was asked
+    │   └── NoAnswer         4   a node said nothing, or nothing that can be understood
     ├── InvalidRun           3   a fault was not proven, or the history is incomplete
     └── Interrupted        130   the user stopped the run; everything was healed first
 
@@ -67,6 +68,10 @@ class EnvironmentFault(SeawallError):
     """This machine or the target cannot do what was asked."""
 
     exit_code = ExitCode.ENVIRONMENT
+
+
+class NoAnswer(EnvironmentFault):
+    """A node was asked and did not answer: it is dead, paused, or not up yet, or it speaks another language."""
 
 
 class InvalidRun(SeawallError):

@@ -15,14 +15,13 @@ from typing import Any
 
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
-from harness.targets.control_client import NoAnswer
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned

@@ -6,11 +6,11 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER_ID, node_name
 from harness.target import Receipt
 from harness.targets.addresses import Addresses
-from harness.targets.control_client import NoAnswer, ask
+from harness.targets.control_client import ask
 from harness.targets.node_process import NodeProcess
 
 _LOOK_TIMEOUT_S = 1.0

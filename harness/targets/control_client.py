@@ -10,14 +10,10 @@ import json
 import socket
 from typing import Any
 
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.targets.addresses import Address
 
 ANSWER_TIMEOUT_S = 2.0
-
-
-class NoAnswer(EnvironmentFault):
-    """The node did not answer on its control channel: it is dead, paused, or not up yet."""
 
 
 def ask(node: str, address: Address, timeout_s: float = ANSWER_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:

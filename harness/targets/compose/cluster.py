@@ -13,7 +13,8 @@ from pathlib import Path
 
 import psutil
 
-from harness.errors import EnvironmentFault
+from harness.clients.conversation import Conversation
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
@@ -33,8 +34,6 @@ from harness.targets.compose.overlay import (
 )
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.source import ComposedKafka
-from harness.targets.control_client import NoAnswer
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings

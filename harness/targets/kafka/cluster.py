@@ -7,11 +7,10 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from harness.errors import EnvironmentFault
+from harness.clients.conversation import Conversation
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, is_broker, node_id
 from harness.target import TopicSpec
-from harness.targets.control_client import NoAnswer
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.local import LocalKafka

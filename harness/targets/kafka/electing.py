@@ -15,11 +15,10 @@ from contextlib import closing, contextmanager
 
 from kazoo.exceptions import NodeExistsError
 
-from harness.errors import EnvironmentFault
+from harness.clients.conversation import Conversation
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import NO_LEADER, NodeId, TopicPartition, node_name
 from harness.target import PartitionView
-from harness.targets.control_client import NoAnswer
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper

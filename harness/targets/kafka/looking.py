@@ -6,11 +6,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeVar
 
+from harness.clients.conversation import Conversation
+from harness.errors import NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.target import ClusterView, QuorumView, ReplicaView
-from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.beliefs import Beliefs
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
 from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.scene import Scene

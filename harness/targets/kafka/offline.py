@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
+from harness.clients.conversation import Conversation
 from harness.model import node_id
 from harness.targets.addresses import Address
-from harness.targets.kafka.conversation import Conversation
 from harness.wire.messages import DescribeLogDirsRequest, DescribeLogDirsResponse
 
 _DESCRIBE_LOG_DIRS = 4

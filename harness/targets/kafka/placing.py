@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import closing
 from pathlib import Path
 
+from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault
 from harness.model import TopicPartition, node_id
 from harness.replication.messages import ErrorCode
 from harness.target import TopicSpec
 from harness.targets.addresses import Address
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.topics import assignment_of
 from harness.wire.messages import (
     AlterReplicaLogDir,

@@ -24,11 +24,11 @@ from typing import Any
 
 import harness
 from harness.broker.node import die_with, open_many_files
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
-from harness.targets.control_client import NoAnswer, ask
+from harness.targets.control_client import ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link

@@ -17,10 +17,10 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple, TypeVar
 
+from harness.clients.conversation import Conversation
 from harness.model import NodeId, Offset, TopicPartition
 from harness.targets.addresses import Address
 from harness.targets.kafka.beliefs import Beliefs
-from harness.targets.kafka.conversation import Conversation
 from harness.wire.frames import ApiKey
 from harness.wire.messages import (
     FetchPartition,

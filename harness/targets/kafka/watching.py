@@ -24,9 +24,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import TextIO
 
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
-from harness.targets.control_client import NoAnswer
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
 from harness.targets.kafka.sight import Eyes, Sight

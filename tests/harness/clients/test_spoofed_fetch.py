@@ -64,3 +64,9 @@ def test_it_is_asked_in_the_newest_version_that_the_broker_knows_and_that_names_
     assert spoof_fetch(broker.address, ORDER) is None
     ((version, request),) = broker.asked
     assert (version, request.replica_id) == (min(broker.newest, 12), 1)
+
+
+def test_a_broker_that_is_not_there_is_said_not_to_answer() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = listening.getsockname()
+    assert "node 0 does not answer FETCH" in str(spoof_fetch(address, ORDER))

@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.targets.addresses import Address
-from harness.targets.control_client import NoAnswer, ask
+from harness.targets.control_client import ask
 
 
 @contextmanager

@@ -13,11 +13,11 @@ import pytest
 
 from harness import runner, scenario
 from harness.cli.verdicts import Engine, judge
+from harness.clients.conversation import Conversation
 from harness.history.run_directory import RunDirectory
 from harness.model import node_id
 from harness.runner import plan
 from harness.target import QuorumView
-from harness.targets.kafka.conversation import Conversation
 from harness.targets.kafka.layout import Listener
 from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.process import ProcessTarget

@@ -10,10 +10,10 @@ from contextlib import suppress
 
 import pytest
 
+from harness.clients.conversation import Conversation
+from harness.errors import NoAnswer
 from harness.model import NodeId
 from harness.targets.addresses import Address
-from harness.targets.control_client import NoAnswer
-from harness.targets.kafka.conversation import Conversation
 from harness.wire.frames import ApiKey, RequestHeader, decode_request, encode_response
 from harness.wire.messages import ApiVersion, ApiVersionsResponse, MetadataRequest, MetadataResponse
 

@@ -1,4 +1,7 @@
-"""The harness's talk with one real broker: Kafka's protocol over a connection of its own, one question at a time."""
+"""The harness's talk with one broker: Kafka's protocol over a connection of its own, one question at a time.
+
+For what no client library asks: what a replica holds, who decides, or a fetch that claims to be a follower's.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,8 @@ import struct
 from collections.abc import Mapping
 from typing import TypeVar
 
+from harness.errors import NoAnswer
 from harness.model import NodeId, node_name
-from harness.targets.addresses import Address
-from harness.targets.control_client import NoAnswer
 from harness.wire.declaration import Message
 from harness.wire.errors import WireError
 from harness.wire.frames import SUPPORTED, ApiKey, RequestHeader, decode_response, encode_request
@@ -31,7 +33,7 @@ class Conversation:
         timeout_s: how long connecting, and each answer, may take.
     """
 
-    def __init__(self, node: NodeId, address: Address, timeout_s: float) -> None:
+    def __init__(self, node: NodeId, address: tuple[str, int], timeout_s: float) -> None:
         self.node = node
         self._address = address
         self._timeout_s = timeout_s
