@@ -257,11 +257,6 @@ _STANDS_ALONE = (
     "In the message format of 0.10 records that are not compressed stand alone, and no offset lies in the middle of a "
     "batch: so the follower goes on. The built-in brokers write batches in every generation."
 )
-_LAST_LEAVES = (
-    "Up to 1.0 the last member leaves the ISR with its broker, too, where unclean elections are allowed "
-    "(KafkaController.removeReplicaFromIsr): so broker 0 comes back to an unclean election, and what it costs is "
-    "documented. The built-in controllers keep the last member in the ISR, as Kafka has done since 1.1."
-)
 _ASKED_ONCE = (
     "The harness gave a broker one second for its answer, on a machine that was busy with other work, and took it for "
     "dead when it was late; it is asked for longer now."
@@ -279,8 +274,6 @@ EXPLAINED: Mapping[str, str] = {
     "empty-disk-min-isr-2/20261122T085226-2": _ELIGIBLE_FORGOTTEN,
     "empty-disk-min-isr-2/20261122T085303-2": _ELIGIBLE_FORGOTTEN,
     "empty-disk-min-isr-2/20261122T085338-2": _ELIGIBLE_FORGOTTEN,
-    "empty-disk-leads-unclean/20261122T103722-1": _LAST_LEAVES,
-    "empty-disk-leads-unclean/20261122T110347-1": _LAST_LEAVES,
     "fast-failover-longer-log/20261122T110321-1": _STANDS_ALONE,
     "fast-failover-shorter-log/20261122T110239-1": _STANDS_ALONE,
     "power-loss-batches-overlap/20261122T111409-1": _STANDS_ALONE,

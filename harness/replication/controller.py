@@ -76,6 +76,7 @@ class Controller:
             unclean_leader_election_enable,
             knobs.shrink_raises_epoch,
             not {"anybody_elected", "unclean_called_clean"}.isdisjoint(knobs.bugs),
+            unclean_leader_election_enable and knobs.last_isr_member == "leaves_if_unclean",
         )
         self._timeout_ns = session_timeout_ms * 1_000_000
         self._state = ClusterState() if state is None else ClusterState.from_json(state)
@@ -152,7 +153,7 @@ class Controller:
             assert isr | elr <= set(partition.replicas), f"{name}: ISR {isr} or ELR {elr} beyond replicas"
             assert not isr & elr, f"{name}: ISR {isr} and ELR {elr} overlap"
             if not self._knobs.empty_isr_retry:
-                assert isr or self._rules.eligible_replicas, f"{name}: empty ISR"
+                assert isr or self._rules.may_leave_nobody_in_sync, f"{name}: empty ISR"
                 assert partition.leader in isr or partition.leader == NO_LEADER, f"{name}: leader outside {isr}"
 
     # ---------------------------------------------------------------------------------------------------- sessions

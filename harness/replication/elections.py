@@ -24,6 +24,8 @@ class Rules:
         unclean: ``unclean.leader.election.enable``: when nobody eligible is alive, anybody may lead.
         shrink_raises_epoch: the knob of that name.
         anybody: a bug: whoever is alive may lead.
+        last_member_leaves: whether the last member of an ISR leaves it, too, with its broker (the knob
+            ``last_isr_member``).
     """
 
     eligible_replicas: bool
@@ -31,6 +33,12 @@ class Rules:
     unclean: bool
     shrink_raises_epoch: bool = False
     anybody: bool = False
+    last_member_leaves: bool = False
+
+    @property
+    def may_leave_nobody_in_sync(self) -> bool:
+        """Whether an ISR may be empty."""
+        return self.eligible_replicas or self.last_member_leaves
 
 
 def settle(
@@ -40,8 +48,8 @@ def settle(
 
     A leader that is alive and in the ISR stays; otherwise the first live ISR member in replica order leads, then an
     eligible replica, then the last known leader if nobody is eligible, then by an unclean election anybody alive, or
-    nobody. The dead leave the ISR one by one, the lowest id first. Without eligible replicas the last one stays when
-    nobody would be left, and only that one may lead later; with them the ISR may be empty.
+    nobody. The dead leave the ISR one by one, the lowest id first. Where an ISR may not be empty, the last one stays
+    when nobody would be left, and only that one may lead cleanly later.
 
     Args:
         partition: the state before.
@@ -50,7 +58,7 @@ def settle(
         distrusted: a broker that came back from an unclean shutdown: it is neither in sync nor eligible any more.
     """
     isr = tuple(node for node in partition.isr if node in live and node != distrusted)
-    kept = isr if isr or rules.eligible_replicas else tuple(sorted(partition.isr)[-1:])
+    kept = isr if isr or rules.may_leave_nobody_in_sync else tuple(sorted(partition.isr)[-1:])
     leader = partition.leader
     if leader not in isr and not (leader in live and not partition.isr):
         leader = _first(partition.replicas, live if rules.anybody else isr)

@@ -81,6 +81,10 @@ class Knobs:
             the scenarios.
         elections: from whom a leader is elected: the ``isr``; or also from the eligible leader replicas, with
             unclean shutdowns detected and the last known leader as the last resort (``elr``, KIP-966, Kafka 4.1).
+        last_isr_member: what becomes of the last member of an ISR when its broker dies and nobody alive can lead: it
+            ``stays``, so that it alone leads again by a clean election; or it ``leaves_if_unclean``: where unclean
+            elections are allowed nobody is left in sync, and whoever comes first is elected uncleanly, the last member,
+            too (ZooKeeper's controllers up to Kafka 1.0). Nobody stays with ``elections=elr``.
         broker_bounce: what the controller makes of a new process of a broker whose session has not ended:
             ``unnoticed``: after a clean shutdown it goes on with the session and stays in every ISR, for the
             controller does not see that it was away; after any other end it is refused until the session ends, as
@@ -138,6 +142,7 @@ class Knobs:
     out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
     straddled_batch: Literal["refused", "cut"] = "refused"
     elections: Literal["isr", "elr"] = "elr"
+    last_isr_member: Literal["stays", "leaves_if_unclean"] = "stays"
     broker_bounce: Literal["unnoticed", "noticed", "refused"] = "refused"
     shrink_raises_epoch: bool = False
     diverging_fetch_is_progress: bool = False
@@ -185,7 +190,7 @@ def _generations() -> dict[str, Knobs]:
         isr_join="hw",
         out_of_range="exit",
     )
-    kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker")
+    kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker", last_isr_member="leaves_if_unclean")
     watermark = replace(kip101, truncation="hw")
     oldest_first = (watermark, kip101, kip279, kip279_mended, kip320, fetch, strict, elr)
     return dict(zip(("0.10", "0.11", "2.0.0", "2.0.1", "2.1", "2.8", "3.7", "4.1"), oldest_first, strict=True))

@@ -19,7 +19,7 @@ def changes(older: Knobs, newer: Knobs) -> dict[str, object]:
 
 PROTOCOL = {
     "0.11": {"truncation": "epoch_offset"},
-    "2.0.0": {"truncation": "epoch_pair"},
+    "2.0.0": {"truncation": "epoch_pair", "last_isr_member": "stays"},
     "2.0.1": {
         "lookup_below_first": "start_of_first",
         "epoch_entry": "on_election",
