@@ -435,7 +435,9 @@ class Witness:
 
     def _check_isr(self, state: PartitionState) -> None:
         outside = (state.leader != NO_LEADER and state.leader not in state.isr) or not state.isr
-        allowed_empty = self._knobs.elections == "elr" and state.leader == NO_LEADER
+        knobs, unclean = self._knobs, self._world.configuration.unclean_leader_election_enable
+        may_leave_all = knobs.elections == "elr" or (unclean and knobs.last_isr_member == "leaves_if_unclean")
+        allowed_empty = may_leave_all and state.leader == NO_LEADER
         both = set(state.isr) & set(state.elr)
         if (outside and not (not state.isr and allowed_empty)) or both or not set(state.isr) <= set(state.replicas):
             self.accuse("T5", DANGER, f"the controller has {state}")

@@ -58,6 +58,15 @@ def test_a_protocol_with_one_rule_broken_is_caught(knob: str, value: str, invari
     assert next(one for one in found if one is not None).invariant in invariants
 
 
+def test_nobody_in_sync_is_legal_where_the_last_member_leaves_too() -> None:
+    settings = {"unclean.leader.election.enable": "true", "faults": "kill:3,power_loss,isolate", "trouble": "16"}
+    found: set[str] = set()
+    for rule in ("leaves_if_unclean", "stays"):
+        chosen = setup("0.11", {**settings, "replication.last_isr_member": rule})
+        found |= {one.invariant for seed in range(40) for one in World(seed, chosen).run().violations}
+    assert "T5" not in found
+
+
 @pytest.mark.parametrize(("knob", "value"), [("hw_rule", "min_of_all"), ("follower_hw_rule", "own")])
 def test_a_watermark_that_never_rises_is_no_rest(knob: str, value: str) -> None:
     violation = run_seed(0, setup("4.1", SAFE | {f"replication.{knob}": value})).violation
