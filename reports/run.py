@@ -60,8 +60,9 @@ class Run:
     left_out: Sequence[str]
 
     def partitions(self) -> Sequence[TopicPartition]:
-        """Every partition that any table or anomaly names, in order."""
+        """Every partition of a workload's that a table names, and every one that an anomaly names, in order."""
         named = {p for table in (self.history, self.timeline, self.replica_logs) for p in _partitions(table)}
+        named = {p for p in named if not p.topic.startswith("__")}
         accused = {p for a in self.verdict.anomalies if (p := partition_of(a.topic, a.partition)) is not None}
         return sorted(named | accused)
 

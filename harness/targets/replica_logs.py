@@ -27,6 +27,7 @@ from harness.replication.messages import EpochEntry
 from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
 from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
+from harness.wire.messages import METADATA_TOPIC
 
 Row = dict[str, Any]
 
@@ -36,9 +37,7 @@ STATE_COLUMNS = (
 )  # fmt: skip
 """Of ``schema.TIMELINE``: what a replica believes."""
 
-_METADATA = "__cluster_metadata"
-"""What KRaft's controllers and brokers keep beside their replicas: no topic, and replicated by other rules."""
-
+_METADATA = TopicPartition(METADATA_TOPIC, 0)
 _MARKER_TYPE = slice(2, 4)
 _SEQUENCES = 2**31
 _NONE_RAISED: Mapping[TopicPartition, Offset] = {}
@@ -46,11 +45,14 @@ _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "cont
 
 
 def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
-    """Every replica and where it lies, whichever of the broker's log directories that is in."""
+    """Every replica and where it lies, whichever of the broker's log directories that is in.
+
+    KRaft's metadata log, which may lie there, is none: it is replicated by other rules.
+    """
     found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
     for directory in sorted(found, key=lambda path: (path.name, path)):
         topic, _, number = directory.name.rpartition("-")
-        if number.isdecimal() and topic != _METADATA:
+        if number.isdecimal() and topic != METADATA_TOPIC:
             yield TopicPartition(topic, int(number)), directory
 
 
@@ -71,12 +73,21 @@ def replica_log_rows(
     """
     for partition, directory in replicas(data_dir):
         start = max(_offsets(directory.parent, LOG_STARTS).get(partition, 0), raised.get(partition, 0))
-        place = {"node": node, "topic": partition.topic, "partition": partition.partition}
-        end_offset = 0
-        for piece, header in _batches_below(directory):
-            rows = [_garbage_row(end_offset)] if header is None else _batch_rows(partition, piece, header)
-            end_offset = end_offset if header is None else header.end_offset
-            yield from ({**place, **row} for row in rows if row["offset"] >= start)
+        yield from (row for row in _log_rows(node, partition, directory) if row["offset"] >= start)
+
+
+def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
+    """The same of a copy of KRaft's metadata log, if there is one; its records are none of a workload's."""
+    yield from _log_rows(node, _METADATA, directory)
+
+
+def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Iterator[Row]:
+    place = {"node": node, "topic": partition.topic, "partition": partition.partition}
+    end_offset = 0
+    for piece, header in _batches_below(directory):
+        rows = [_garbage_row(end_offset)] if header is None else _batch_rows(partition, piece, header)
+        end_offset = end_offset if header is None else header.end_offset
+        yield from ({**place, **row} for row in rows)
 
 
 def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
@@ -123,6 +134,8 @@ def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHead
 
 
 def _written(partition: TopicPartition, record: Record) -> Row:
+    if partition == _METADATA:
+        return {"offset": record.offset, "value": None, "intact": True}
     written = payload.decode(record.value)
     intact = written is not None and written.intact and (written.topic, written.partition) == partition
     return {"offset": record.offset, "value": written.value if written else None, "intact": intact}

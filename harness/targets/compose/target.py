@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, Link
+from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
 from harness.target import Capability, LogDamage, Receipt, TopicSpec
 from harness.targets.compose.cluster import ComposeCluster
 from harness.targets.compose.container_clock import Clocks
@@ -27,7 +28,9 @@ from harness.targets.compose.source import ComposedKafka
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.offline import offline_log_dirs
+from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.watching import Watching
@@ -293,6 +296,14 @@ class ComposeTarget(ComposeCluster):
             self.volumes.copy_out(node, self._disk(node))
         # Containers write as whom they like; the run's directory is to be read, and removed, by its owner.
         told_by(self.project.container(HOLDER), *_READABLE)
+
+    def _metadata_logs(self) -> Mapping[NodeId, Path]:
+        """Of the controllers alone, which go by numbers behind ``controller`` where they are several."""
+        if self._kafka.release.metadata is not Metadata.KRAFT:
+            return {}
+        directories = self._metadata_dirs()
+        numbers = count(CONTROLLER_ID + (len(directories) > 1))
+        return {NodeId(number): path / DIRECTORY for number, path in zip(numbers, directories, strict=False)}
 
     def _disk(self, broker: str) -> Path:
         return self._directory / self._file.brokers[int(broker)].name / DATA

@@ -12,18 +12,14 @@ from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, 
 from harness.target import ClusterView, QuorumView, ReplicaView
 from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
+from harness.targets.kafka.quorum import QuorumEyes, described
 from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.scene import Scene
 from harness.targets.kafka.sight import Eyes
 from harness.targets.kafka.zookeeper import answers
 from harness.wire.messages import (
-    METADATA_TOPIC,
     ApiVersionsRequest,
     ApiVersionsResponse,
-    DescribedPartition,
-    DescribedTopic,
-    DescribeQuorumRequest,
-    DescribeQuorumResponse,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
     OffsetFetchRequest,
@@ -37,9 +33,6 @@ but of 2.1.1 not every replica was seen that way; followers have served consumer
 _TIMEOUT_S = 1.0
 _FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
 """The newest versions that are asked in: those about one group."""
-
-_DESCRIBE_QUORUM = 1
-"""The newest version that is asked in."""
 
 _NO_COMMIT = -1
 
@@ -136,6 +129,13 @@ class Looking:
         beliefs = None if tells else Beliefs(self.scene.printed(broker))
         return Eyes(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
+    def quorum_eyes(self, controllers: Iterable[str], timeout_s: float) -> QuorumEyes:
+        """Eyes of one's own for the quorum of these controllers."""
+        addresses = {name: self.scene.controller_address(name) for name in controllers}
+        return QuorumEyes(
+            {name: Conversation(node_id(name), at, timeout_s) for name, at in addresses.items() if at is not None}
+        )
+
     def conversation(self, broker: str, timeout_s: float) -> Conversation:
         """A conversation of one's own with a broker."""
         return Conversation(node_id(broker), self.scene.address(broker), timeout_s)
@@ -195,18 +195,14 @@ class Looking:
 
     def _quorum(self, controller: Conversation) -> QuorumView | None:
         """What it says while it is active; None: it is not, or does not answer."""
-        request = DescribeQuorumRequest([DescribedTopic(METADATA_TOPIC, [DescribedPartition(0)])])
-        try:
-            answer = controller.ask(request, DescribeQuorumResponse, _DESCRIBE_QUORUM)
-        except NoAnswer:
+        quorum = described(controller)
+        if quorum is None:
             return None
-        for one in (one for topic in answer.topics for one in topic.partitions if not one.error_code):
-            ends = {
-                self.scene.controller_named(NodeId(voter.replica_id)): voter.log_end_offset
-                for voter in one.current_voters
-            }
-            return QuorumView(one.leader_epoch, one.high_watermark, ends)
-        return None
+        ends = {
+            self.scene.controller_named(NodeId(voter.replica_id)): voter.log_end_offset
+            for voter in quorum.current_voters
+        }
+        return QuorumView(quorum.leader_epoch, quorum.high_watermark, ends)
 
 
 def _ping(talk: Conversation) -> ApiVersionsResponse:

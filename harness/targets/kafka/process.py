@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 
-from harness.model import Link
+from harness.model import Link, NodeId, node_id
 from harness.target import Capability, Receipt
 from harness.targets.kafka import shim
 from harness.targets.kafka.clocks import KafkaClocks
 from harness.targets.kafka.disks import NEEDS_SHIM
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.nodes import KafkaNode
+from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.watching import Watching
@@ -96,6 +98,11 @@ class ProcessTarget(KafkaClocks):
 
     def _disk(self, broker: str) -> Path:
         return self._node(broker).data_dir
+
+    def _metadata_logs(self) -> Mapping[NodeId, Path]:
+        if self._release.metadata is not Metadata.KRAFT:
+            return {}
+        return {node_id(name): metadata_dir(name, one.data_dir) / DIRECTORY for name, one in self._nodes.items()}
 
     # ------------------------------------------------------------------------------------------------ links
 

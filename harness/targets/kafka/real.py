@@ -16,7 +16,7 @@ from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.topics import TIMEOUT_S, is_whole
 from harness.targets.kafka.watching import Watching
-from harness.targets.replica_logs import replica_log_rows
+from harness.targets.replica_logs import metadata_log_rows, replica_log_rows
 
 
 class Node(Talkative, Protocol):
@@ -126,6 +126,10 @@ class RealKafka(ABC, Generic[SomeNode]):
     @abstractmethod
     def _disk(self, broker: str) -> Path:
         """Where the files of a broker are read when the cluster has stopped."""
+
+    @abstractmethod
+    def _metadata_logs(self) -> Mapping[NodeId, Path]:
+        """Where copies of KRaft's metadata log are read then, by who has them; not each need exist."""
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -254,8 +258,13 @@ class RealKafka(ABC, Generic[SomeNode]):
         return self.watching.rows(run)
 
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
-        """See :class:`harness.target.Target`. Of the topics that were created with it, not of Kafka's own."""
+        """See :class:`harness.target.Target`.
+
+        Of the topics that were created with it, and of KRaft's metadata log; not of Kafka's other topics.
+        """
         for name in self.brokers():
             for row in replica_log_rows(node_id(name), self._disk(name), self.watching.last_log_starts(name)):
                 if row["topic"] in self._topics:
                     yield {"run": run, **row}
+        for node, directory in self._metadata_logs().items():
+            yield from ({"run": run, **row} for row in metadata_log_rows(node, directory))

@@ -6,6 +6,9 @@ what it sees is a row (``guarantees.timeline`` is ``sampled``): true at one inst
 ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its epoch. The
 elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
 
+The controllers of a quorum that are nodes of their own are looked at, too: whichever leads says how far the metadata
+log goes and is committed, and that is a row about ``__cluster_metadata``. In the end it says that of all of them.
+
 The looks go past every proxy, and no broker's silence delays those at another. Where a broker that was up could not be
 looked at for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the next row about it says so in its ``detail``.
 A thread that ends before its time leaves no timeline: :meth:`Watching.rows` says why.
@@ -28,13 +31,16 @@ from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.looking import Leaders, Looking
+from harness.targets.kafka.quorum import QuorumSight
 from harness.targets.kafka.sight import Eyes, Sight
 from harness.targets.kafka.silence import Silence
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
+from harness.wire.messages import METADATA_TOPIC
 
 LOOK_INTERVAL_S = 0.04
 """Between the beginnings of two looks at the replicas of one broker, at least."""
 
+_QUORUM_INTERVAL_S = 0.1
 _TIMEOUT_S = 0.5
 _FINAL_TIMEOUT_S = 2.0
 _SILENT_S = 0.1
@@ -76,6 +82,7 @@ class Watching:
         self._is_up = is_up
         self._silences = {name: Silence() for name in disks}
         self._lives: dict[str, list[Row]] = {name: [] for name in (*looking.scene.nodes, CONTROLLER)}
+        self._quorum = [name for name in self._lives if name not in (*disks, CONTROLLER)]
         self._log = looking.controller_log()
         self._decided: list[Decision] = []
         self._times_ns: dict[Decision, int] = {}
@@ -101,6 +108,8 @@ class Watching:
         """Begin to watch."""
         self._directory.mkdir(parents=True, exist_ok=True)
         watches = {name: partial(self._watch, name) for name in self._disks} | {"decisions": self._read_decisions}
+        if self._quorum:
+            watches["quorum"] = self._watch_quorum
         self._threads = [
             threading.Thread(target=self._to_its_end, args=(watch,), name=f"watching {name}", daemon=True)
             for name, watch in watches.items()
@@ -175,7 +184,57 @@ class Watching:
         return (time.time_ns() - ago_ns) // _MS + self._clock_offset_ms(node)
 
     def _seen(self, name: str) -> Path:
-        return self._directory / f"broker-{name}.jsonl"
+        return self._directory / (f"broker-{name}.jsonl" if name in self._disks else f"{name}.jsonl")
+
+    # ------------------------------------------------------------------------------------------------ the quorum
+
+    def _watch_quorum(self) -> None:
+        eyes = self._looking.quorum_eyes(self._quorum, _TIMEOUT_S)
+        last: Row | None = None
+        while not self._over.is_set():
+            lives = {name: self._incarnation(name) for name in self._quorum}
+            sight = eyes.look()
+            if sight is not None and lives[sight.leader] == self._incarnation(sight.leader):
+                row = {"incarnation": lives[sight.leader], **self._state_of_quorum(sight)}
+                if _is_news(last, row):
+                    last = row
+                    with self._seen(sight.leader).open("a") as seen:
+                        seen.write(json.dumps(row) + "\n")
+            self._over.wait(_QUORUM_INTERVAL_S)
+        eyes.close()
+
+    def _state_of_quorum(self, sight: QuorumSight) -> Row:
+        """What the one that leads says of its own log."""
+        leader, quorum = node_id(sight.leader), sight.quorum
+        ends = {voter.replica_id: voter.log_end_offset for voter in quorum.current_voters}
+        return {
+            **_METADATA,
+            "kind": "state",
+            "time_ns": sight.time_ns,
+            "wall_ms": self._wall_ms(sight.leader, sight.time_ns),
+            "role": "leader",
+            "leader": leader,
+            "leader_epoch": quorum.leader_epoch,
+            "high_watermark": quorum.high_watermark,
+            "log_end_offset": ends.get(leader, quorum.high_watermark),
+        }
+
+    def _last_look_at_quorum(self) -> Iterator[tuple[str, list[Row]]]:
+        """Up to where each controller's log is committed: as far as it has followed who leads now.
+
+        Their logs go on until they are killed, so nobody knows where they end.
+        """
+        eyes = self._looking.quorum_eyes(self._quorum, _FINAL_TIMEOUT_S)
+        sight = eyes.look()
+        eyes.close()
+        for voter in sight.quorum.current_voters if sight is not None else ():
+            name = self._looking.scene.controller_named(NodeId(voter.replica_id))
+            if sight is not None and name in self._quorum and self._is_up(name) and voter.log_end_offset >= 0:
+                known = self._state_of_quorum(sight)
+                committed = min(sight.quorum.high_watermark, voter.log_end_offset)
+                role = "leader" if name == sight.leader else "follower"
+                told = {"role": role, "high_watermark": committed, "log_end_offset": None}
+                yield name, [{**known, **told, "detail": json.dumps({"source": "live"})}]
 
     # ------------------------------------------------------------------------------------------------ decisions
 
@@ -233,6 +292,8 @@ class Watching:
             yield name, [self._state(name, partition, sight) for partition, sight in sights.items()]
         if self._looking.view().partitions:
             yield CONTROLLER, []
+        if self._quorum:
+            yield from self._last_look_at_quorum()
 
     def last_log_starts(self, name: str) -> Mapping[TopicPartition, Offset]:
         """Where a broker's logs start by its own last word; nothing of one that did not answer any more."""
@@ -252,9 +313,8 @@ class Watching:
             if isinstance(problem, EnvironmentFault | AssertionError):
                 raise problem
             raise EnvironmentFault(f"the cluster was not watched to the end: {problem!r}.") from problem
-        alone = [name for name in self._lives if name not in (*self._disks, CONTROLLER)]
-        lives = (_numbered(node_id(name), self._lives[name], []) for name in alone)
-        for row in chain(*map(self._rows_of_broker, self._disks), *lives, self._rows_of_controllers()):
+        alone = map(self._rows_of_member, self._quorum)
+        for row in chain(*map(self._rows_of_broker, self._disks), *alone, self._rows_of_controllers()):
             yield {**_NOTHING, "run": run, **row}
 
     def _rows_of_broker(self, name: str) -> Iterator[Row]:
@@ -264,8 +324,12 @@ class Watching:
         ours = (self._silences[name].told(row) for row in last if not row["topic"].startswith(_INTERNAL))
         yield from _numbered(node_id(name), told, ours)
 
+    def _rows_of_member(self, name: str) -> Iterator[Row]:
+        told = merge(self._lives[name], self._looks(name), key=itemgetter("incarnation"))
+        yield from _numbered(node_id(name), told, self._finals.get(name, ()))
+
     def _looks(self, name: str) -> Iterator[Row]:
-        if self._threads:
+        if self._threads and self._seen(name).exists():
             with self._seen(name).open() as lines:
                 yield from map(json.loads, lines)
 
@@ -309,6 +373,7 @@ class Watching:
         yield from _numbered(CONTROLLER_ID, [*told, *lives], finals)
 
 
+_METADATA: Row = {"topic": METADATA_TOPIC, "partition": 0}
 _DECIDED = ("leader", "leader_epoch", "partition_epoch")
 _NOTHING: Mapping[str, None] = dict.fromkeys(("topic", "partition", *STATE_COLUMNS, "detail"))
 _TIMES = ("time_ns", "wall_ms")

@@ -19,7 +19,7 @@ from harness.broker.checkpoints import LOG_STARTS
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, TopicPartition
 from harness.targets.codecs import inflate
-from harness.targets.replica_logs import final_rows, replica_log_rows
+from harness.targets.replica_logs import final_rows, metadata_log_rows, replica_log_rows
 from harness.wire import batches
 from harness.wire.batches import CorruptBatch
 from tests.harness.targets.logs_on_disk import (
@@ -208,6 +208,15 @@ def test_the_metadata_log_of_kraft_is_no_replica_of_a_topic(tmp_path: Path) -> N
     (tmp_path / "__cluster_metadata-0").mkdir()
     (tmp_path / "__cluster_metadata-0" / f"{0:020d}.log").write_bytes(batch(0, 70))
     assert [row["topic"] for row in rows(tmp_path, batch(0, 70))] == ["ledger"]
+
+
+def test_the_records_of_the_metadata_log_are_intact_though_no_workload_s_unless_they_are_torn(tmp_path: Path) -> None:
+    (tmp_path / f"{0:020d}.log").write_bytes(batch(0, 70) + batch(1, 71)[:-1])
+    found = list(metadata_log_rows(NODE, tmp_path))
+    about = {(row["node"], row["topic"], row["partition"], row["value"]) for row in found}
+    assert about == {(NODE, "__cluster_metadata", 0, None)}
+    assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False)]
+    assert not list(metadata_log_rows(NODE, tmp_path / "nowhere"))
 
 
 @pytest.mark.filterwarnings("ignore:(read|open)_text is deprecated:DeprecationWarning")

@@ -14,15 +14,17 @@ from typing import Any, cast
 import pytest
 
 from harness.errors import EnvironmentFault
-from harness.model import CONTROLLER, NodeId, TopicPartition
+from harness.model import CONTROLLER, NodeId, TopicPartition, node_name
 from harness.replication.controller_messages import PartitionState
 from harness.target import ClusterView
 from harness.targets.kafka import watching as module
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal
 from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.quorum import QuorumSight
 from harness.targets.kafka.sight import Sight
 from harness.targets.kafka.silence import TOLD_NS, Silence
 from harness.targets.kafka.watching import Watching
+from harness.wire.messages.quorum import QuorumPartition, QuorumReplica
 
 LEDGER = TopicPartition("ledger", 0)
 ALONE = PartitionState(LEDGER, NodeId(0), 0, 0, (NodeId(0),), (NodeId(0),))
@@ -165,6 +167,57 @@ def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeyp
     watched.stop()
     states = [row for row in watched.rows("r") if row["kind"] == "state"]
     assert ["unseen_ms" in json.loads(row["detail"]) for row in states] == [True]
+
+
+@dataclass
+class ScriptedQuorum(Scripted):
+    """The same with two controllers of its own, of whom the first leads and the second has not got as far."""
+
+    scene: Any = field(
+        default_factory=lambda: SimpleNamespace(
+            nodes=("0", CONTROLLER, "controller-1", "controller-2"),
+            controllers=(CONTROLLER,),
+            controller_named=node_name,
+        )
+    )
+
+    def quorum_eyes(self, controllers: Iterable[str], timeout_s: float) -> QuorumLooked:
+        assert list(controllers) == ["controller-1", "controller-2"]
+        return QuorumLooked(self.looked)
+
+
+@dataclass
+class QuorumLooked:
+    """What is seen of that quorum."""
+
+    looked: threading.Event
+
+    def look(self) -> QuorumSight:
+        self.looked.set()
+        voters = [QuorumReplica(101, 9), QuorumReplica(102, 5)]
+        return QuorumSight("controller-1", QuorumPartition(0, 0, 101, 4, 7, voters), 1)
+
+    def close(self) -> None:
+        pass
+
+
+def test_what_a_quorum_has_committed_is_told_and_in_the_end_how_far_each_of_it_has_followed(tmp_path: Path) -> None:
+    scripted = ScriptedQuorum(see=dict)
+    watched = watching(scripted, tmp_path)
+    for name in ("controller-1", "controller-2"):
+        watched.started(name, 0, 0)
+    watched.start()
+    scripted.looked.wait()
+    scripted.decided.wait()
+    while not list(tmp_path.rglob("controller-1.jsonl")):
+        time.sleep(0.01)
+    watched.stop()
+    told = [row for row in watched.rows("r") if row["topic"] == "__cluster_metadata"]
+    assert [(row["node"], row["kind"], row["role"], row["high_watermark"], row["log_end_offset"]) for row in told] == [
+        (101, "state", "leader", 7, 9),
+        (101, "final", "leader", 7, None),
+        (102, "final", "follower", 5, None),
+    ]
 
 
 def test_an_election_that_a_power_loss_took_back_is_no_row_of_the_timeline(tmp_path: Path) -> None:
