@@ -33,7 +33,7 @@ from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 
-_READY_TIMEOUT_S = 15.0
+_READY_TIMEOUT_S = 60.0
 _PING_TIMEOUT_S = 0.15
 _ANSWER_TIMEOUT_S = 1.0
 _STOP_TIMEOUT_S = 5.0
