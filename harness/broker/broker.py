@@ -26,7 +26,16 @@ from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.topic_ids import TopicIds
 from harness.model import CONTROLLER, NO_LEADER, NodeId, Offset, TopicPartition
-from harness.replication.messages import AppendFailed, ErrorCode, PartitionStateChanged, ProposeIsr, ReplicaEvent, Tick
+from harness.replication.messages import (
+    AppendFailed,
+    ErrorCode,
+    PartitionStateChanged,
+    ProposeIsr,
+    ReplicaEvent,
+    SessionsHeard,
+    Tick,
+)
+from harness.wire.messages import UpdateMetadataRequest
 
 _EXIT_HALTED = 1
 _MAX_TICK_MS = 250
@@ -199,6 +208,13 @@ class Broker:
         """Where leaders are reached."""
         self._leaders.update(leaders)
 
+    def learn_metadata(self, metadata: UpdateMetadataRequest) -> None:
+        """What clients are told from now on, and what replicas know of who has a session."""
+        before = self.metadata.sessions
+        self.metadata.update(metadata)
+        if self.metadata.sessions != before:
+            self._all_handle(SessionsHeard(self.metadata.sessions))
+
     def change_state(self, name: TopicPartition, state: PartitionStateChanged, *, is_new: bool) -> ErrorCode:
         """Lead or follow ``name``; a replica that ``is_new``, or that no directory holds, is created."""
         partition = self._partition_for(name, state, is_new=is_new)
@@ -319,6 +335,7 @@ class Broker:
             self._complain(directory, f"open {name}", StorageRefusal(error.errno or 0, str(name), "open"))
             return None
         self.partitions[name] = partition
+        partition.handle(SessionsHeard(self.metadata.sessions))
         self._unreachable.discard(name)
         self.topic_ids.of(name.topic)
         return partition

@@ -205,5 +205,5 @@ def update_metadata(broker: Broker, request: Request) -> None:
     body = cast("UpdateMetadataRequest", request.body)
     error = broker.refusal_of_controller(request.session.number, body.controller_epoch, body.broker_epoch)
     if error is ErrorCode.NONE:
-        broker.metadata.update(body)
+        broker.learn_metadata(body)
     request.answer(UpdateMetadataResponse(error))

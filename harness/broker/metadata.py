@@ -27,6 +27,7 @@ class ClusterMetadata:
         topics: ``topics[name][partition]``.
         cluster_id: part of every topic's id.
         tells_epochs: whether clients are told leader epochs (KIP-320, Kafka 2.1).
+        sessions: the live brokers, each with the epoch that it is registered with.
     """
 
     cluster_id: str
@@ -34,6 +35,7 @@ class ClusterMetadata:
     controller_epoch: int = -1
     brokers: dict[NodeId, Address] | None = None
     topics: dict[str, dict[int, UpdateMetadataPartitionState]] | None = None
+    sessions: tuple[tuple[NodeId, int], ...] = ()
     _names: dict[bytes, str] = field(default_factory=dict)
 
     def update(self, request: UpdateMetadataRequest) -> None:
@@ -44,6 +46,7 @@ class ClusterMetadata:
             for broker in request.live_brokers
             for endpoint in broker.endpoints[:1]
         }
+        self.sessions = tuple((NodeId(broker.id), broker.broker_epoch) for broker in request.live_brokers)
         self.topics = {
             topic.topic_name: {state.partition_index: state for state in topic.partition_states}
             for topic in request.topic_states

@@ -198,8 +198,10 @@ class Pusher:
                 )
             )
         brokers = [
-            UpdateMetadataBroker(one.broker, [UpdateMetadataEndpoint(one.port, one.host, LISTENER_NAME)])
-            for one in metadata.live_brokers
+            UpdateMetadataBroker(
+                one.broker, [UpdateMetadataEndpoint(one.port, one.host, LISTENER_NAME)], broker_epoch=epoch
+            )
+            for one, epoch in zip(metadata.live_brokers, metadata.broker_epochs, strict=True)
         ]
         return UpdateMetadataRequest(
             CONTROLLER_ID, metadata.controller_epoch, self._broker_epoch, list(topics.values()), brokers

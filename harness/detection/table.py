@@ -102,8 +102,8 @@ _IN_SYNC = (
           "it takes a leader that dies between its election and its first commit, and a fourth replica that is behind",
           scenarios=("in-sync-at-a-stale-watermark",), isr_join="hw"),
     _knob("stale_isr_change_taken", "KIP-841, KIP-903",
-          "The controller takes back into the ISR who has restarted, or has no session, since its leader saw it.",
-          broker_epoch_check="false", fenced_replicas_join="true"),
+          "Leader and controller take back into the ISR who has restarted, or has no session, since its leader saw it.",
+          broker_epoch_check="false", fenced_replicas_join="true", newcomers="anybody"),
     _knob("isr_change_retried_empty", "KAFKA-15353", "An ISR change that is sent again has lost its members.",
           empty_isr_retry="true"),
 )  # fmt: skip

@@ -489,5 +489,5 @@ class Controller:
             if mine:
                 effects.append(SendPartitionStates(node, self.controller_epoch, mine, are_new))
         endpoints = tuple(BrokerEndpoint(r.broker, r.host, r.port) for r in self.brokers if r.live)
-        offline = self._offline.replicas
-        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions, offline)]
+        epochs, offline = tuple(r.epoch for r in self.brokers if r.live), self._offline.replicas
+        return [*effects, SendMetadata(live, self.controller_epoch, endpoints, self.partitions, offline, epochs)]

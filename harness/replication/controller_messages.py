@@ -202,7 +202,8 @@ class SendPartitionStates:
 class SendMetadata:
     """Send ``UpdateMetadata`` with the whole cluster to each of ``brokers``; a newer one replaces an older one.
 
-    ``offline`` are the replicas of live brokers that lie in log directories that have failed.
+    ``offline`` are the replicas of live brokers that lie in log directories that have failed. ``broker_epochs`` are
+    those of ``live_brokers``, in their order.
     """
 
     brokers: tuple[NodeId, ...]
@@ -210,6 +211,12 @@ class SendMetadata:
     live_brokers: tuple[BrokerEndpoint, ...]
     partitions: tuple[PartitionState, ...]
     offline: tuple[tuple[TopicPartition, NodeId], ...] = ()
+    broker_epochs: tuple[int, ...] = ()
+
+    @property
+    def sessions(self) -> tuple[tuple[NodeId, int], ...]:
+        """Who has a session, with which broker epoch."""
+        return tuple((one.broker, epoch) for one, epoch in zip(self.live_brokers, self.broker_epochs, strict=True))
 
 
 @message

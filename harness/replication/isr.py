@@ -19,7 +19,7 @@ class FollowerProgress:
     Attributes:
         log_end_offset: the offset of its last fetch; ``NO_OFFSET`` before the first.
         last_fetch_ns: when that was.
-        leader_end_at_last_fetch: the leader's log end offset then.
+        leader_end_at_last_fetch: the leader's log end offset then; ``NO_OFFSET``: whoever had that is not known.
         last_caught_up_ns: the latest time at which it is known to have had the whole log; None: not in this epoch.
             It never goes back, although the wall clock may: so does Kafka's ``lastCaughtUpTimeMs``.
         broker_epoch: as it said; -1: it did not.
@@ -43,14 +43,21 @@ class FollowerProgress:
         self.last_fetch_ns = now_ns
         self.leader_end_at_last_fetch = max(leader_end, self.leader_end_at_last_fetch)
 
+    def led_anew(self, epoch_start: Offset, now_ns: int, *, in_sync: bool, counts: bool) -> None:
+        """A leader epoch begins at ``epoch_start``: who is in the ISR counts as caught up now, everyone else as never.
+
+        ``counts``: whether a fetch from there on means that it was caught up now. (``Replica.resetReplicaState``)
+        """
+        self.last_caught_up_ns = now_ns if in_sync else None
+        self.last_fetch_ns = now_ns
+        self.leader_end_at_last_fetch = epoch_start if counts else NO_OFFSET
+
     def _caught_up_at(self, time_ns: int) -> None:
         if self.last_caught_up_ns is None or self.last_caught_up_ns < time_ns:
             self.last_caught_up_ns = time_ns
 
-    def is_caught_up(self, leader_end: Offset, now_ns: int, lag_ns: int) -> bool:
-        """Whether it has the whole log, or had it no longer than ``lag_ns`` ago."""
-        if self.log_end_offset == leader_end:
-            return True
+    def was_caught_up(self, now_ns: int, lag_ns: int) -> bool:
+        """Whether it had the whole log no longer than ``lag_ns`` ago."""
         return self.last_caught_up_ns is not None and now_ns - self.last_caught_up_ns <= lag_ns
 
 

@@ -69,6 +69,12 @@ class Knobs:
             ``own`` old one (with which it never rises).
         hw_waits_for: the ISR and whoever has caught up and is about to join (``isr_and_caught_up``), or the ISR
             only.
+        newcomers: who may join the ISR as far as its leader knows, so that it proposes them, and that its watermark
+            waits for them once they have caught up: ``anybody``, for it does not know; or who is ``eligible``: who has
+            a session, with the very broker epoch that its last fetch named (KIP-841, KIP-903, and KAFKA-15021 for the
+            watermark: Kafka 3.6).
+        in_sync_at_the_end: whether a follower that has the whole log stays in the ISR however long ago it last said so
+            (KAFKA-7152, Kafka 2.1), or has to fetch at least once in ``replica.lag.time.max.ms``.
         hw_below_min_isr: whether the high watermark may ``advance`` while the ISR is smaller than
             ``min.insync.replicas``, or must ``freeze`` (KAFKA-15583, Kafka 3.7).
         out_of_range: what a follower does whose next offset its leader does not have. If its log is the longer one
@@ -138,6 +144,8 @@ class Knobs:
     hw_rule: Literal["max_of_min", "min_of_all"] = "max_of_min"
     follower_hw_rule: Literal["leader", "own"] = "leader"
     hw_waits_for: Literal["isr_and_caught_up", "isr"] = "isr_and_caught_up"
+    newcomers: Literal["anybody", "eligible"] = "eligible"
+    in_sync_at_the_end: bool = True
     hw_below_min_isr: Literal["advance", "freeze"] = "freeze"
     out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
     straddled_batch: Literal["refused", "cut"] = "refused"
@@ -167,6 +175,7 @@ def _generations() -> dict[str, Knobs]:
     fetch = replace(
         strict,
         hw_below_min_isr="advance",
+        newcomers="anybody",
         broker_epoch_check=False,
         fenced_replicas_join=True,
         broker_bounce="noticed",
@@ -181,7 +190,9 @@ def _generations() -> dict[str, Knobs]:
         clean_shutdown_marker="removed_late",
         recovered_tail="not_flushed",
     )
-    kip279_mended = replace(kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap")
+    kip279_mended = replace(
+        kip320, fetch_fencing=False, lookup_fencing=False, truncate_when="epoch_gap", in_sync_at_the_end=False
+    )
     kip279 = replace(
         kip279_mended,
         lookup_below_first="undefined",

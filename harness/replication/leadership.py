@@ -7,6 +7,7 @@ them touches storage.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
@@ -51,6 +52,7 @@ class Leadership:
         node: the leader itself.
         log: its log; shared with the replica.
         isr: the in-sync set; shared with the replica.
+        sessions: who has a session, with which broker epoch, as last heard; shared with the replica.
         knobs: the protocol generation.
         min_insync_replicas: ``min.insync.replicas`` as configured.
         lag_ns: ``replica.lag.time.max.ms`` in nanoseconds.
@@ -65,6 +67,7 @@ class Leadership:
         node: NodeId,
         log: LogState,
         isr: InSyncReplicas,
+        sessions: Mapping[NodeId, int],
         knobs: Knobs,
         *,
         min_insync_replicas: int,
@@ -73,6 +76,7 @@ class Leadership:
         self._node = node
         self._log = log
         self._isr = isr
+        self._sessions = sessions
         self._knobs = knobs
         self._min_insync_replicas = 1 if "min_isr_unchecked" in knobs.bugs else min_insync_replicas
         self.effective_min_isr = self._min_insync_replicas
@@ -85,6 +89,7 @@ class Leadership:
         self._waiting: deque[WaitingProduce] = deque()
         self._ineligible: tuple[NodeId, ...] = ()
         self._end_unseen = False
+        self._knows_sessions = knobs.newcomers == "eligible"
         self._waits_for_newcomers = knobs.hw_waits_for == "isr_and_caught_up"
         self._synchronous = knobs.isr_update == "synchronous"
         self._freezes = knobs.hw_below_min_isr == "freeze"
@@ -101,9 +106,8 @@ class Leadership:
     def enter(self, leader_epoch: int, replicas: tuple[NodeId, ...], now_ns: int) -> None:
         """Take in the controller's state, which the in-sync set already shows.
 
-        In a new epoch every member of the ISR counts as caught up now, everyone else as never; within an epoch,
-        whoever is not a member any more counts so until it fetches again (``Replica.resetReplicaState``). If an epoch
-        was missed another may have led in it, and the followers may have cut what they had fetched from this leader.
+        Only a new epoch makes it forget when a follower was caught up (``Partition.makeLeader``). If an epoch was
+        missed another may have led in it, and the followers may have cut what they had fetched from this leader.
         """
         self._replicas = replicas
         if self._forgets and leader_epoch > self._leader_epoch + 1:
@@ -113,18 +117,14 @@ class Leadership:
         self._followers = {
             node: self._followers.get(node, FollowerProgress()) for node in replicas if node != self._node
         }
-        new_epoch = leader_epoch > self._leader_epoch
-        if new_epoch:
-            self._leader_epoch = leader_epoch
-            self._epoch_start = self._log.log_end_offset
+        if leader_epoch <= self._leader_epoch:
+            return
+        was_leader = self._leader_epoch != NO_EPOCH
+        self._leader_epoch, self._epoch_start = leader_epoch, self._log.log_end_offset
         for node, progress in self._followers.items():
-            if node not in self._isr.members:
-                progress.last_caught_up_ns = None
-            elif new_epoch:
-                progress.last_caught_up_ns = now_ns
-                progress.last_fetch_ns = now_ns
-            if new_epoch and progress.log_end_offset != NO_OFFSET:
-                progress.leader_end_at_last_fetch = self._epoch_start
+            in_sync = node in self._isr.members
+            counts = in_sync or (was_leader and not self._knows_sessions)
+            progress.led_anew(self._epoch_start, now_ns, in_sync=in_sync, counts=counts)
 
     @property
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
@@ -230,10 +230,24 @@ class Leadership:
         for node, progress in self._followers.items():
             if progress.log_end_offset < least and (
                 node in maximal
-                or (self._waits_for_newcomers and progress.is_caught_up(leader_end, now_ns, self._lag_ns))
+                or (
+                    self._waits_for_newcomers
+                    and progress.was_caught_up(now_ns, self._lag_ns)
+                    and self._may_join(node, progress)
+                )
             ):
                 least = progress.log_end_offset
         return least
+
+    def _may_join(self, node: NodeId, progress: FollowerProgress) -> bool:
+        """Whether a follower may join the ISR, as far as is known here (``Partition.isReplicaIsrEligible``).
+
+        One that does not say in which of its lives it fetches is believed to be in the present one.
+        """
+        if not self._knows_sessions:
+            return True
+        epoch = self._sessions.get(node)
+        return epoch is not None and progress.log_end_offset != NO_OFFSET and progress.broker_epoch in (-1, epoch)
 
     def _miscounted(self, leader_end: Offset) -> Offset:
         """What broken leaders make of it."""
@@ -275,9 +289,8 @@ class Leadership:
         return self._answer(fetch, error, diverging)
 
     def _is_of_an_earlier_life(self, fetch: FetchReceived) -> bool:
-        """Whether the follower has restarted, and fetched, since it sent ``fetch`` (KIP-903)."""
-        known = self._followers[fetch.replica].broker_epoch
-        return self._knobs.broker_epoch_check and 0 <= fetch.broker_epoch < known
+        """Whether the follower has registered anew since it sent ``fetch``, as far as is known here (KIP-903)."""
+        return self._knobs.broker_epoch_check and 0 <= fetch.broker_epoch < self._sessions.get(fetch.replica, -1)
 
     def _compare(self, fetch: FetchReceived) -> tuple[EpochEnd | None, ErrorCode]:
         if fetch.fetch_offset < self._log.log_start_offset:
@@ -341,12 +354,11 @@ class Leadership:
     def _shrink_isr(self, now_ns: int) -> list[ReplicaEffect]:
         if not self._isr.settled or "isr_never_shrunk" in self._knobs.bugs:
             return []
-        leader_end = self._log.log_end_offset
         members = self._isr.members
         lagging = [
             node
             for node, progress in self._followers.items()
-            if node in members and not progress.is_caught_up(leader_end, now_ns, self._lag_ns)
+            if node in members and not self._keeps_up(progress, now_ns)
         ]
         kept = tuple(node for node in members if node not in lagging)
         if lagging and "isr_shrunk_alone" in self._knobs.bugs:
@@ -354,10 +366,19 @@ class Leadership:
             return []
         return [self._propose(kept)] if lagging else []
 
+    def _keeps_up(self, progress: FollowerProgress, now_ns: int) -> bool:
+        """Whether a member of the ISR may stay in it."""
+        if self._knobs.in_sync_at_the_end and progress.log_end_offset == self._log.log_end_offset:
+            return True
+        return progress.was_caught_up(now_ns, self._lag_ns)
+
     def _expand_isr(self, node: NodeId) -> list[ReplicaEffect]:
         if node in self._isr.members or node in self._ineligible or not self._isr.settled:
             return []
-        reached = self._followers[node].log_end_offset
+        progress = self._followers[node]
+        if not self._may_join(node, progress):
+            return []
+        reached = progress.log_end_offset
         joined = reached >= self._log.high_watermark
         if self._knobs.isr_join == "hw_and_epoch_start":
             joined = joined and reached >= self._epoch_start

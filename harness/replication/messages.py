@@ -292,6 +292,16 @@ class LogStartedAt:
 
 
 @message
+class SessionsHeard:
+    """The controller's word on who has a session: the live brokers, each with the epoch that it is registered with.
+
+    It replaces what was heard before: whoever it leaves out has none.
+    """
+
+    broker_epochs: tuple[tuple[NodeId, int], ...]
+
+
+@message
 class IsrAnswered:
     """The controller's answer to the last :class:`ProposeIsr`; on success the ISR and its partition epoch.
 
@@ -315,7 +325,7 @@ class Tick:
 ReplicaEvent: TypeAlias = (
     PartitionStateChanged | ProduceRequested | ProduceExpired | FetchReceived | FetchAnswered | EpochEndAnswered
     | DeleteRecordsRequested | RetentionReached | Appended | AppendFailed | Truncated | LogStartRaised | LogStartedAt
-    | IsrAnswered | Tick
+    | IsrAnswered | SessionsHeard | Tick
 )  # fmt: skip
 
 

@@ -44,6 +44,7 @@ from harness.replication.messages import (
     ReplicaEvent,
     ReplicaFailed,
     RetentionReached,
+    SessionsHeard,
     StartLogAt,
     Tick,
     Truncate,
@@ -54,7 +55,7 @@ from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Re
 
 Role = Literal["leader", "follower", "offline"]
 
-_TIMELESS = frozenset({AppendFailed, IsrAnswered, LogStartRaised, LogStartedAt, ProduceExpired, Truncated})
+_TIMELESS = (ANSWERS - {Appended}) | {IsrAnswered, ProduceExpired, SessionsHeard}
 
 
 class Replica:
@@ -113,6 +114,7 @@ class Replica:
             bugs=knobs.bugs,
         )
         self._isr = InSyncReplicas(knobs.isr_update)
+        self._sessions: dict[NodeId, int] = {}
         self._leadership: Leadership | None = None
         self._following = Following(self._log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
         self._storage: Request | None = None
@@ -253,6 +255,10 @@ class Replica:
             case IsrAnswered():
                 self._isr.in_flight = False
                 return self._leadership.isr_answered(event, self._now_ns) if self._leadership else []
+            case SessionsHeard(broker_epochs):
+                self._sessions.clear()
+                self._sessions.update(broker_epochs)
+                return []
             case EpochEndAnswered():
                 return self._lookup_answered(event)
             case ProduceExpired(token):
@@ -301,14 +307,9 @@ class Replica:
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
         effects: list[ReplicaEffect] = []
         if self._leadership is None:
-            self._leadership = Leadership(
-                self.node,
-                self._log,
-                self._isr,
-                self._knobs,
-                min_insync_replicas=self._min_insync_replicas,
-                lag_ns=self._lag_ns,
-            )
+            about = (self.node, self._log, self._isr, self._sessions, self._knobs)
+            minimum, lag_ns = self._min_insync_replicas, self._lag_ns
+            self._leadership = Leadership(*about, min_insync_replicas=minimum, lag_ns=lag_ns)
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
         if new_epoch and "producers_forgotten" in self._knobs.bugs:

@@ -149,6 +149,19 @@ def draw(seed: int, pinned: Mapping[str, Any] = MappingProxyType({})) -> Configu
     return replace(drawn, **pinned) if pinned else drawn
 
 
+def drawn_for(seed: int, chosen: Setup) -> Configuration:
+    """The configuration of ``seed`` as the protocol can live with it.
+
+    Where an idle follower may lag, a fetch must not wait for as long as that, or the ISR never comes to rest: so says
+    Kafka's documentation of ``replica.fetch.wait.max.ms``.
+    """
+    drawn = draw(seed, chosen.pinned)
+    if chosen.knobs.in_sync_at_the_end:
+        return drawn
+    most = max(drawn.replica_lag_time_max_ms // 2, 1)
+    return replace(drawn, replica_fetch_wait_max_ms=min(drawn.replica_fetch_wait_max_ms, most))
+
+
 def _mix(chance: random.Random) -> dict[str, int]:
     """Some kinds of trouble, with weights; never none."""
     some = {kind: chance.choice((1, 1, 3)) for kind in FAULTS if chance.random() < 0.4}

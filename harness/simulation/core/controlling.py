@@ -33,6 +33,7 @@ from harness.replication.controller_messages import (
 from harness.replication.messages import NO_ERROR, IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, PARTITION
+from harness.simulation.core.informing import Informing
 from harness.simulation.core.letters import StateUpdate
 from harness.simulation.core.process import Process
 
@@ -59,7 +60,7 @@ class Controlling(Process):
 
     node = CONTROLLER_ID
 
-    __slots__ = ("_performers", "_persisted", "_pushes", "_sent", "_world", "core")
+    __slots__ = ("_informing", "_performers", "_persisted", "_pushes", "_sent", "_world", "core")
 
     def __init__(self, world: World, index: int) -> None:
         super().__init__(index, "ctl")
@@ -67,6 +68,7 @@ class Controlling(Process):
         self._persisted: Mapping[str, Any] | None = None
         self._pushes: dict[NodeId, _Push] = {}
         self._sent = 0
+        self._informing = Informing(world, self)
         self.core: Controller | None = None
         self._performers: dict[type, Callable[[Any], None]] = {
             Persist: self._persist,
@@ -77,7 +79,7 @@ class Controlling(Process):
             Elected: world.elected,
             IsrChanged: world.isr_changed,
             SessionChanged: world.session_changed,
-            SendMetadata: _ignore,
+            SendMetadata: self._informing.tell,
             AnswerTopicCreation: _ignore,
             AnswerElection: _ignore,
             AnswerProducerIds: _ignore,
@@ -123,6 +125,7 @@ class Controlling(Process):
         self.core = None
         self.waiting.clear()
         self._pushes.clear()
+        self._informing.forget()
 
     def found(self) -> None:
         """At the very beginning: every broker is registered and the partition exists, without any message."""

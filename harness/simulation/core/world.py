@@ -17,7 +17,7 @@ from harness.replication.messages import ReplicaFailed
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.clients import Consumer, Producer
-from harness.simulation.core.configuration import MS, Configuration, Setup, draw
+from harness.simulation.core.configuration import MS, Configuration, Setup, drawn_for
 from harness.simulation.core.controlling import Controlling
 from harness.simulation.core.network import Held, Link, Network
 from harness.simulation.core.process import Process
@@ -80,7 +80,7 @@ class World(Telling):
     ) -> None:
         self.seed = seed
         self.knobs = setup.knobs
-        self.configuration = configuration or draw(seed, setup.pinned)
+        self.configuration = configuration or drawn_for(seed, setup)
         self.troubles = draw_all(seed, self.configuration) if troubles is None else tuple(troubles)
         self.trace = trace
         self.now_ns = 0
@@ -134,15 +134,25 @@ class World(Telling):
             heappush(self._times, time_ns)
 
     def send(
-        self, source: int, destination: Process, life: int, arrive: Callable[[Any], object], argument: Any
+        self,
+        source: int,
+        destination: Process,
+        life: int,
+        arrive: Callable[[Any], object],
+        argument: Any,
+        *,
+        apart: Callable[[], float] | None = None,
     ) -> None:
-        """Send a message; it arrives, if at all, in the given life of ``destination``."""
+        """Send a message; it arrives, if at all, in the given life of ``destination``.
+
+        ``apart``: what its delay is drawn from, if not from what all others' are. A cut link does not keep such a one.
+        """
         link = self._links[source][destination.index]
         if link.cuts:
-            if link.holds:
+            if link.holds and apart is None:
                 link.held.append((destination, life, arrive, argument))
             return
-        luck = self.random
+        luck = apart or self.random
         delay_ns = link.delay_ns + int(link.spread_ns * luck())
         if link.late:
             chance = luck()

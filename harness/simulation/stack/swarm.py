@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from harness.broker.settings import NEVER, Settings
 from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
-from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, draw
+from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
 from harness.simulation.core.recording import Recording
 from harness.simulation.core.trouble import Trouble, draw_all
 from harness.simulation.core.world import SETTLE_MS, Finished
@@ -72,7 +72,7 @@ class Swarm(Telling):
     ) -> None:
         self.seed = seed
         self.knobs = setup.knobs
-        self.configuration = configuration or draw(seed, setup.pinned)
+        self.configuration = configuration or drawn_for(seed, setup)
         self.troubles = draw_all(seed, self.configuration) if troubles is None else tuple(troubles)
         self.trace = trace
         if trace is not None:

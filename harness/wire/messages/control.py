@@ -125,11 +125,15 @@ class UpdateMetadataEndpoint(Struct):
 
 @struct
 class UpdateMetadataBroker(Struct):
-    """A live broker."""
+    """A live broker.
+
+    ``broker_epoch`` is not in Kafka's: KRaft's brokers read it in the metadata log (``RegisterBrokerRecord``).
+    """
 
     id: int = int32()
     endpoints: list[UpdateMetadataEndpoint] = array(UpdateMetadataEndpoint, since=1)
     rack: str | None = nullable_string(since=2)
+    broker_epoch: int = int64(since=6, tag=0, default=-1)
 
 
 @request(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)

@@ -122,12 +122,16 @@ def test_an_append_that_does_not_fit_takes_the_directory_offline_and_is_not_ackn
 
 
 def test_a_follower_whose_directory_has_failed_leaves_the_isr_at_once() -> None:
-    cluster = two_directories(replica_lag_time_max_ms=60_000)
+    cluster = two_directories(replica_lag_time_max_ms=20_000)
     cluster.disk(2).failed.add("log-1")
     cluster.world.sleep(1)
     assert state(cluster, TWO) == (0, (0, 1))
     assert state(cluster, ONE) == (0, (0, 1, 2))
-    assert produce(cluster, 0, 1, b"x") == 0
+    # It had the whole log not long ago, and its broker has a session: the watermark waits until it is too long ago.
+    produce(cluster, 0, 1, b"x")
+    assert cluster.brokers[0].partitions[TWO].replica.high_watermark == 0
+    cluster.world.sleep(20)
+    assert cluster.brokers[0].partitions[TWO].replica.high_watermark == 1
 
 
 def test_a_reader_of_an_offline_replica_is_told_so() -> None:

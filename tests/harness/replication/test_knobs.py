@@ -27,9 +27,10 @@ PROTOCOL = {
         "isr_join": "hw_and_epoch_start",
         "out_of_range": "lenient",
     },
-    "2.1": {"truncate_when": "every_epoch", "fetch_fencing": True, "lookup_fencing": True},
+    "2.1": {"truncate_when": "every_epoch", "fetch_fencing": True, "lookup_fencing": True, "in_sync_at_the_end": True},
     "2.8": {"truncation": "diverging_fetch", "isr_update": "maximal", "broker_bounce": "noticed"},
     "3.7": {
+        "newcomers": "eligible",
         "hw_below_min_isr": "freeze",
         "broker_epoch_check": True,
         "fenced_replicas_join": False,

@@ -27,6 +27,7 @@ from harness.replication.messages import (
     RaiseLogStart,
     ReplicaEffect,
     ReplicaFailed,
+    SessionsHeard,
     Tick,
 )
 from harness.replication.replica import Replica
@@ -46,7 +47,12 @@ class Leader:
             min_insync_replicas=1, replica_lag_time_max_ms=2_000,
             log_start_offset=0, log_end_offset=0, epoch_entries=(), high_watermark=0,
         )  # fmt: skip
+        self.hear_of(*ALL)
         self.replica.handle(PartitionStateChanged(ZERO, 5, isr, ALL, 7, 0))
+
+    def hear_of(self, *nodes: NodeId, epoch: int = 1) -> None:
+        """These brokers have a session."""
+        self.replica.handle(SessionsHeard(tuple((node, epoch) for node in nodes)))
 
     def produce(self, records: int = 1, *, acks: int = 1, now_ns: int = 0) -> list[ReplicaEffect]:
         self.replica.handle(ProduceRequested("produce", acks, (records,), b"", now_ns))
@@ -143,6 +149,52 @@ def test_a_diverging_fetch_is_no_progress_unless_the_bug_says_so() -> None:
     assert known == {False: NO_OFFSET, True: 2}
 
 
+@pytest.mark.parametrize(
+    ("sessions", "fetched_as", "joins"),
+    [((ZERO, ONE), 1, False), (ALL, 0, False), (ALL, 1, True), (ALL, -1, True)],
+    ids=["no session", "of an earlier life", "of this life", "of a life that it does not name"],
+)
+def test_who_is_known_not_to_be_eligible_is_neither_proposed_nor_waited_for(
+    sessions: tuple[NodeId, ...], fetched_as: int, *, joins: bool
+) -> None:
+    leader = Leader(replace(CURRENT, broker_epoch_check=False), isr=(ZERO, ONE))
+    leader.hear_of(*sessions)
+    leader.produce()
+    told = [*leader.fetch(TWO, 1, broker_epoch=fetched_as), *leader.fetch(ONE, 1)]
+    assert any(isinstance(one, ProposeIsr) for one in told) is joins
+    leader.replica.handle(IsrAnswered(ErrorCode.INELIGIBLE_REPLICA, (), -1, -1))
+    leader.produce()
+    leader.fetch(ONE, 2)
+    assert leader.watermark == (1 if joins else 2)
+
+
+@pytest.mark.parametrize(("epoch", "reached"), [(5, 1), (6, 2)])
+def test_only_a_new_epoch_makes_a_leader_forget_who_had_the_whole_log(epoch: int, reached: Offset) -> None:
+    leader = Leader(CURRENT)
+    leader.produce()
+    for node in (ONE, TWO):
+        leader.fetch(node, 1)
+    leader.replica.handle(PartitionStateChanged(ZERO, epoch, (ZERO, ONE), ALL, 8, 0))
+    leader.produce()
+    leader.fetch(ONE, 2, current_leader_epoch=epoch)
+    assert leader.watermark == reached
+
+
+@pytest.mark.parametrize(("generation", "counts"), [("2.8", True), ("3.7", False)])
+def test_who_is_not_in_sync_when_its_leader_is_elected_again_is_waited_for_after_its_next_fetch_or_not(
+    generation: str, *, counts: bool
+) -> None:
+    leader = Leader(GENERATIONS[generation], isr=(ZERO, ONE))
+    leader.produce()
+    leader.fetch(ONE, 1)
+    leader.replica.handle(PartitionStateChanged(ZERO, 6, (ZERO, ONE), ALL, 8, 0))
+    leader.produce()
+    leader.fetch(TWO, 1, current_leader_epoch=6)
+    leader.replica.handle(IsrAnswered(ErrorCode.INELIGIBLE_REPLICA, (), -1, -1))
+    leader.fetch(ONE, 2, current_leader_epoch=6)
+    assert leader.watermark == (1 if counts else 2)
+
+
 def test_a_spurious_answer_comes_once_for_each_append() -> None:
     leader = Leader(replace(CURRENT, spurious_out_of_range=True))
     leader.produce()
@@ -156,6 +208,7 @@ def test_a_spurious_answer_comes_once_for_each_append() -> None:
 def test_a_proposal_says_with_which_broker_epochs_the_members_fetched() -> None:
     leader = Leader(CURRENT, isr=(ZERO, ONE))
     leader.fetch(ONE, 0, broker_epoch=4)
+    leader.hear_of(*ALL, epoch=6)
     [_, proposal] = leader.fetch(TWO, 0, broker_epoch=6)
     assert proposal == ProposeIsr((ZERO, ONE, TWO), 5, 7, (-1, 4, 6))
 
@@ -174,6 +227,7 @@ def test_a_proposal_that_got_no_answer_is_repeated_with_its_members(bug: bool, m
 def test_a_proposal_is_repeated_with_the_broker_epochs_of_the_first_time_whoever_has_restarted_since() -> None:
     leader = Leader(CURRENT, isr=(ZERO, ONE))
     leader.fetch(ONE, 0, broker_epoch=4)
+    leader.hear_of(*ALL, epoch=6)
     [_, proposal] = leader.fetch(TWO, 0, broker_epoch=6)
     leader.replica.handle(IsrAnswered(ErrorCode.REQUEST_TIMED_OUT, (), -1, -1))
     leader.fetch(TWO, 0, broker_epoch=9)
@@ -253,7 +307,8 @@ def test_a_fetch_of_a_followers_earlier_life_acknowledges_nothing(
 ) -> None:
     leader = Leader(replace(CURRENT, broker_epoch_check=checks), isr=(ZERO, ONE))
     leader.produce()
-    leader.fetch(ONE, 1, broker_epoch=6)
+    leader.fetch(ONE, 1, broker_epoch=5)
+    leader.hear_of(*ALL, epoch=6)
     leader.produce()
     assert leader.answer(ONE, 2, broker_epoch=5).error is error
     assert leader.watermark == reached

@@ -19,6 +19,7 @@ from harness.replication.controller_messages import (
     IsrChangeRequested,
     PartitionState,
     RegistrationRequested,
+    SendMetadata,
     SendPartitionStates,
     TopicCreationRequested,
 )
@@ -46,6 +47,7 @@ from harness.replication.messages import (
     ReplicaEvent,
     ReplicaFailed,
     RetentionReached,
+    SessionsHeard,
     StartLogAt,
     Tick,
     Truncate,
@@ -89,6 +91,7 @@ class World:
             SESSION_MS, knobs=knobs, min_insync_replicas=min_isr, unclean_leader_election_enable=unclean
         )
         self._controller_ns = 0
+        self._metadata: SendMetadata | None = None
         self._command(ControllerStarted(0))
         for node in self.brokers:
             self.start(node)
@@ -150,6 +153,7 @@ class World:
         self.boot(node)
         self.brokers[node].broker_epoch = epoch
         self._push(node, self.controller.partitions)
+        self.inform(node)
 
     def kill(self, node: NodeId) -> None:
         self.brokers[node].replica = None
@@ -193,6 +197,10 @@ class World:
                     self.brokers[NodeId(cast("int", token))].broker_epoch = epoch
                 case SendPartitionStates(node, _, states):
                     self._push(node, states)
+                case SendMetadata(nodes):
+                    self._metadata = effect
+                    for node in nodes:
+                        self.inform(node)
                 case AnswerIsrChange(token, error, state):
                     self._answer_isr(token, error, state)
                 case _:
@@ -209,6 +217,14 @@ class World:
                 self.handle(node, changed)
 
             self._post("states", node, arrive)
+
+    def inform(self, node: NodeId) -> None:
+        """Tell ``node`` who has a session now: at once, or where leaders let nobody else in, by a message."""
+        assert self._metadata is not None
+        heard = SessionsHeard(self._metadata.sessions)
+        self._post("metadata", node, lambda: self.handle(node, heard))
+        if self.knobs.newcomers == "anybody":
+            self.deliver(self.in_flight[-1])
 
     def impose(
         self,
@@ -278,15 +294,9 @@ class World:
 
     def _fetch_arrives(self, token: FetchToken, wanted: NextFetch) -> None:
         event = FetchReceived(
-            token,
-            token.node,
-            wanted.fetch_offset,
-            wanted.leader_epoch,
-            wanted.last_fetched_epoch,
-            self.now(wanted.leader),
-            self.brokers[token.node].broker_epoch,
-            wanted.high_watermark,
-        )
+            token, token.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch,
+            self.now(wanted.leader), self.brokers[token.node].broker_epoch, wanted.high_watermark,
+        )  # fmt: skip
         self.handle(wanted.leader, event)
 
     def _lookup_arrives(self, token: FetchToken, wanted: NextEpochLookup) -> None:

@@ -47,7 +47,6 @@ MUTANTS = [
     ("elections", "isr", {"C1"}),
     ("broker_bounce", "unnoticed", {"R1b", "C1", "R1"}),
     ("lookup_below_first", "undefined", {"T13"}),
-    ("fenced_replicas_join", "true", {"T5"}),
 ]
 
 
@@ -65,6 +64,12 @@ def test_nobody_in_sync_is_legal_where_the_last_member_leaves_too() -> None:
         chosen = setup("0.11", {**settings, "replication.last_isr_member": rule})
         found |= {one.invariant for seed in range(40) for one in World(seed, chosen).run().violations}
     assert "T5" not in found
+
+
+def test_a_controller_that_lets_in_who_has_no_session_is_caught_where_leaders_do_not_know_better() -> None:
+    chosen = setup("4.1", SAFE | {"replication.fenced_replicas_join": "true", "replication.newcomers": "anybody"})
+    found = (run_seed(seed, chosen).violation for seed in range(200))
+    assert next(one for one in found if one is not None).invariant == "T5"
 
 
 @pytest.mark.parametrize(("knob", "value"), [("hw_rule", "min_of_all"), ("follower_hw_rule", "own")])
