@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import NO_OFFSET, Offset, TopicPartition
-from harness.replication.messages import DeleteRecordsRequested, ErrorCode
+from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, ErrorCode
 from harness.wire.messages import (
     DeleteRecordsPartitionResult,
     DeleteRecordsRequest,
@@ -16,38 +16,75 @@ from harness.wire.messages import (
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.ports import Timer
     from harness.broker.session import Request
 
 
 class _Slot:
     """One partition's part of the request: the core's token for it."""
 
-    def __init__(self, index: int) -> None:
+    def __init__(self, deleting: _Deleting, index: int, partition: Partition | None) -> None:
+        self._deleting = deleting
+        self.partition = partition
         self.result = DeleteRecordsPartitionResult(index)
 
     def deleted(self, error: ErrorCode, low_watermark: Offset) -> None:
         """See :class:`harness.broker.partition.DeleteRecordsToken`."""
         self.result.error_code = error
         self.result.low_watermark = low_watermark
+        self._deleting.slot_done(self)
+
+
+class _Deleting:
+    """One request until its answer: when all who have a session have followed, or when its time is over."""
+
+    def __init__(self, broker: Broker, request: Request) -> None:
+        self._broker = broker
+        self._request = request
+        self._body = cast("DeleteRecordsRequest", request.body)
+        self._response = DeleteRecordsResponse()
+        self._waiting: dict[_Slot, None] = {}
+        self._timer: Timer | None = None
+
+    def start(self) -> None:
+        """Delete; answers at once unless it has to wait."""
+        todo: list[tuple[_Slot, TopicPartition, Offset]] = []
+        for topic in self._body.topics:
+            slots = []
+            for one in topic.partitions:
+                name = TopicPartition(topic.name, one.partition_index)
+                slots.append(_Slot(self, one.partition_index, self._broker.partitions.get(name)))
+                todo.append((slots[-1], name, one.offset))
+            self._response.topics.append(DeleteRecordsTopicResult(topic.name, [slot.result for slot in slots]))
+        self._waiting = dict.fromkeys(slot for slot, _, _ in todo)
+        for slot, name, before_offset in todo:
+            self._delete(slot, name, before_offset)
+        if not todo:
+            self._request.answer(self._response)
+        elif self._waiting:
+            self._timer = self._broker.network.call_later(max(self._body.timeout_ms, 0) / 1000, self._expire)
+
+    def slot_done(self, slot: _Slot) -> None:
+        """One partition is decided; the last one answers the request."""
+        del self._waiting[slot]
+        if not self._waiting:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._request.answer(self._response)
+
+    def _delete(self, slot: _Slot, name: TopicPartition, before_offset: Offset) -> None:
+        if slot.partition is None:
+            slot.deleted(self._broker.absence_of(name), NO_OFFSET)
+        else:
+            slot.partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(self._broker.clock)))
+
+    def _expire(self) -> None:
+        for slot in list(self._waiting):
+            if slot.partition is not None:
+                slot.partition.handle(DeleteRecordsExpired(slot))
 
 
 def delete_records(broker: Broker, request: Request) -> None:
-    """Serve DeleteRecords. The answer does not wait for followers, which learn the log start when they fetch."""
-    body = cast("DeleteRecordsRequest", request.body)
-    response = DeleteRecordsResponse()
-    for topic in body.topics:
-        slots = [
-            _delete(broker, TopicPartition(topic.name, one.partition_index), one.offset) for one in topic.partitions
-        ]
-        response.topics.append(DeleteRecordsTopicResult(topic.name, [slot.result for slot in slots]))
-    request.answer(response)
-
-
-def _delete(broker: Broker, name: TopicPartition, before_offset: Offset) -> _Slot:
-    slot = _Slot(name.partition)
-    partition = broker.partitions.get(name)
-    if partition is None:
-        slot.deleted(broker.absence_of(name), NO_OFFSET)
-    else:
-        partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(broker.clock)))
-    return slot
+    """Serve DeleteRecords."""
+    _Deleting(broker, request).start()

@@ -144,6 +144,7 @@ class Fetching:
             kafka_time_ns(self._broker.clock),
             self._broker_epoch,
             NO_OFFSET if asked.high_watermark == NO_HIGH_WATERMARK else asked.high_watermark,
+            max(asked.log_start_offset, NO_OFFSET),
         )
 
     def _find(self) -> list[_Found]:

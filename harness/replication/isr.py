@@ -24,6 +24,7 @@ class FollowerProgress:
             It never goes back, although the wall clock may: so does Kafka's ``lastCaughtUpTimeMs``.
         broker_epoch: as it said; -1: it did not.
         high_watermark: its own, as it said; ``NO_OFFSET``: it did not.
+        log_start_offset: where its log starts, as it said; ``NO_OFFSET``: it did not.
     """
 
     log_end_offset: Offset = NO_OFFSET
@@ -32,6 +33,7 @@ class FollowerProgress:
     last_caught_up_ns: int | None = None
     broker_epoch: int = -1
     high_watermark: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
 
     def fetched(self, fetch_offset: Offset, leader_end: Offset, now_ns: int) -> None:
         """Take in a fetch. Reaching the leader's end of the *previous* fetch means: caught up at that time."""

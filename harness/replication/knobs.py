@@ -81,6 +81,8 @@ class Knobs:
             it cuts it to the leader's log end offset (``lenient``, KAFKA-7414, Kafka 2.0.1), unless unclean elections
             are off: then the broker shuts down (``exit``, Kafka 0.8.1 to 2.0.0). ``wipe`` also shuts down, and
             otherwise deletes its whole log and starts anew at the leader's log start (Kafka <= 0.9.0.0).
+        deletion_answered: when a leader answers DeleteRecords: ``at_once``, or ``when_followed`` by all who have a
+            session, so that their logs start there, too (KIP-107, Kafka 0.11, where the request comes from).
         straddled_batch: what becomes of a follower's log that ends within the batch in which its leader's begins, now
             that records have been deleted: it stays as it is, and the follower never gets on (``refused``, every
             Kafka), or what it holds there is ``cut``, which is a remedy that Kafka does not have; see N02 among
@@ -148,6 +150,7 @@ class Knobs:
     in_sync_at_the_end: bool = True
     hw_below_min_isr: Literal["advance", "freeze"] = "freeze"
     out_of_range: Literal["wipe", "exit", "lenient"] = "lenient"
+    deletion_answered: Literal["at_once", "when_followed"] = "when_followed"
     straddled_batch: Literal["refused", "cut"] = "refused"
     elections: Literal["isr", "elr"] = "elr"
     last_isr_member: Literal["stays", "leaves_if_unclean"] = "stays"
@@ -202,7 +205,7 @@ def _generations() -> dict[str, Knobs]:
         out_of_range="exit",
     )
     kip101 = replace(kip279, truncation="epoch_offset", disk_full="halt_broker", last_isr_member="leaves_if_unclean")
-    watermark = replace(kip101, truncation="hw")
+    watermark = replace(kip101, truncation="hw", deletion_answered="at_once")
     oldest_first = (watermark, kip101, kip279, kip279_mended, kip320, fetch, strict, elr)
     return dict(zip(("0.10", "0.11", "2.0.0", "2.0.1", "2.1", "2.8", "3.7", "4.1"), oldest_first, strict=True))
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset
+from harness.replication.deletions import Deletions
 from harness.replication.isr import FollowerProgress, InSyncReplicas, are_distinct
 from harness.replication.knobs import Knobs
 from harness.replication.log_state import LogState
@@ -52,7 +53,8 @@ class Leadership:
         node: the leader itself.
         log: its log; shared with the replica.
         isr: the in-sync set; shared with the replica.
-        sessions: who has a session, with which broker epoch, as last heard; shared with the replica.
+        kept: what outlives a leadership, and is shared with the replica: who has a session, with which broker epoch, as
+            last heard; and the deletions that wait for followers.
         knobs: the protocol generation.
         min_insync_replicas: ``min.insync.replicas`` as configured.
         lag_ns: ``replica.lag.time.max.ms`` in nanoseconds.
@@ -67,7 +69,7 @@ class Leadership:
         node: NodeId,
         log: LogState,
         isr: InSyncReplicas,
-        sessions: Mapping[NodeId, int],
+        kept: tuple[Mapping[NodeId, int], Deletions],
         knobs: Knobs,
         *,
         min_insync_replicas: int,
@@ -76,7 +78,7 @@ class Leadership:
         self._node = node
         self._log = log
         self._isr = isr
-        self._sessions = sessions
+        self._sessions, self._deletions = kept
         self._knobs = knobs
         self._min_insync_replicas = 1 if "min_isr_unchecked" in knobs.bugs else min_insync_replicas
         self.effective_min_isr = self._min_insync_replicas
@@ -130,6 +132,18 @@ class Leadership:
     def remote_log_end_offsets(self) -> dict[NodeId, Offset]:
         """Each follower's last fetch offset, ``NO_OFFSET`` before its first fetch of this leadership."""
         return {node: progress.log_end_offset for node, progress in self._followers.items()}
+
+    @property
+    def low_watermark(self) -> Offset:
+        """The least offset at which a log starts: its own, or that of a follower that has a session (KIP-107)."""
+        if self._knobs.deletion_answered == "at_once":
+            return self._log.log_start_offset
+        starts = [one.log_start_offset for node, one in self._followers.items() if node in self._sessions]
+        return min([self._log.log_start_offset, *starts])
+
+    def deleted(self, token: object, before_offset: Offset) -> list[ReplicaEffect]:
+        """The log starts at ``before_offset`` or later, as a client wants it: answer, or let it wait for followers."""
+        return self._deletions.done(token, before_offset, self.low_watermark)
 
     @property
     def epoch_start(self) -> Offset:
@@ -213,6 +227,7 @@ class Leadership:
             rises = target > self._log.high_watermark or "watermark_falls" in self._knobs.bugs
             if rises and self._log.move_high_watermark(target):
                 effects.append(HighWatermarkAdvanced(self._log.high_watermark))
+                effects += self._deletions.reached(self.low_watermark) if self._deletions else []
         return effects + self._acknowledge() if self._waiting else effects
 
     def _frozen(self) -> bool:
@@ -334,7 +349,11 @@ class Leadership:
         progress.fetched(fetch.fetch_offset, self._log.log_end_offset, fetch.now_ns)
         progress.broker_epoch = fetch.broker_epoch
         progress.high_watermark = fetch.high_watermark
-        return [*self._expand_isr(fetch.replica), *self.advance(fetch.now_ns)]
+        low_watermark = self.low_watermark if self._deletions else NO_OFFSET
+        progress.log_start_offset = fetch.log_start_offset
+        followed = self._deletions and self.low_watermark > low_watermark
+        effects = self._deletions.reached(self.low_watermark) if followed else []
+        return [*self._expand_isr(fetch.replica), *self.advance(fetch.now_ns), *effects]
 
     def _is_spuriously_out_of_range(self, fetch: FetchReceived) -> bool:
         """Whether this is the fetch at the log end that overtakes the leader's own knowledge of it (KAFKA-2477)."""

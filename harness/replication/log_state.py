@@ -87,6 +87,10 @@ class LogState:
         self.producers = ProducerStates()
         return self.epochs.clear()
 
+    def deletable(self, bug: str) -> Offset:
+        """Up to where (exclusive) records may be deleted; with ``bug`` that is taken for the end."""
+        return self.log_end_offset if bug in self._bugs else self.high_watermark
+
     def raise_start(self, offset: Offset) -> bool:
         """The log begins at ``offset``, which the watermark has passed. Returns whether the epochs changed."""
         assert self.log_start_offset <= offset <= (self.log_end_offset if self._bugs else self.high_watermark)

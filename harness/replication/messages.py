@@ -174,8 +174,8 @@ class FetchReceived:
     """A follower's fetch of this partition, before anything is read for it.
 
     ``current_leader_epoch`` and ``last_fetched_epoch`` are ``NO_EPOCH`` where the follower's protocol does not
-    carry them. ``broker_epoch`` is that of the follower's registration, -1 where it does not say (KIP-903), and
-    ``high_watermark`` what its :class:`NextFetch` said.
+    carry them. ``broker_epoch`` is that of the follower's registration, -1 where it does not say (KIP-903),
+    ``high_watermark`` what its :class:`NextFetch` said, and ``log_start_offset`` where its log starts (KIP-107).
     """
 
     token: object
@@ -186,6 +186,7 @@ class FetchReceived:
     now_ns: int
     broker_epoch: int = -1
     high_watermark: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
 
 
 @message
@@ -235,6 +236,13 @@ class DeleteRecordsRequested:
     token: object
     before_offset: Offset
     now_ns: int
+
+
+@message
+class DeleteRecordsExpired:
+    """The waiting request ``token`` to delete records reached its timeout."""
+
+    token: object
 
 
 @message
@@ -324,8 +332,8 @@ class Tick:
 
 ReplicaEvent: TypeAlias = (
     PartitionStateChanged | ProduceRequested | ProduceExpired | FetchReceived | FetchAnswered | EpochEndAnswered
-    | DeleteRecordsRequested | RetentionReached | Appended | AppendFailed | Truncated | LogStartRaised | LogStartedAt
-    | IsrAnswered | SessionsHeard | Tick
+    | DeleteRecordsRequested | DeleteRecordsExpired | RetentionReached | Appended | AppendFailed | Truncated
+    | LogStartRaised | LogStartedAt | IsrAnswered | SessionsHeard | Tick
 )  # fmt: skip
 
 
@@ -372,7 +380,11 @@ class StartLogAt:
 
 @message
 class AnswerDeleteRecords:
-    """Answer the request ``token``; ``low_watermark`` is where the leader's log starts now, ``NO_OFFSET`` on error."""
+    """Answer the request ``token``.
+
+    ``low_watermark`` is the least offset at which a log starts, the leader's or that of a follower that has a session,
+    as far as is known; ``NO_OFFSET`` on error, but for ``REQUEST_TIMED_OUT``: then the leader has deleted.
+    """
 
     token: object
     error: ErrorCode

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, assert_never
 
 from harness.model import NO_EPOCH, NO_LEADER, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.replication.deletions import Deletions
 from harness.replication.epochs import UNDEFINED
 from harness.replication.following import Cut, Decision, Exit, Following, StartOver, unappendable
 from harness.replication.invariants import Invariants
@@ -23,6 +24,7 @@ from harness.replication.messages import (
     AppendFailed,
     BatchSpan,
     CheckpointEpochs,
+    DeleteRecordsExpired,
     DeleteRecordsRequested,
     EpochEnd,
     EpochEndAnswered,
@@ -55,7 +57,7 @@ from harness.replication.storage import ANSWERS, Cutting, Producing, Raising, Re
 
 Role = Literal["leader", "follower", "offline"]
 
-_TIMELESS = (ANSWERS - {Appended}) | {IsrAnswered, ProduceExpired, SessionsHeard}
+_TIMELESS = (ANSWERS - {Appended}) | {DeleteRecordsExpired, IsrAnswered, ProduceExpired, SessionsHeard}
 
 
 class Replica:
@@ -102,8 +104,7 @@ class Replica:
         self.leader_epoch = NO_EPOCH
         self.replicas: tuple[NodeId, ...] = ()
         self._knobs = knobs
-        self._min_insync_replicas = min_insync_replicas
-        self._lag_ns = replica_lag_time_max_ms * 1_000_000
+        self._limits = (min_insync_replicas, replica_lag_time_max_ms * 1_000_000)
         self._log = LogState(
             log_start_offset,
             log_end_offset,
@@ -115,6 +116,7 @@ class Replica:
         )
         self._isr = InSyncReplicas(knobs.isr_update)
         self._sessions: dict[NodeId, int] = {}
+        self._deletions = Deletions()
         self._leadership: Leadership | None = None
         self._following = Following(self._log, knobs, unclean_leader_election_enable=unclean_leader_election_enable)
         self._storage: Request | None = None
@@ -265,6 +267,8 @@ class Replica:
                 return self._leadership.expire(token) if self._leadership else []
             case DeleteRecordsRequested():
                 return self._delete_records(event)
+            case DeleteRecordsExpired(token):
+                return self._deletions.expire(token)
             case RetentionReached(before_offset):
                 return self._raise_log_start(before_offset, "retention")
             case Truncated():
@@ -307,8 +311,8 @@ class Replica:
     def _lead(self, state: PartitionStateChanged, *, new_epoch: bool) -> list[ReplicaEffect]:
         effects: list[ReplicaEffect] = []
         if self._leadership is None:
-            about = (self.node, self._log, self._isr, self._sessions, self._knobs)
-            minimum, lag_ns = self._min_insync_replicas, self._lag_ns
+            about = (self.node, self._log, self._isr, (self._sessions, self._deletions), self._knobs)
+            minimum, lag_ns = self._limits
             self._leadership = Leadership(*about, min_insync_replicas=minimum, lag_ns=lag_ns)
         self._following.led(self.node, state.leader_epoch)
         self._leadership.enter(state.leader_epoch, state.replicas, state.now_ns)
@@ -354,17 +358,13 @@ class Replica:
     def _delete_records(self, request: DeleteRecordsRequested) -> list[ReplicaEffect]:
         error = self.leader_error(NO_EPOCH)
         before = self.high_watermark if request.before_offset == -1 else request.before_offset
-        if error is NO_ERROR and not 0 <= before <= self._deletable("deletes_above_the_watermark"):
+        if error is NO_ERROR and not 0 <= before <= self._log.deletable("deletes_above_the_watermark"):
             error = ErrorCode.OFFSET_OUT_OF_RANGE
         if error is not NO_ERROR:
             return [AnswerDeleteRecords(request.token, error, NO_OFFSET)]
-        if before <= self.log_start_offset:
-            return [AnswerDeleteRecords(request.token, NO_ERROR, self.log_start_offset)]
+        if self._leadership and before <= self.log_start_offset:
+            return self._leadership.deleted(request.token, before)
         return self._raise_log_start(before, "delete_records", request.token)
-
-    def _deletable(self, bug: str) -> Offset:
-        """Up to where (exclusive) records may be deleted; a broken replica takes that for its log's end."""
-        return self.log_end_offset if bug in self._knobs.bugs else self.high_watermark
 
     # ----------------------------------------------------------------------------------------------------- following
 
@@ -441,7 +441,7 @@ class Replica:
     def _raise_log_start(self, offset: Offset, reason: str, token: object = None) -> list[ReplicaEffect]:
         """Let the log begin at ``offset``, or where the watermark is if that is less; never what is not committed."""
         bug = "retention_above_the_watermark" if reason == "retention" else "deletes_above_the_watermark"
-        to_offset = min(offset, self._deletable(bug))
+        to_offset = min(offset, self._log.deletable(bug))
         if to_offset <= self._log.log_start_offset or self._failed:
             return []
         self._storage = Raising(token)
@@ -481,14 +481,13 @@ class Replica:
         storage, self._storage = self._storage, None
         assert isinstance(storage, Raising), f"{self.partition}: the log start was raised unasked"
         effects = self._checkpoint_if(self._log.raise_start(log_start_offset))
-        answered = AnswerDeleteRecords(storage.token, NO_ERROR, log_start_offset)
-        return effects if storage.token is None else [*effects, answered]
+        if self._leadership is None or storage.token is None:
+            return effects
+        return effects + self._leadership.deleted(storage.token, log_start_offset)
 
     def _storage_failed(self, errno: int) -> list[ReplicaEffect]:
         storage, self._storage = self._storage, None
-        if self._failed:
-            return []
-        return answers_to_failure(storage) + self._fail(errno, "")
+        return [] if self._failed else answers_to_failure(storage) + self._fail(errno, "")
 
     def _fail(self, errno: int, reason: str) -> list[ReplicaEffect]:
         effects = self._leadership.fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR) if self._leadership else []

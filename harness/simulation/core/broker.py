@@ -339,7 +339,7 @@ class Broker(Process):
         wanted = asked.wanted
         asked.event = FetchReceived(
             asked, asked.follower.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch,
-            self.now_ns, asked.broker_epoch, wanted.high_watermark,
+            self.now_ns, asked.broker_epoch, wanted.high_watermark, asked.log_start,
         )  # fmt: skip
         self.handle(asked.event)
 

@@ -18,13 +18,14 @@ class Asked:
         closed: whether an answer has come, or nobody waits for it any more: whatever comes now is not heard.
     """
 
-    __slots__ = ("broker_epoch", "closed", "event", "follower", "life", "parked", "wanted")
+    __slots__ = ("broker_epoch", "closed", "event", "follower", "life", "log_start", "parked", "wanted")
 
     def __init__(self, follower: Broker, wanted: NextFetch | NextEpochLookup) -> None:
         self.follower = follower
         self.life = follower.life
         self.wanted: Any = wanted
         self.broker_epoch = follower.broker_epoch
+        self.log_start = follower.disk.start
         self.event: FetchReceived | None = None
         self.parked = False
         self.closed = False

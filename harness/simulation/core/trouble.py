@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from harness.model import NO_LEADER, NodeId
 from harness.replication.controller_messages import PartitionState
-from harness.replication.messages import DeleteRecordsRequested, RetentionReached
+from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, RetentionReached
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, Configuration
 from harness.simulation.witnessed import Process
@@ -223,7 +223,9 @@ class Troublemaker:
             broker.handle(RetentionReached(before, broker.now_ns))
         else:
             before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
-            broker.handle(DeleteRecordsRequested(None, before, broker.now_ns))
+            request, wait_ms = object(), self._world.configuration.send_timeout_ms
+            broker.handle(DeleteRecordsRequested(request, before, broker.now_ns))
+            self._world.after(broker, wait_ms * MS, broker.handle, DeleteRecordsExpired(request))
 
     def _can_or_may(self, broker: Broker, trouble: Trouble) -> bool:
         """Whether a simple trouble is possible, and within the budget."""

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from harness.model import NodeId, Offset
+from harness.model import NO_OFFSET, NodeId, Offset
 from harness.replication.messages import (
     AnswerProduce,
     Append,
@@ -135,12 +135,13 @@ class Produced:
 
 
 class FetchToken(NamedTuple):
-    """Whose fetch or lookup it is, and what frees that replica to send the next one."""
+    """Whose fetch or lookup it is, where its log starts, and what frees that replica to send the next one."""
 
     node: NodeId
     incarnation: int
     wanted: NextFetch | NextEpochLookup
     finish: Callable[[], None]
+    log_start: Offset = NO_OFFSET
 
 
 class IsrToken(NamedTuple):

@@ -14,6 +14,7 @@ from harness.model import NO_LEADER, NodeId
 from harness.replication.knobs import GENERATIONS
 from harness.replication.knobs import generation as knobs_of
 from harness.replication.messages import (
+    DeleteRecordsExpired,
     ErrorCode,
     ProduceExpired,
 )
@@ -131,6 +132,9 @@ class WorldTeller:
         produced = next(produced for produced in self.world.produced if produced.values == values)
         for node in self.world.alive:
             self.world.handle(node, ProduceExpired(produced))
+
+    def _do_delete_timeout(self, node: str) -> None:
+        self.world.handle(NodeId(int(node)), DeleteRecordsExpired("client"))
 
     def _do_fetch(self, *nodes: str) -> None:
         for node in nodes:

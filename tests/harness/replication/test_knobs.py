@@ -18,7 +18,7 @@ def changes(older: Knobs, newer: Knobs) -> dict[str, object]:
 
 
 PROTOCOL = {
-    "0.11": {"truncation": "epoch_offset"},
+    "0.11": {"truncation": "epoch_offset", "deletion_answered": "when_followed"},
     "2.0.0": {"truncation": "epoch_pair", "last_isr_member": "stays"},
     "2.0.1": {
         "lookup_below_first": "start_of_first",

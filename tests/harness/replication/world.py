@@ -280,7 +280,7 @@ class World:
             if broker.incarnation == incarnation:
                 broker.fetching = False
 
-        token = FetchToken(node, incarnation, wanted, finish)
+        token = FetchToken(node, incarnation, wanted, finish, self.replica(node).log_start_offset)
         if isinstance(wanted, NextFetch):
             self._post("fetch-request", wanted.leader, lambda: self._fetch_arrives(token, wanted), finish)
         else:
@@ -295,7 +295,7 @@ class World:
     def _fetch_arrives(self, token: FetchToken, wanted: NextFetch) -> None:
         event = FetchReceived(
             token, token.node, wanted.fetch_offset, wanted.leader_epoch, wanted.last_fetched_epoch,
-            self.now(wanted.leader), self.brokers[token.node].broker_epoch, wanted.high_watermark,
+            self.now(wanted.leader), self.brokers[token.node].broker_epoch, wanted.high_watermark, token.log_start,
         )  # fmt: skip
         self.handle(wanted.leader, event)
 
@@ -311,7 +311,7 @@ class World:
 
     def _answer_fetch(self, leader: NodeId, answer: AnswerFetch) -> None:
         assert isinstance(answer.token, FetchToken)
-        node, incarnation, wanted, finish = answer.token
+        node, incarnation, wanted, finish, _ = answer.token
         assert isinstance(wanted, NextFetch)
         good = answer.error is ErrorCode.NONE and answer.diverging is None
         batches = self._read(leader, wanted) if good else ()

@@ -1,0 +1,49 @@
+"""DeleteRecords on a leader: who has to follow before its client hears that the records are gone (KIP-107).
+
+Follows Kafka's ``DelayedDeleteRecords``: it is looked at again when a fetch raises the low watermark, or the high
+watermark rises, and at no other time. A leader that is deposed answers nothing that waits before its time is over.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from harness.model import Offset
+from harness.replication.messages import NO_ERROR, AnswerDeleteRecords, ErrorCode, ReplicaEffect
+
+
+class _Waiting(NamedTuple):
+    """``before_offset``: where every log must start; ``low_watermark``: where they did when the leader had deleted."""
+
+    token: object
+    before_offset: Offset
+    low_watermark: Offset
+
+
+class Deletions:
+    """The requests to one replica that wait for its followers."""
+
+    def __init__(self) -> None:
+        self._waiting: list[_Waiting] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    def done(self, token: object, before_offset: Offset, low_watermark: Offset) -> list[ReplicaEffect]:
+        """The leader's log starts at ``before_offset`` or later: answer, or let the client wait."""
+        if low_watermark >= before_offset:
+            return [AnswerDeleteRecords(token, NO_ERROR, low_watermark)]
+        self._waiting.append(_Waiting(token, before_offset, low_watermark))
+        return []
+
+    def reached(self, low_watermark: Offset) -> list[ReplicaEffect]:
+        """Answer whoever has waited for ``low_watermark``, or less."""
+        over = [one for one in self._waiting if one.before_offset <= low_watermark]
+        self._waiting = [one for one in self._waiting if one.before_offset > low_watermark]
+        return [AnswerDeleteRecords(one.token, NO_ERROR, low_watermark) for one in over]
+
+    def expire(self, token: object) -> list[ReplicaEffect]:
+        """The time of ``token`` is over; nothing when it is not waiting. The records are gone all the same."""
+        over = [one for one in self._waiting if one.token == token]
+        self._waiting = [one for one in self._waiting if one.token != token]
+        return [AnswerDeleteRecords(one.token, ErrorCode.REQUEST_TIMED_OUT, one.low_watermark) for one in over]
