@@ -264,7 +264,7 @@ _ASKED_ONCE = (
 _NOT_LOOKED_AT = (
     "A bug of 2.8.1 (KAFKA-13091, mended later): a leader that has asked the controller for a smaller set in sync does "
     "not look at its watermark again when the answer comes (Partition.handleAlterIsrResponse). So what waits for those "
-    "who have left is committed when something else moves the watermark, and here nothing did: the send timed out."
+    "who have left is committed when something else moves the watermark, and here nothing did."
 )
 _BUSY = (
     "The machine was busy with other work, so that processes stood still for seconds: sessions ended that nobody had "
@@ -290,6 +290,13 @@ EXPLAINED: Mapping[str, str] = {
         "The send timed out as in the next try, whose reason is known; of this one no log is left that shows it."
     ),
     "retried-isr-change/20261122T144934-1": _NOT_LOOKED_AT,
+    "out-of-range-and-back-to-the-beginning/20261122T145949-1": _NOT_LOOKED_AT,
+    "out-of-range-and-on-to-the-end/20261122T145952-1": _NOT_LOOKED_AT,
+    "out-of-range-and-an-error/20261122T150018-1": _NOT_LOOKED_AT,
+    "regrown-and-found-out/20261122T150034-1": _NOT_LOOKED_AT,
+    "regrown-past-the-committed-offset/20261122T150104-1": _NOT_LOOKED_AT,
+    "clock-jump-shrinks-the-isr/20261122T150400-1": _NOT_LOOKED_AT,
+    "clock-step-back-keeps-laggards/20261122T150434-1": _NOT_LOOKED_AT,
     "retried-isr-change/20261122T100325-1": _BUSY,
     "words-of-a-dead-controller/20261122T100428-1": _BUSY,
     "regrown-and-found-out/20261122T101449-1": _BUSY,
