@@ -5,7 +5,7 @@ on so that no records come, tells its high watermark and where its log starts. F
 leader epoch or are refused when it is another one (KIP-320), and who does not lead refuses an ordinary consumer: so
 epoch, role, watermark and log start of a :class:`Sight` were true together at one instant, and the log ended there in
 the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true of the instant,
-too, or less than the truth.
+too, or less than the truth. A replica that has no epoch yet refuses nobody, so it is asked once more.
 
 Before 2.4 brokers are not asked for their epochs. There the broker's own log says which role it took in which epoch
 (:mod:`harness.targets.kafka.beliefs`), and a sight counts when that was the same before and after.
@@ -42,6 +42,7 @@ _LIST_OFFSETS, _FETCH = 7, 12
 
 _FETCH_WITH_LOG_START, _FETCH_WITH_EPOCH, _FETCH_FROM_FOLLOWERS = 5, 9, 11
 _NONE, _NOT_LEADER = 0, 6
+_NO_EPOCH = -1
 _FEW_BYTES = 1
 
 Part = TypeVar("Part")
@@ -100,11 +101,18 @@ class Eyes:
         epochs = {name: end.leader_epoch for name, end in ends.items()}
         roles = self._roles_in(epochs)
         asked_ns = time.monotonic_ns()
+        fetched = list(self._fetch(ends, epochs))
+        moved_on = self._in_an_epoch(name for name, epoch in epochs.items() if epoch == _NO_EPOCH)
         return {
             name: Sight(roles[name], epochs[name], seen.high_watermark, end, seen.log_start_offset, asked_ns)
-            for name, end, seen in self._fetch(ends, epochs)
-            if name in roles
+            for name, end, seen in fetched
+            if name in roles and name not in moved_on
         }
+
+    def _in_an_epoch(self, names: Iterable[TopicPartition]) -> Iterable[TopicPartition]:
+        unfenced = list(names)
+        ends = self._ends(unfenced) if unfenced else {}
+        return {name for name in unfenced if name not in ends or ends[name].leader_epoch != _NO_EPOCH}
 
     def _roles_in(self, epochs: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
         """The roles in these epochs: a broker plays one and the same throughout an epoch."""
