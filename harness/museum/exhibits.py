@@ -289,6 +289,7 @@ EXPLAINED: Mapping[str, str] = {
     "power-loss-batches-overlap/20261122T111409-1": _STANDS_ALONE,
     "fast-failover-shorter-log/20261122T103453-1": _BUSY,
     "unclean-flip-flop/20261122T145149-1": _BUSY,
+    "unclean-flip-flop-common-prefix/20261122T142855-1": _BUSY,
     "sole-isr-member-dies-offline/20261122T144130-1": _NOT_LOOKED_AT,
     "sole-isr-member-dies-unclean/20261122T144311-1": _NOT_LOOKED_AT,
     "sole-isr-member-dies-unclean/20261122T103901-1": _BUSY,
