@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any
 
 import psutil
+import pyspark
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkException
@@ -38,6 +39,12 @@ _LAST_PORT = 65535
 
 _HUGE_BYTES = 256 << 20
 """From how many bytes of Parquet files on the JVM gets more than the least memory, and its second compiler."""
+
+_BUSIEST_JARS = (
+    *(f"spark-{part}_2.13" for part in ("catalyst", "core", "sql-api", "sql")),
+    *("commons-compiler", "scala-library", "parquet-column", "janino", "log4j-core", "hadoop-client-api"),
+)
+_OF_OWN_SPARK = frozenset({"SPARK_HOME", "SPARK_CONF_DIR"})
 
 _starting = threading.Lock()
 _state: dict[str, SparkSession] = {}
@@ -144,12 +151,15 @@ def _configuration(master: str, size: int) -> SparkConf:
     huge = size >= _HUGE_BYTES
     # The serial collector and the first compiler alone: most verdicts take seconds, and the brokers share the host.
     # The second compiler takes more than it gives until there are some millions of operations.
-    java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC" + ("" if huge else " -XX:TieredStopAtLevel=1")
+    # It alone has a fifth of the usual room for its code, which is too little: what was thrown away is compiled again.
+    first_alone = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC{'' if huge else first_alone}"
     # Where the driver of a cluster listens, and how much memory it has, is Spark's own to configure.
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.memory": "2560m" if huge else "1g",
+        "spark.driver.extraClassPath": ":".join(_busiest_jars()),
     }
     settings = {
         **(own if master.startswith("local") else {}),
@@ -162,6 +172,8 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.sql.debug.maxToStringFields": "1",
         "spark.log.level": "ERROR",
         "spark.sql.catalogImplementation": "in-memory",
+        # What the machine learning library adds to SQL costs seconds, mostly for reflecting on Scala.
+        "spark.sql.extensions.test.loadFromCp": "false",
         "spark.sql.session.timeZone": "UTC",
         # Most histories are small: compiling code and re-planning between stages cost more than they save.
         "spark.sql.adaptive.enabled": "false",
@@ -174,6 +186,17 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.sql.requireAllClusterKeysForCoPartition": "false",
     }
     return SparkConf().setMaster(master).setAppName("seawall").setAll(list(settings.items()))
+
+
+def _busiest_jars() -> list[str]:
+    """The jars that most classes come from: the JVM looks for each class in one jar after the other, of some 280.
+
+    None where Spark is somebody's own: its configuration may put others first.
+    """
+    if not _OF_OWN_SPARK.isdisjoint(os.environ):
+        return []
+    jars = Path(pyspark.__path__[0]) / "jars"
+    return [str(path) for name in _BUSIEST_JARS for path in jars.glob(f"{name}-[0-9]*.jar")]
 
 
 def _end(gateway: Any) -> None:
@@ -227,7 +250,7 @@ def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
 def _complaint(said: str) -> str:
     """Why a JVM ended, by what it ``said``: what Spark threw, else its first line that is no warning."""
     thrown = re.search(r'^Exception in thread "\S+" [\w.$]+: (.+)', said, re.MULTILINE)
-    lines = [line for line in said.splitlines() if line.strip() and not line.startswith("WARNING")]
+    lines = [line for line in said.splitlines() if line.strip() and not line.startswith(("WARNING", "Picked up "))]
     return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
 
 

@@ -16,6 +16,8 @@ import pytest
 from harness.errors import EnvironmentFault
 from spark_analysis import session
 
+_PATIENCE_S = 60.0
+
 # The module's own JVM is not started here: these are the ways in which it does not start.
 
 
@@ -63,6 +65,24 @@ def test_why_the_jvm_did_not_start_is_said(monkeypatch: pytest.MonkeyPatch, tmp_
     assert re.search(r"did not start: no room in here\.", reason())
 
 
+def test_that_java_was_given_options_is_no_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    fake_java(tmp_path, "echo 'Picked up JAVA_TOOL_OPTIONS: -Xint' >&2; echo 'no room in here' >&2; exit 1")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert re.search(r"did not start: no room in here\.", reason())
+
+
+def test_every_jar_that_is_to_be_looked_into_first_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in session._OF_OWN_SPARK:
+        monkeypatch.delenv(name, raising=False)
+    names = [Path(path).name.rpartition("-")[0] for path in session._busiest_jars()]
+    assert names == list(session._BUSIEST_JARS)
+
+
+def test_whose_spark_is_their_own_has_the_class_path_that_they_configured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SPARK_CONF_DIR", "/etc/spark")
+    assert session._busiest_jars() == []
+
+
 def test_what_spark_threw_is_said_and_not_what_it_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HADOOP_CONF_DIR", raising=False)
     monkeypatch.delenv("YARN_CONF_DIR", raising=False)
@@ -85,7 +105,8 @@ def test_an_interrupted_start_leaves_no_jvm_behind(monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
 
     def interrupt() -> None:
-        while not (tmp_path / "started").exists():
+        until = time.monotonic() + _PATIENCE_S
+        while not (tmp_path / "started").exists() and time.monotonic() < until:
             time.sleep(0.01)
         os.kill(os.getpid(), signal.SIGINT)
 
