@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
-from checkers.conclusion import is_sampled, lag_allowed_ns
+from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
@@ -138,8 +138,11 @@ def _ask_spark(
     sampled = [run.manifest.run for run in runs if is_sampled(run.manifest.guarantees)]
     settled = [run.manifest.run for run in runs if _is_settled(run)]
     lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
+    min_isr = {run.manifest.run: least for run in runs if (least := isr_wanted(run.manifest.guarantees)) is not None}
     beside = sources[0].uri if sources else None
-    answers, rows = ask(spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns)
+    answers, rows = ask(
+        spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr
+    )
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 
 

@@ -181,6 +181,12 @@ def lag_allowed_ns(guarantees: Mapping[str, Any]) -> int | None:
     return None if not isinstance(allowed_ms, int) or is_sampled(guarantees) else allowed_ms * 1_000_000
 
 
+def isr_wanted(guarantees: Mapping[str, Any]) -> int | None:
+    """How large an ISR has to be for acks=all; None: any will do, the run does not say, or nobody saw every change."""
+    least = guarantees.get("min_insync_replicas")
+    return None if not isinstance(least, int) or least <= 1 or is_sampled(guarantees) else least
+
+
 def _unclean(decisions: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
     """The unclean elections among decisions: when, and for which leader epoch."""
     for one in decisions:

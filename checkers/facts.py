@@ -10,6 +10,7 @@ from checkers import acked_writes_survive
 from checkers.dependencies import dependencies
 from checkers.lags import lags
 from checkers.rows import Row, RunRows, where
+from checkers.thin_acks import thin_acks
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 from spark_analysis.facts import SILENCE_NS, Facts, FirstAck, LogEpoch, LostRange, ProducerLog, Silence, Stretch
@@ -28,6 +29,7 @@ def facts(rows: RunRows) -> Facts:
         first_acks=list(_first_acks(rows)),
         dependencies=dependencies(rows),
         lags=list(lags(rows)),
+        thin_acks=list(thin_acks(rows)),
     )
 
 

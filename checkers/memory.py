@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from checkers import reference
-from checkers.conclusion import is_sampled, lag_allowed_ns
+from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rows import Row, RunRows
@@ -26,6 +26,7 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
         sampled=is_sampled(manifest.guarantees),
         settled=comes_to_rest(manifest.guarantees, faults),
         lag_ns=lag_allowed_ns(manifest.guarantees),
+        min_isr=isr_wanted(manifest.guarantees),
     )
 
 

@@ -19,6 +19,7 @@ from checkers import (
     leaders_are_complete,
     lineages_match,
     logs_are_whole,
+    metadata_agrees,
     no_duplicates,
     offsets_agree,
     polls_are_ordered,
@@ -66,6 +67,7 @@ class Promise(Protocol):
 CONCLUSIONS: tuple[Conclusive, ...] = (
     epochs_only_rise,
     elections_are_legal,
+    metadata_agrees,
     leaders_are_complete,
     watermarks_wait,
     laggards_leave,

@@ -102,6 +102,7 @@ class RunRows:
         sampled: whether the timeline is only samples of what the brokers did (see :mod:`checkers.sampled_timelines`).
         settled: whether the run promises to come to rest, and every fault was healed.
         lag_ns: how long a replica that lags may stay in the ISR; None: the run does not say.
+        min_isr: how large an ISR has to be for acks=all; None: the run does not say.
     """
 
     run: str
@@ -112,6 +113,7 @@ class RunRows:
     sampled: bool = False
     settled: bool = False
     lag_ns: int | None = None
+    min_isr: int | None = None
 
     # -------------------------------------------------------------------------------------------------- history
 

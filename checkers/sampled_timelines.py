@@ -34,6 +34,7 @@ from spark_analysis.answer import Excuse, Finding
 
 NOT_LOOKED_FOR = frozenset(
     {
+        "ack-below-min-isr",
         "advance-below-min-isr",
         "bounds-crossed",
         "incomplete-candidate",

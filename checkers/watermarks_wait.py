@@ -1,20 +1,29 @@
-"""What is committed is on enough replicas: the watermark waits for ``min.insync.replicas``.
+"""What is committed, and what is acknowledged, is on enough replicas: ``min.insync.replicas`` is waited for.
 
-``advance-below-min-isr``: a leader's high watermark rose while the ISR that it knew was smaller than
-``min.insync.replicas``, or than the replication factor if that is less (T8). What is committed so is on fewer disks
-than the configuration asks for; consumers read it, and it is lost with them. The row in which the ISR shrinks is not
-held against a leader: whichever came first, nobody sees.
+* ``advance-below-min-isr``: a leader's high watermark rose while the ISR that it knew was smaller than
+  ``min.insync.replicas``, or than the replication factor if that is less (T8). What is committed so is on fewer disks
+  than the configuration asks for; consumers read it, and it is lost with them. The row in which the ISR shrinks is not
+  held against a leader: whichever came first, nobody sees.
+* ``ack-below-min-isr``: a send with acks=all was acknowledged whose record its leader had appended while its ISR was as
+  small as that (T9). It has to refuse such a send before it appends anything (NOT_ENOUGH_REPLICAS), however soon the
+  ISR grows again. Told from rows of one version of the ISR: in the first the log ended before the record, in the last
+  behind it, and the acknowledgement came between the two. Where somebody else had led before the last of them, and had
+  a high watermark above the record, nobody knows who has acknowledged it, and nobody is blamed.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` before 3.7 (KAFKA-15583).
+Severity: ``VIOLATION``. ``advance-below-min-isr`` is ``DOCUMENTED`` before 3.7 (KAFKA-15583).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.facts import ThinAcks
 
-KINDS = ("advance-below-min-isr",)
+KINDS = ("advance-below-min-isr", "ack-below-min-isr")
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -38,3 +47,34 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
                 f"fewer than {least}.",
                 (cite(one, f"node {one.node}'s high watermark rises with an ISR of {list(one.isr)}", one.rose),),
             )
+    for acks in run.facts.thin_acks:
+        yield from _taken(run, TopicPartition(acks.topic, acks.partition), acks)
+
+
+def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Conclusion]:
+    least = run.least_isr(place)
+    if least is None or acks.members >= least or _may_be_another_s(run, place, acks):
+        return
+    row = {"node": acks.node, "incarnation": acks.incarnation}
+    says = ((acks.sequence, "leads"), (acks.end_sequence, "still leads"))
+    yield Conclusion(
+        run.finding(
+            "ack-below-min-isr", place,
+            offset=acks.first, until=acks.last + 1, value=acks.value, leader_epoch=acks.leader_epoch,
+            row=acks.sequence, time_ns=acks.acked_ns, **row,
+        ),
+        f"Node {acks.node}, leader in epoch {acks.leader_epoch}, took offsets from {acks.first} to {acks.last} with "
+        f"{acks.members} in sync, fewer than {least}, and they were acknowledged with acks=all.",
+        (
+            Evidence("history", {"index": acks.row}, f"value {acks.value} was acknowledged at offset {acks.first}"),
+            *(Evidence("timeline", {**row, "sequence": at}, f"node {acks.node} {what} with an ISR of {acks.members}")
+              for at, what in says),
+        ),
+    )  # fmt: skip
+
+
+def _may_be_another_s(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> bool:
+    """Whether somebody else, or this node in another epoch, had led by then and had committed what was acknowledged."""
+    mine = (acks.node, acks.incarnation, acks.leader_epoch)
+    led = (x for x in chain.from_iterable(run.told[place].values()) if x.role == "leader" and x.begin_ns <= acks.end_ns)
+    return any((x.node, x.incarnation, x.leader_epoch) != mine and (x.high_watermark or 0) > acks.first for x in led)

@@ -45,6 +45,7 @@ from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, read_tables, table_of
+from spark_analysis.thin_acks import thin_acks
 from spark_analysis.together import together
 from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
@@ -109,6 +110,7 @@ def ask(
     sampled: Sequence[str] = (),
     settled: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
+    min_isr: Mapping[str, int] = MappingProxyType({}),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -121,6 +123,7 @@ def ask(
         sampled: the runs whose timelines are only samples of what the brokers did.
         settled: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
+        min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -136,7 +139,9 @@ def ask(
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
-            views = views_of(tables, large=large, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns)
+            views = views_of(
+                tables, large=large, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns, min_isr=min_isr
+            )
             return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
@@ -164,6 +169,8 @@ def _ask(
     }
     if views.lag_ns:
         sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
+    if views.min_isr:
+        sections["thin_acks"] = thin_acks(views.tables, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
     packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]

@@ -155,6 +155,39 @@ class Lag(NamedTuple):
     reached: int
 
 
+class ThinAcks(NamedTuple):
+    """Sends acknowledged with acks=all whose records one leader appended while the ISR that it knew was small.
+
+    Smaller than the run's ``guarantees.min_insync_replicas``. The leader's rows are of one version of that ISR, and
+    nobody knows more of it than from the first of them to the last: the log ended at or before each record in the
+    first and behind it in the last, and the acknowledgement came between the two.
+
+    Attributes:
+        node: the leader.
+        members: how many were in the ISR.
+        sequence: of the first row, as is ``begin_ns``; ``end_sequence`` of the last, as is ``end_ns``.
+        first: the lowest offset that was acknowledged, ``last`` the highest.
+        value: what was acknowledged at ``first``; ``row`` and ``acked_ns``: where the history says so, and since when.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    node: int
+    incarnation: int
+    leader_epoch: int
+    members: int
+    sequence: int
+    begin_ns: int
+    end_sequence: int
+    end_ns: int
+    first: int
+    last: int
+    value: int
+    row: int
+    acked_ns: int
+
+
 LOOKS = 4
 """Into how many parts the time is cut that a laggard has: in each of them its leader must have said something."""
 
@@ -213,6 +246,7 @@ class Facts:
     lost_ranges: Sequence[LostRange] = ()
     dependencies: Sequence[Dependency] = ()
     lags: Sequence[Lag] = ()
+    thin_acks: Sequence[ThinAcks] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

@@ -7,7 +7,18 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_analysis.facts import Dependency, Facts, FirstAck, Lag, LogEpoch, LostRange, ProducerLog, Silence, Stretch
+from spark_analysis.facts import (
+    Dependency,
+    Facts,
+    FirstAck,
+    Lag,
+    LogEpoch,
+    LostRange,
+    ProducerLog,
+    Silence,
+    Stretch,
+    ThinAcks,
+)
 from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.lost_writes import lost_ranges
 from spark_analysis.silences import first_acks, silences
@@ -45,6 +56,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         lost_ranges=[LostRange(**_whole(LostRange._fields, row)) for row in found.get("lost_range", ())],
         dependencies=[Dependency(**row) for row in found.get("dependency", ())],
         lags=[Lag(**row) for row in found.get("lag", ())],
+        thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
     )
 
 

@@ -48,6 +48,7 @@ class Views:
             planned for.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
+        min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
         large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
         hold: how tables are kept that are needed more than once.
     """
@@ -64,6 +65,7 @@ class Views:
     uses: frozenset[str]
     at_rest: Sequence[str]
     lag_ns: Mapping[str, int]
+    min_isr: Mapping[str, int]
     large: bool
     hold: Hold
 
@@ -76,6 +78,7 @@ def views_of(
     sampled: Sequence[str] = (),
     at_rest: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
+    min_isr: Mapping[str, int] = MappingProxyType({}),
 ) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
@@ -119,7 +122,8 @@ def views_of(
     else:
         some = all_records()
     return Views(
-        whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, large, hold
+        whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, min_isr, large,
+        hold,
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Stories of a quorum of controllers and its metadata log. Importing this module adds them to ``CASES``."""
+"""Stories of ISRs that are too small, and of decisions that are told otherwise. Importing this adds to ``CASES``."""
 
 from __future__ import annotations
 
@@ -7,10 +7,128 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.laggard_cases import CASES
-from tests.checkers.sampling import SAMPLED
+from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, Row, Story
+from tests.checkers.timeline_cases import decide
 
 __all__ = ["CASES"]
+
+TAKEN = ("ack-below-min-isr", "VIOLATION", 2)
+DIFFERING = ("metadata-divergence", "VIOLATION", None)
+OLD: dict[str, Any] = {"generation": "2.8", "guarantees": GUARANTEES}
+
+
+# ------------------------------------------------------------------------------------------------ acknowledgements
+
+
+def shrink(story: Story, *members: int) -> None:
+    """The leader's ISR has these members from now on."""
+    story.partitions[0].isr = set(members)
+    story.state(0)
+
+
+def take(story: Story, *members: int, acks: int = -1) -> None:
+    """Two records are committed by everybody, and two by an ISR of these members, which then is whole again."""
+    write(story, 2)
+    shrink(story, *members)
+    write(story, 2, acks=acks, copies=(1, 2))
+    story.state(0)
+    shrink(story, 0, 1, 2)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, TAKEN, ("advance-below-min-isr", "DOCUMENTED", 2), **OLD)
+def an_acknowledgement_that_an_isr_was_too_small_for_is_found(story: Story) -> None:
+    take(story, 0)
+
+
+@case(Outcome.PASS, **OLD)
+def an_isr_that_is_just_large_enough_may_acknowledge(story: Story) -> None:
+    take(story, 0, 1)
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), **OLD)
+def who_does_not_ask_for_all_need_not_be_refused(story: Story) -> None:
+    take(story, 0, acks=1)
+
+
+@case(Outcome.PASS, generation="2.8", guarantees={"unclean_election": False})
+def a_run_that_does_not_say_how_large_an_isr_has_to_be_is_not_held_to_it(story: Story) -> None:
+    take(story, 0)
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), **OLD)
+def what_was_appended_before_the_isr_shrank_was_not_to_be_refused(story: Story) -> None:
+    write(story, 2)
+    story.send(result="invoke", commit=False)
+    begun = {name: story.history[-1][name] for name in ("op", "f", "process", "value", "acks")}
+    shrink(story, 0)
+    story.commit()
+    story.row(**begun, topic="ledger", partition=0, type="ok", offset=2)
+    shrink(story, 0, 1, 2)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), **OLD)
+def what_somebody_else_had_committed_he_may_have_acknowledged(story: Story) -> None:
+    write(story, 2)
+    shrink(story, 0)
+    write(story, 2, copies=(1, 2))
+    part = story.partitions[0]
+    part.leader, part.epoch, part.isr = 1, 1, {0, 1, 2}
+    part.marks[1] = len(part.logs[1])
+    story.state(1)
+    story.state(0).update(role="leader", leader=0, leader_epoch=0, isr=[0])
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS, guarantees=SAMPLED | GUARANTEES)
+def who_is_looked_at_now_and_then_may_have_had_a_larger_isr(story: Story) -> None:
+    take(story, 0)
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+# ---------------------------------------------------------------------------------------------------------- decisions
+
+
+def tell(story: Story, node: int, **columns: Any) -> Row:
+    """A broker says what it has been told in partition epoch 3."""
+    row = story.state(node)
+    row |= {"partition_epoch": 3, **columns}
+    return row
+
+
+@case(Outcome.VIOLATION, DIFFERING)
+def a_broker_that_goes_by_another_isr_than_was_decided_is_found(story: Story) -> None:
+    write(story, 1)
+    decide(story, partition_epoch=3)
+    tell(story, 1)
+    tell(story, 2, isr=[0, 1])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, DIFFERING)
+def a_controller_that_decides_anew_what_others_have_heard_otherwise_is_found(story: Story) -> None:
+    decide(story, partition_epoch=3, isr=[0, 1])
+    decide(story, partition_epoch=3)
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_decision_that_is_told_again_is_the_same_decision(story: Story) -> None:
+    write(story, 1)
+    decide(story, partition_epoch=3, isr=[2, 0, 1])
+    tell(story, 1)
+    decide(story, partition_epoch=3)
+    tell(story, 0, isr=None)
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------- the log of a quorum
 
 METADATA: Row = {"topic": "__cluster_metadata", "partition": 0}
 REAL: dict[str, Any] = {"guarantees": SAMPLED | GUARANTEES}

@@ -125,6 +125,26 @@ def throw_a_log_away(story: Story, rng: random.Random) -> None:
         story.delete(part.starts[node], nodes=[other for other in NODES if other != node])
 
 
+def take_with_few_in_sync(story: Story, rng: random.Random) -> None:
+    """A leader takes records with an ISR that may be too small for it, which may be waiting for them or not."""
+    p = rng.choice(list(story.partitions))
+    part = story.partitions[p]
+    others = [node for node in NODES if node != part.leader]
+    if rng.random() < 0.5:
+        story.state(part.leader, p)
+    part.isr = {part.leader, *rng.sample(others, rng.choice((0, 0, 0, 1)))}
+    for _ in range(rng.randrange(4)):
+        copies = rng.sample(others, rng.randrange(3))
+        story.send(p, rng.choice((-1, -1, -1, 1)), rng.choice(("ok", "ok", "info")), copies=copies,
+                   commit=rng.random() < 0.6)  # fmt: skip
+    if rng.random() < 0.7:
+        story.state(part.leader, p)
+    part.isr = set(NODES)
+    if rng.random() < 0.3:
+        story.elect(rng.choice(others), p)
+        story.send(p)
+
+
 PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     tear_a_transaction,
     skip_records,
@@ -136,6 +156,7 @@ PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     *[delete_too_much] * 2,
     delete_while_it_is_read,
     throw_a_log_away,
+    *[take_with_few_in_sync] * 2,
 )
 """What may be planted before a story ends."""
 
@@ -316,6 +337,17 @@ def end_otherwise(story: Story, rng: random.Random) -> None:
             row["high_watermark"] = max(0, row["high_watermark"] - rng.randrange(2))
 
 
+def number_decisions(story: Story, rng: random.Random) -> None:
+    """What is said of partitions is of numbered decisions, and now and then it is something else."""
+    numbers: dict[object, int] = {}
+    for row in story.timeline:
+        if row["kind"] in ("state", "isr", "election") and row["isr"] is not None:
+            content = (row["partition"], row["leader_epoch"], row["leader"], *row["isr"])
+            number = numbers.setdefault(content, len(numbers) + 1)
+            row["partition_epoch"] = number if rng.random() < 0.97 else rng.choice((1, number + 1, None))
+            row["isr"] = row["isr"] if rng.random() < 0.97 else rng.sample(NODES, 2)
+
+
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
     *[cross_bounds] * 3,
@@ -330,5 +362,6 @@ FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     rot_a_record,
     *[end_otherwise] * 2,
     *[commit_nothing] * 6,
+    *[number_decisions] * 2,
 )
 """What may be falsified after a story has ended."""

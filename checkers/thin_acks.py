@@ -1,0 +1,51 @@
+"""The reference: what was acknowledged in an ISR that is small (see :class:`spark_analysis.facts.ThinAcks`)."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
+from checkers.rows import ALL, Row, RunRows, where
+from harness.model import TopicPartition
+from spark_analysis.facts import ThinAcks
+
+_VERSION = ("node", "incarnation", "leader_epoch", "partition_epoch")
+
+
+def thin_acks(rows: RunRows) -> Iterator[ThinAcks]:
+    """Those of a run that says how large an ISR has to be."""
+    if rows.min_isr is None:
+        return
+    acks: dict[TopicPartition, list[Row]] = defaultdict(list)
+    for row in rows.operations:
+        if row["f"] == "send" and row["type"] == "ok" and row["acks"] == ALL and row["offset"] is not None:
+            acks[where(row)].append(row)
+    versions: dict[tuple[object, ...], list[Row]] = defaultdict(list)
+    for row in filter(_leads, rows.timeline):
+        if len(row["isr"]) < rows.min_isr:
+            versions[where(row), *(row[name] for name in _VERSION), tuple(row["isr"])].append(row)
+    for said in versions.values():
+        yield from _of_version(rows.run, said, acks.get(where(said[0]), []))
+
+
+def _leads(row: Row) -> bool:
+    leads = row["kind"] == "state" and row["role"] == "leader" and row["topic"] is not None
+    return leads and None not in (row["isr"], row["leader_epoch"], row["log_end_offset"])
+
+
+def _of_version(run: str, said: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
+    said.sort(key=lambda r: (r["time_ns"], r["sequence"]))
+    first, last = said[0], said[-1]
+    ours = [
+        row
+        for row in acks
+        if first["log_end_offset"] <= row["offset"] < last["log_end_offset"]
+        and first["time_ns"] <= row["time_ns"] <= last["time_ns"]
+    ]
+    if ours:
+        begin = min(ours, key=lambda r: (r["offset"], r["index"]))
+        yield ThinAcks(
+            run, *where(first), first["node"], first["incarnation"], first["leader_epoch"], len(first["isr"]),
+            first["sequence"], first["time_ns"], last["sequence"], last["time_ns"],
+            begin["offset"], max(row["offset"] for row in ours), begin["value"], begin["index"], begin["time_ns"],
+        )  # fmt: skip

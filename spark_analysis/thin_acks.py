@@ -1,0 +1,52 @@
+"""What was acknowledged by leaders that appended it while few replicas were in sync?"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from spark_analysis.records import ALL
+from spark_analysis.tables import PLACE, Tables
+
+_VERSION = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch", "isr")
+
+
+def thin_acks(tables: Tables, wanted: DataFrame) -> DataFrame:
+    """The fields of :class:`spark_analysis.facts.ThinAcks`, as ``checkers.thin_acks`` defines them.
+
+    ISRs that are small are few, so the acknowledgements are looked up among them.
+
+    Args:
+        tables: of the history only what is well formed.
+        wanted: ``run, min_isr``: how large an ISR has to be, of the runs that say so.
+    """
+    leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
+    known = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull() & f.col("log_end_offset").isNotNull()
+    led = tables.timeline.where(leads & known).join(f.broadcast(wanted), on="run", how="inner")
+    said, order = f.struct("sequence", "time_ns", "log_end_offset"), f.struct("time_ns", "sequence")
+    thin = (
+        led.where(f.size("isr") < f.col("min_isr"))
+        .groupBy(*_VERSION)
+        .agg(f.min_by(said, order).alias("begun"), f.max_by(said, order).alias("ended"))
+    )
+    acked = (f.col("f") == "send") & (f.col("type") == "ok") & (f.col("acks") == ALL) & f.col("offset").isNotNull()
+    both = tables.history.where(acked).select(*PLACE, "offset", "value", "index", "time_ns")
+    both = both.join(f.broadcast(thin), on=list(PLACE), how="inner")
+    appended = (f.col("offset") >= f.col("begun.log_end_offset")) & (f.col("offset") < f.col("ended.log_end_offset"))
+    meanwhile = f.col("time_ns").between(f.col("begun.time_ns"), f.col("ended.time_ns"))
+    grouped = both.where(appended & meanwhile).groupBy(*_VERSION, "begun", "ended").agg(
+        f.min_by(f.struct("offset", "value", "index", "time_ns"), f.struct("offset", "index")).alias("ack"),
+        f.max("offset").alias("last"),
+    )  # fmt: skip
+    return grouped.select(
+        *PLACE, "node", "incarnation", "leader_epoch",
+        f.size("isr").alias("members"),
+        "begun.sequence",
+        f.col("begun.time_ns").alias("begin_ns"),
+        f.col("ended.sequence").alias("end_sequence"),
+        f.col("ended.time_ns").alias("end_ns"),
+        f.col("ack.offset").alias("first"),
+        "last", "ack.value",
+        f.col("ack.index").alias("row"),
+        f.col("ack.time_ns").alias("acked_ns"),
+    )  # fmt: skip
