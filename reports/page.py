@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final
@@ -82,26 +83,27 @@ class Logs:
 
 def rendered(run: Run) -> str:
     """The page, in as much detail as fits."""
+    rows_of = cache(run.rows_of)
     for detail in DETAILS:
-        page = _render(run, detail)
+        page = _render(run, detail, rows_of)
         if len(page.encode()) <= SIZE_CAP:
             break
     return page
 
 
-def _render(run: Run, detail: Detail) -> str:
+def _render(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], PartitionRows]) -> str:
     environment = Environment(loader=PackageLoader("reports"), autoescape=True, undefined=StrictUndefined)
     environment.trim_blocks = environment.lstrip_blocks = True
-    page = environment.get_template("report.html.j2").render(_context(run, detail))
+    page = environment.get_template("report.html.j2").render(_context(run, detail, rows_of))
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", page)
 
 
-def _context(run: Run, detail: Detail) -> Mapping[str, Any]:
+def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], PartitionRows]) -> Mapping[str, Any]:
     anomalies = run.verdict.anomalies
     chosen = _chosen(run, detail.strips)
     lost = losses.lost(anomalies)
     places = _places(anomalies)
-    rows = {p: run.rows_of(p) for p in _needed(chosen, lost[: detail.stories], places[: detail.stories])}
+    rows = {p: rows_of(p) for p in _needed(chosen, lost[: detail.stories], places[: detail.stories])}
     return {
         "run": run,
         "banner": sentences.banner(run),

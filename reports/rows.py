@@ -194,8 +194,10 @@ def fault(row: Row) -> Fault:
 
 def details(row: Row) -> Mapping[str, Any]:
     """The row's ``detail`` as data; empty where it is null or not a JSON object."""
+    if not row["detail"]:
+        return {}
     try:
-        detail = json.loads(row["detail"] or "{}")
+        detail = json.loads(row["detail"])
     except ValueError:
         return {}
     return detail if isinstance(detail, dict) else {}

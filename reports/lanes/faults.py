@@ -27,9 +27,10 @@ def lane(frame: Frame, faults: Sequence[Fault]) -> Lane:
     """Every fault that overlaps the window, in as few rows as keep bars and names apart, or in one for each kind."""
     shown = [f for f in faults if frame.window.overlaps(f.aimed_ns, ends_ns(frame, f))]
     rows: list[float] = []
-    drawn = [_named(frame, fault, _ROW * _row(rows, *_extent(frame, fault))) for fault in shown]
+    of_faults = [_row(rows, *_extent(frame, fault)) for fault in shown]
     if len(rows) > _MOST_ROWS:
         return _by_kind(frame, shown)
+    drawn = [_named(frame, fault, _ROW * row) for fault, row in zip(shown, of_faults, strict=True)]
     return Lane("faults", _ROW * max(1, len(rows)), join(drawn) or text(LEFT + 2, 12, "none", class_="quiet"))
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
+from operator import itemgetter
 
 from markupsafe import Markup
 
@@ -81,7 +82,9 @@ def _broker(frame: Frame, y: Scale, states: Sequence[State], outages: Sequence[O
 
 def _paths(frame: Frame, y: Scale, points: Sequence[Point], gaps: Sequence[Outage]) -> Iterator[str]:
     for window, carry in _running(frame.window, gaps):
-        known = [p for p in points if carry or p[0] >= window.start_ns]
+        first = bisect_left(points, window.start_ns, key=itemgetter(0))
+        last = bisect_right(points, window.end_ns, key=itemgetter(0))
+        known = points[max(0, first - carry) : last]
         drawn = [(frame.x(t), y.at(v)) for t, v in thinned(_changes(known), window, frame.bins)]
         if drawn:
             yield steps(drawn, frame.x(window.end_ns))
@@ -100,7 +103,7 @@ def _running(window: Window, gaps: Sequence[Outage]) -> Iterator[tuple[Window, b
 
 
 def _changes(points: Sequence[Point]) -> list[Point]:
-    return [next(group) for _, group in groupby(points, key=lambda p: p[1])]
+    return [next(group) for _, group in groupby(points, key=itemgetter(1))]
 
 
 def _offsets(y: Scale, low: int, high: int, height: float) -> list[Markup]:
