@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -31,3 +32,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Begin with the files that take longest: one that comes late leaves the other worker idle."""
     items.sort(key=lambda item: not any(item.path.is_relative_to(place) for place in _SLOW))
+
+
+@pytest.fixture
+def without_nohup() -> Iterator[None]:
+    """SIGHUP is heeded, also where ``nohup`` has started the tests."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)

@@ -111,6 +111,7 @@ def test_ctrl_c_exits_with_130(seawall: Seawall, monkeypatch: pytest.MonkeyPatch
     assert (said.code, said.complaint) == (130, "seawall: interrupted.")
 
 
+@pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_sigterm_and_a_closed_terminal_heal_like_ctrl_c(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

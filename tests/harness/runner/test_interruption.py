@@ -12,6 +12,7 @@ def interrupt(number: signal.Signals = signal.SIGINT) -> None:
     os.kill(os.getpid(), number)
 
 
+@pytest.mark.usefixtures("without_nohup")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_the_first_signal_interrupts_and_the_following_ones_only_get_a_line(number: signal.Signals) -> None:
     said: list[str] = []
