@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, ErrorCode
@@ -17,7 +18,6 @@ from harness.wire.messages import (
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
     from harness.broker.partition import Partition
-    from harness.broker.ports import Timer
     from harness.broker.session import Request
 
 
@@ -36,16 +36,13 @@ class _Slot:
         self._deleting.slot_done(self)
 
 
-class _Deleting:
+class _Deleting(Delayed[_Slot]):
     """One request until its answer: when all who have a session have followed, or when its time is over."""
 
     def __init__(self, broker: Broker, request: Request) -> None:
-        self._broker = broker
-        self._request = request
+        super().__init__(broker, request)
         self._body = cast("DeleteRecordsRequest", request.body)
         self._response = DeleteRecordsResponse()
-        self._waiting: dict[_Slot, None] = {}
-        self._timer: Timer | None = None
 
     def start(self) -> None:
         """Delete; answers at once unless it has to wait."""
@@ -57,21 +54,10 @@ class _Deleting:
                 slots.append(_Slot(self, one.partition_index, self._broker.partitions.get(name)))
                 todo.append((slots[-1], name, one.offset))
             self._response.topics.append(DeleteRecordsTopicResult(topic.name, [slot.result for slot in slots]))
-        self._waiting = dict.fromkeys(slot for slot, _, _ in todo)
+        self._wait_for(slot for slot, _, _ in todo)
         for slot, name, before_offset in todo:
             self._delete(slot, name, before_offset)
-        if not todo:
-            self._request.answer(self._response)
-        elif self._waiting:
-            self._timer = self._broker.network.call_later(max(self._body.timeout_ms, 0) / 1000, self._expire)
-
-    def slot_done(self, slot: _Slot) -> None:
-        """One partition is decided; the last one answers the request."""
-        del self._waiting[slot]
-        if not self._waiting:
-            if self._timer is not None:
-                self._timer.cancel()
-            self._request.answer(self._response)
+        self._wait_at_most(self._body.timeout_ms)
 
     def _delete(self, slot: _Slot, name: TopicPartition, before_offset: Offset) -> None:
         if slot.partition is None:
@@ -79,10 +65,11 @@ class _Deleting:
         else:
             slot.partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(self._broker.clock)))
 
-    def _expire(self) -> None:
-        for slot in list(self._waiting):
-            if slot.partition is not None:
-                slot.partition.handle(DeleteRecordsExpired(slot))
+    def _expiry(self, slot: _Slot) -> DeleteRecordsExpired:
+        return DeleteRecordsExpired(slot)
+
+    def _answer(self) -> None:
+        self._request.answer(self._response)
 
 
 def delete_records(broker: Broker, request: Request) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, cast
 
 from harness.broker.broken import garble
 from harness.broker.codes import FrontError
+from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.segments import Batches, span_of
 from harness.model import NO_OFFSET, Offset, TopicPartition
@@ -26,7 +27,6 @@ from harness.wire.messages import (
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
     from harness.broker.partition import Partition
-    from harness.broker.ports import Timer
     from harness.broker.session import Request
 
 _HINTS_SINCE = 10
@@ -52,15 +52,12 @@ class _Slot:
         self._producing.slot_done(self)
 
 
-class Producing:
+class Producing(Delayed[_Slot]):
     """One produce request until its answer."""
 
     def __init__(self, broker: Broker, request: Request) -> None:
-        self._broker = broker
-        self._request = request
+        super().__init__(broker, request)
         self._body = cast("ProduceRequest", request.body)
-        self._waiting: dict[_Slot, None] = {}
-        self._timer: Timer | None = None
         self._topics: list[tuple[str, list[_Slot]]] = []
 
     def start(self) -> None:
@@ -73,19 +70,10 @@ class Producing:
                 slots.append(_Slot(self, data.index, self._broker.partitions.get(name)))
                 todo.append((slots[-1], name, data))
             self._topics.append((topic.name, slots))
-        self._waiting = dict.fromkeys(slot for slot, _, _ in todo)
+        self._wait_for(slot for slot, _, _ in todo)
         for slot, name, data in todo:
             self._append(slot, name, data)
-        if not todo:
-            self._answer()
-        elif self._waiting:
-            self._timer = self._broker.network.call_later(max(self._body.timeout_ms, 0) / 1000, self._expire)
-
-    def slot_done(self, slot: _Slot) -> None:
-        """One partition is decided; the last one answers the request."""
-        del self._waiting[slot]
-        if not self._waiting:
-            self._answer()
+        self._wait_at_most(self._body.timeout_ms)
 
     def _append(self, slot: _Slot, name: TopicPartition, data: PartitionProduceData) -> None:
         error, batches = self._validate(data)
@@ -121,14 +109,10 @@ class Producing:
             error = FrontError.INVALID_TIMESTAMP
         return error, None if error else Batches(buffer, headers)
 
-    def _expire(self) -> None:
-        for slot in list(self._waiting):
-            if slot.partition is not None:
-                slot.partition.handle(ProduceExpired(slot))
+    def _expiry(self, slot: _Slot) -> ProduceExpired:
+        return ProduceExpired(slot)
 
     def _answer(self) -> None:
-        if self._timer is not None:
-            self._timer.cancel()
         responses = [TopicProduceResponse(name, [slot.response for slot in slots]) for name, slots in self._topics]
         if self._body.acks == 0:
             self._request.answer(None)

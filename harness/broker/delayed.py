@@ -1,0 +1,66 @@
+"""Requests that are answered when each of their partitions is decided, or when their time is over."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+
+from harness.replication.messages import ReplicaEvent
+
+if TYPE_CHECKING:
+    from harness.broker.broker import Broker
+    from harness.broker.partition import Partition
+    from harness.broker.ports import Timer
+    from harness.broker.session import Request
+
+
+class Slot(Protocol):
+    """One partition's part of a request: the core's token for it; ``partition``: None: there is none here."""
+
+    partition: Partition | None
+
+
+SomeSlot = TypeVar("SomeSlot", bound=Slot)
+
+
+class Delayed(ABC, Generic[SomeSlot]):
+    """One request until its answer, as Kafka's ``DelayedOperation``."""
+
+    def __init__(self, broker: Broker, request: Request) -> None:
+        self._broker = broker
+        self._request = request
+        self._waiting: dict[SomeSlot, None] = {}
+        self._timer: Timer | None = None
+
+    def slot_done(self, slot: SomeSlot) -> None:
+        """One partition is decided; the last one answers the request."""
+        del self._waiting[slot]
+        if not self._waiting:
+            if self._timer is not None:
+                self._timer.cancel()
+            self._answer()
+
+    def _wait_for(self, slots: Iterable[SomeSlot]) -> None:
+        """Before any of them can be decided."""
+        self._waiting = dict.fromkeys(slots)
+        if not self._waiting:
+            self._answer()
+
+    def _wait_at_most(self, timeout_ms: int) -> None:
+        """After what can be decided at once has been."""
+        if self._waiting:
+            self._timer = self._broker.network.call_later(max(timeout_ms, 0) / 1000, self._expire)
+
+    def _expire(self) -> None:
+        for slot in list(self._waiting):
+            if slot.partition is not None:
+                slot.partition.handle(self._expiry(slot))
+
+    @abstractmethod
+    def _expiry(self, slot: SomeSlot) -> ReplicaEvent:
+        """What the core is told when the time of the slot is over."""
+
+    @abstractmethod
+    def _answer(self) -> None:
+        """Answer the request."""
