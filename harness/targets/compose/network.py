@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -60,24 +61,30 @@ class Network:
     def attach(self, node: str) -> None:
         """Give the containers of a node, which have just been started, their sidecars, and cut what is to be cut.
 
-        Where that is something, they are frozen meanwhile: nothing passes before the rules are there.
+        Where that is something, they are frozen meanwhile: nothing passes before the rules are there. One that has
+        already ended again, which is its own affair, keeps the one that it had.
 
         Raises:
-            EnvironmentFault: they are not running, or the engine does not do it.
+            EnvironmentFault: the engine does not do it.
         """
         containers = self._project.containers(node)
         frozen = containers if any(node in link for link in self._cut) else []
         for one in frozen:
-            asked(one.pause)
-        stale = [self._sidecars.pop(one.id) for one in containers if one.id in self._sidecars]
+            with _unless_it_has_ended(one):
+                asked(one.pause)
+        stale = []
         try:
             for one in containers:
-                self._addresses[one.id] = _addresses(one)
-                self._sidecars[one.id] = self._sidecar(one)
+                with _unless_it_has_ended(one):
+                    self._addresses[one.id] = _addresses(one)
+                    sidecar, before = self._sidecar(one), self._sidecars.get(one.id)
+                    self._sidecars[one.id] = sidecar
+                    stale += [before] if before is not None else []
             self._apply(self._project.nodes)
         finally:
             for one in frozen:
-                asked(one.unpause)
+                with _unless_it_has_ended(one):
+                    asked(one.unpause)
             for sidecar in stale:
                 remove(sidecar)
 
@@ -211,6 +218,17 @@ class Network:
                 labels=dict(self._project.labels),
             )
         )
+
+
+@contextmanager
+def _unless_it_has_ended(one: Container) -> Iterator[None]:
+    """What the engine refuses because the container has no processes any more is no trouble."""
+    try:
+        yield
+    except EnvironmentFault:
+        asked(one.reload)
+        if is_living(one):
+            raise
 
 
 def _addresses(one: Container) -> Addresses:

@@ -75,6 +75,22 @@ def test_a_link_stays_cut_when_an_end_of_it_dies_and_starts_again(
     assert network.carries(THERE).holds
 
 
+def test_a_node_that_has_ended_again_at_once_is_no_trouble_and_is_attached_when_it_starts(
+    network: Network, project: Project
+) -> None:
+    network.cut([THERE])
+    [container] = project.containers("1")
+    container.kill()
+    container.wait()
+    network.attach("1")
+    assert network.is_cut(THERE).holds
+    container.start()
+    network.attach("1")
+    assert network.is_cut(THERE).holds
+    network.mend([THERE])
+    assert network.carries(THERE).holds
+
+
 def test_nothing_is_cut_of_what_only_does_not_answer(network: Network, project: Project) -> None:
     [container] = project.containers("1")
     container.kill()
