@@ -174,7 +174,10 @@ class ComposeCluster(RealKafka[ComposeNode]):
 
     def _metadata_dirs(self) -> list[Path]:
         """Of the controllers, or ZooKeepers, on this machine."""
-        return [self._directory / service / "metadata" for service in self._metadata_services()]
+        return [self._metadata_dir(service) for service in self._metadata_services()]
+
+    def _metadata_dir(self, service: str) -> Path:
+        return self._directory / service / "metadata"
 
     def _writable(self, service: str, part: str) -> Path:
         """A directory for a service, whoever that runs as."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
-from itertools import count
+from itertools import chain, count
 from pathlib import Path
 
 from harness.errors import EnvironmentFault
@@ -298,12 +298,16 @@ class ComposeTarget(ComposeCluster):
         told_by(self.project.container(HOLDER), *_READABLE)
 
     def _metadata_logs(self) -> Mapping[NodeId, Path]:
-        """Of the controllers alone, which go by numbers behind ``controller`` where they are several."""
+        """Controllers that are no brokers go by numbers behind ``controller`` where they are several."""
         if self._kafka.release.metadata is not Metadata.KRAFT:
             return {}
-        directories = self._metadata_dirs()
-        numbers = count(CONTROLLER_ID + (len(directories) > 1))
-        return {NodeId(number): path / DIRECTORY for number, path in zip(numbers, directories, strict=False)}
+        alone = self._file.controllers
+        numbers = chain(range(len(self._file.brokers)), count(CONTROLLER_ID + (len(alone) > 1)))
+        services = (*self._file.brokers, *alone)
+        return {
+            NodeId(number): self._metadata_dir(one.name) / DIRECTORY
+            for number, one in zip(numbers, services, strict=False)
+        }
 
     def _disk(self, broker: str) -> Path:
         return self._directory / self._file.brokers[int(broker)].name / DATA

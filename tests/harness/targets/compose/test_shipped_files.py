@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from harness.clock import SystemClock
-from harness.model import CONTROLLER, NodeId
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.target import TopicSpec
 from harness.targets.compose.source import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
+from harness.wire.messages import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
 from tests.harness.targets.contract import BROKERS, LEDGER, Trial, send_once
 
@@ -25,6 +26,11 @@ BROKEN: tuple[dict[str, object], ...] = (
     {"fault": "disk_full", "node": 2, "free_bytes": 0},
     {"fault": "clock", "node": 1, "offset_ms": 3_600_000},
 )
+METADATA_COPIES = {
+    "kafka-kraft.yml": {0, 1, 2, CONTROLLER_ID},
+    "kafka-toxiproxy.yml": {0, 1, 2},
+    "kafka-zookeeper.yml": set[int](),
+}
 
 
 @pytest.mark.parametrize(
@@ -59,4 +65,6 @@ def test_a_shipped_file_runs_and_is_broken_and_whole_again(
         assert trial.eventually(lambda: trial.send().kind == "ok")
     finally:
         target.stop()
-    assert {row["node"] for row in target.replica_logs("test")} == {0, 1, 2}
+    copies = {(row["topic"], row["node"]) for row in target.replica_logs("test")}
+    assert {node for topic, node in copies if topic == LEDGER.topic} == {0, 1, 2}
+    assert {node for topic, node in copies if topic == METADATA_TOPIC} == METADATA_COPIES[file]

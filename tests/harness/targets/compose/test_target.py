@@ -22,6 +22,7 @@ from harness.targets.compose.project import TOOLS_IMAGE
 from harness.targets.compose.source import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
+from harness.wire.messages import METADATA_TOPIC
 from tests.harness.targets.compose.conftest import Engine
 
 HARNESS = Path(__file__).parent / "compose_to_be_killed.py"
@@ -164,3 +165,6 @@ def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: 
     }
     assert (0, 0) in elected
     assert (1, 1) in elected
+    logs = directory.read_table("replica_logs")
+    assert {row["node"] for row in logs if row["topic"] == METADATA_TOPIC} == {0, 1, 2}
+    assert all(row["intact"] for row in logs)
