@@ -131,9 +131,7 @@ def configured(source: LocalKafka | ComposedKafka, scenario: Scenario, overrides
         UsageError: the scenario wants something of the built-in cluster that this release does not have.
         EnvironmentFault: there is no Java to run it.
     """
-    foreign = beyond(source.release, scenario)
-    if foreign is not None:
-        raise foreign
+    _refuse_foreign(source.release, scenario)
     for key in overrides:
         if key.startswith("replication."):
             raise UsageError(
@@ -144,32 +142,38 @@ def configured(source: LocalKafka | ComposedKafka, scenario: Scenario, overrides
 
 def beyond(release: Release, scenario: Scenario) -> UsageError | None:
     """What ``scenario`` wants of the built-in cluster that ``release`` does not have; None: it wants nothing such."""
-    name = f"scenario {scenario.id!r}"
-    for knob, value in scenario.replication.items():
-        if release.family.knobs.get(knob) != _text(value):
-            return UsageError(
-                f"{name} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
-                "Run it on the built-in target.",
-            )
-    idempotent = any(step.send is not None and step.send.idempotent for step in scenario.schedule or ())
-    if scenario.transacts and not knows_idempotence(release.version):
-        return UsageError(f"{name} runs transactions, which Kafka {release.version} does not know yet.")
-    if idempotent and not knows_idempotence(release.version):
-        return UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
     try:
+        _refuse_foreign(release, scenario)
         understood(scenario.cluster.settings, release, scenario.cluster.brokers)
     except UsageError as error:
         return error
     return None
 
 
+def _refuse_foreign(release: Release, scenario: Scenario) -> None:
+    """Refuse what is wanted beside settings."""
+    name = f"scenario {scenario.id!r}"
+    for knob, value in scenario.replication.items():
+        if release.family.knobs.get(knob) != _text(value):
+            raise UsageError(
+                f"{name} switches {knob} to {_text(value)}, which Kafka {release.version} cannot.",
+                "Run it on the built-in target.",
+            )
+    idempotent = any(step.send is not None and step.send.idempotent for step in scenario.schedule or ())
+    if scenario.transacts and not knows_idempotence(release.version):
+        raise UsageError(f"{name} runs transactions, which Kafka {release.version} does not know yet.")
+    if idempotent and not knows_idempotence(release.version):
+        raise UsageError(f"{name} numbers its batches, which Kafka {release.version} does not know yet.")
+
+
 def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSettings:
     """As the scenario has it, then as the compose file does."""
     wanted, written = scenario.cluster.brokers, scenario.cluster.settings
     if not isinstance(source, ComposedKafka):
+        settings = understood(written, source.release, wanted)
         java()
         source.refuse_few(wanted)
-        return understood(written, source.release, wanted)
+        return settings
     if len(source.file.brokers) != wanted:
         names = ", ".join(broker.name for broker in source.file.brokers)
         raise UsageError(
