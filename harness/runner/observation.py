@@ -25,6 +25,7 @@ from harness.outcome import Word
 from harness.runner.archive import KeptArchive, Rows
 from harness.runner.diary import Diary
 from harness.scenario import NUMBERED, Expectation, row_of
+from harness.wire.messages import METADATA_TOPIC
 
 LOSSES = frozenset({"lost-write", "vanished-read"})
 """The kinds of anomalies that say that a record is gone."""
@@ -216,13 +217,17 @@ def _wrong_words(expected: Sequence[Word], observed: Sequence[Word]) -> Iterator
 
 
 def final_logs(replica_logs: Rows, timeline: Rows, diary: Diary) -> dict[TopicPartition, dict[NodeId, Log]]:
-    """What each replica's log holds; a record that nobody named is ``?``, one that is not intact ends with ``!``."""
+    """What each replica's log holds; a record that nobody named is ``?``, one that is not intact ends with ``!``.
+
+    KRaft's metadata log is left out: its records are no workload's.
+    """
     found: dict[TopicPartition, dict[NodeId, list[Mapping[str, Any]]]] = {}
     for row in timeline:
-        if row["kind"] == "final" and row["topic"] is not None and row["log_end_offset"] is not None:
+        if row["kind"] == "final" and row["topic"] not in (None, METADATA_TOPIC) and row["log_end_offset"] is not None:
             found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), [])
     for row in replica_logs:
-        found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), []).append(row)
+        if row["topic"] != METADATA_TOPIC:
+            found.setdefault(_where(row), {}).setdefault(NodeId(row["node"]), []).append(row)
     return {
         name: {node: _log(rows, diary.names(name)) for node, rows in sorted(logs.items())}
         for name, logs in sorted(found.items())

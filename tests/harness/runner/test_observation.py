@@ -13,6 +13,7 @@ from harness.outcome import Word
 from harness.runner.diary import Diary
 from harness.runner.observation import Gathered, differences, observe, shortened, spelled_out
 from harness.scenario import Expectation
+from harness.wire.messages import METADATA_TOPIC
 from tests.checkers.story import NODES, Story
 
 LEDGER = TopicPartition("ledger", 0)
@@ -239,6 +240,13 @@ def test_logs_are_told_by_names_and_epochs() -> None:
         NodeId(1): ("?@0", "m1@0", "m2@1"),
         NodeId(2): ("m0@0", "m1@0!", "m2@1"),
     }
+
+
+def test_the_metadata_log_is_none_of_those_that_are_told() -> None:
+    story = quiet(sends=2).finish()
+    story.logs += [{**row, "topic": METADATA_TOPIC, "value": None} for row in story.logs]
+    story.timeline += [{**row, "topic": METADATA_TOPIC} for row in story.timeline if row["kind"] == "final"]
+    assert list(observe(gathered(story)).logs) == [LEDGER]
 
 
 def test_a_log_that_starts_late_says_where() -> None:
