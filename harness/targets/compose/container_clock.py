@@ -1,8 +1,9 @@
-"""The wall clocks of brokers in containers: bent by the clock shim, which is mounted into them and loaded into Java.
+"""The wall clocks of brokers in containers: bent by the shim, which is mounted into them and loaded into Java.
 
 The shim is steered through a file that the containers and this process both map, which takes an engine on this very
 machine. What it does there is asked in the container: every Java process has to have the file mapped, and a program
-that is started there as Java was tells the time once with the shim and, before and after that, without it.
+that is started there as Java was tells the time once with the shim and, before and after that, without it. The shim
+keeps the ledger, too, of what has reached a disk.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from harness.targets.kafka import shim
 from harness.targets.kafka.shim import Shim
 
 _MOUNTED = "/seawall/shim"
-_LIBRARY, _CONTROL = "shim.so", "shim.control"
+_LIBRARY, _CONTROL, _LEDGER = "shim.so", "shim.control", "ledger"
 _NS_PER_MS = 1_000_000
 _TRIED_MS, _TOLERANCE_MS = 3_600_000, 60_000
 
@@ -57,11 +58,13 @@ class Clocks:
         self._directories = directories
 
     @staticmethod
-    def additions(directory: Path) -> tuple[dict[str, str], list[str]]:
+    def additions(directory: Path, disk: str | None = None, kept: str = "") -> tuple[dict[str, str], list[str]]:
         """What a service is given so that its clock can be bent: variables, and volumes as Compose writes them.
 
         Args:
             directory: of this machine, for the shim's files; made when it is missing.
+            disk: the directory of the container of which it is to be known what has reached the disk; None: of none.
+            kept: where that keeps what files held before they were replaced.
 
         Raises:
             EnvironmentFault: the shim cannot be built.
@@ -76,7 +79,16 @@ class Clocks:
             "SEAWALL_DISK": f"{_MOUNTED}/no-disk",
             "SEAWALL_LEDGER": "/dev/null",
         }
+        if disk is not None:
+            (directory / _LEDGER).touch()
+            (directory / _LEDGER).chmod(0o666)
+            known = {"SEAWALL_DISK": disk, "SEAWALL_LEDGER": f"{_MOUNTED}/{_LEDGER}", "SEAWALL_KEPT": kept}
+            environment |= known
         return environment, [f"{directory.resolve()}:{_MOUNTED}"]
+
+    def ledger(self, node: str) -> Path:
+        """Where the shim writes down what has reached the node's disk."""
+        return self._directories[node] / _LEDGER
 
     def offset(self, node: str, offset_ms: int) -> None:
         """Move the node's wall clock to true time + ``offset_ms``; 0 heals."""

@@ -23,6 +23,9 @@ DISK, HELD = "/seawall/disk", "/volumes"
 DATA = "data"
 """The log directory, below a broker's volume."""
 
+KEPT = ".seawall-kept"
+"""Below a broker's volume, or a controller's metadata: what files held before they were replaced."""
+
 TOOLS_IMAGE, TOXIPROXY_IMAGE = "SEAWALL_TOOLS_IMAGE", "TOXIPROXY_IMAGE"
 """The variables of this process's environment that name the images of what is added."""
 

@@ -41,7 +41,7 @@ class ComposedKafka:
     Attributes:
         file: what it says.
         release: of Kafka, the same in every image.
-        takes_shim: whether the clock shim can be loaded into every broker.
+        takes_shim: whether the disk and clock shim can be loaded into every broker.
     """
 
     file: ComposeFile
@@ -51,19 +51,28 @@ class ComposedKafka:
     @property
     def capabilities(self) -> frozenset[Capability]:
         """What can be done to its containers on this machine."""
-        return _ALWAYS | {Capability.CLOCK} if self.takes_shim else _ALWAYS
+        by_shim = {Capability.CLOCK} if self._is_combined else {Capability.CLOCK, Capability.POWER_LOSS}
+        return _ALWAYS | by_shim if self.takes_shim else _ALWAYS
 
     @property
     def lacks(self) -> Mapping[Capability, str]:
         """Why it is that something cannot be done, in a sentence."""
-        clock = f"The clock shim, built here, has no effect in image {self.file.brokers[0].image}."
+        no_shim = f"The disk and clock shim, built here, has no effect in image {self.file.brokers[0].image}."
         if not shim.is_available():
-            clock = "The clock shim needs a C compiler: see `seawall doctor`."
+            no_shim = "The disk and clock shim needs a C compiler: see `seawall doctor`."
+        combined = (
+            "Of brokers that are the controllers it is not known how much of the metadata log had reached the disk; "
+            "use a file with controllers of their own, or --target process:RELEASE#combined."
+        )
         return {
-            Capability.CLOCK: clock,
-            Capability.POWER_LOSS: "What a container has written cannot be taken back; use --target process:.",
+            Capability.CLOCK: no_shim,
+            Capability.POWER_LOSS: combined if self._is_combined and self.takes_shim else no_shim,
             Capability.LOG_DIR_FAILURE: "A container's volume cannot lose its name; use --target process:.",
         }
+
+    @property
+    def _is_combined(self) -> bool:
+        return any(broker.is_controller for broker in self.file.brokers)
 
     def in_words(self) -> Mapping[str, Any]:
         """Which service each node is, as plain data: what ``run.json`` says of it."""

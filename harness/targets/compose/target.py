@@ -8,25 +8,30 @@ from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 
+from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
 from harness.target import Capability, LogDamage, Receipt, TopicSpec
 from harness.targets.compose.cluster import ComposeCluster
 from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
+from harness.targets.compose.held_disk import HeldDisk
 from harness.targets.compose.network import Network
 from harness.targets.compose.overlay import (
     CLIENTS_PORT,
     HELD_METADATA,
+    METADATA,
     Addition,
     listener_for_controllers,
     proxy_port,
 )
-from harness.targets.compose.project import DATA, DISK, HOLDER
+from harness.targets.compose.project import DATA, DISK, HOLDER, KEPT
 from harness.targets.compose.scene import ComposeScene
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
+from harness.targets.kafka import flushed
+from harness.targets.kafka.flushed import Flushed
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.offline import offline_log_dirs
@@ -34,7 +39,9 @@ from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.watching import Watching
+from harness.targets.node_disk import in_words
 
+_ZOOKEEPER = "It runs ZooKeeper."
 _READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
 
 
@@ -47,12 +54,16 @@ class ComposeTarget(ComposeCluster):
         super().__init__(directory, kafka, settings)
         self.capabilities = kafka.capabilities
         self._cut_by_name: set[Link] = set()
+        self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
     # ------------------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """See :class:`harness.target.Target`."""
+        """See :class:`harness.target.Target`. What an image has formatted counts as flushed."""
         super().start()
+        if Capability.POWER_LOSS in self.capabilities:
+            for node in self._shim_directories():
+                self.sync_disk(node)
         self.watching.start()
 
     def stop(self) -> None:
@@ -68,8 +79,15 @@ class ComposeTarget(ComposeCluster):
                     node.resume()
 
     def _clock_additions(self) -> Mapping[str, Addition]:
-        added = {node: Clocks.additions(directory) for node, directory in self._shim_directories().items()}
+        added = {node: self._shimmed(node, directory) for node, directory in self._shim_directories().items()}
         return {service: Addition(*added[node]) for node in added for service in self._file.nodes[node]}
+
+    def _shimmed(self, node: str, directory: Path) -> tuple[dict[str, str], list[str]]:
+        if Capability.POWER_LOSS not in self.capabilities:
+            return Clocks.additions(directory)
+        if node == CONTROLLER:
+            return Clocks.additions(directory, METADATA, f"{METADATA}/{KEPT}")
+        return Clocks.additions(directory, f"{DISK}/{DATA}", f"{DISK}/{KEPT}")
 
     def _started(self, node: str, begun_ns: int) -> None:
         if self._node(node).incarnation == 0 and node == self.brokers()[0]:
@@ -226,8 +244,10 @@ class ComposeTarget(ComposeCluster):
         return self.volumes.is_damaged(self._broker(node), damage)
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`. Nothing is slower than a volume in memory."""
-        self._broker(node)
+        """See :class:`harness.target.Target`. Where no power loss is to be had, everything has reached it already."""
+        if Capability.POWER_LOSS in self.capabilities:
+            for disk, ledger in self._disks(node):
+                flushed.sync(disk, ledger)
 
     def _broker(self, node: str) -> str:
         if node == CONTROLLER:
@@ -249,18 +269,46 @@ class ComposeTarget(ComposeCluster):
     def _clocked(self, node: str) -> None:
         self._node(node)
         if node not in self._shim_directories():
-            why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else "It runs ZooKeeper."
+            why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else _ZOOKEEPER
             raise EnvironmentFault(f"the clock of node {node} cannot be moved.", why)
 
-    # ------------------------------------------------------------------------------------------------ not to be had
+    # ------------------------------------------------------------------------------------------------ power
 
     def lose_power(self, node: str) -> None:
-        """See :class:`harness.target.Target`: not to be had."""
-        raise self._refusal(node, Capability.POWER_LOSS)
+        """See :class:`harness.target.Target`. A broker's copy of KRaft's metadata log is spared."""
+        one = self._node(node)
+        for disk, ledger in self._disks(node):
+            Flushed(disk, ledger).refuse_strangers()
+        one.kill()
+        cuts = [cut for disk, ledger in self._disks(node) for cut in Flushed(disk, ledger).lose()]
+        self._dropped[node] = (one.incarnation, cuts)
 
     def has_lost_power(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
-        return Receipt(False, f"node {node} cannot lose power")
+        one, dead = self._node(node), self.is_dead(node)
+        incarnation, cuts = self._dropped.get(node, (None, []))
+        if not dead.holds or incarnation != one.incarnation:
+            return Receipt(False, dead.seen)
+        left = next((cut for disk, ledger in self._disks(node) for cut in Flushed(disk, ledger).losses()), None)
+        return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
+
+    def _disks(self, node: str) -> Sequence[tuple[HeldDisk, Path]]:
+        """With their ledgers.
+
+        Raises:
+            EnvironmentFault: nobody keeps one.
+        """
+        name = self._node(node).name
+        if Capability.POWER_LOSS not in self.capabilities or node not in self._shim_directories():
+            raise self._refusal(node, Capability.POWER_LOSS)
+        ledger = self.clocks.ledger(node)
+        if node != CONTROLLER:
+            return [(self.volumes.files(name), ledger)]
+        holder = self.project.container(HOLDER)
+        held = [f"{HELD_METADATA}/{service}" for service in self._file.nodes[node]]
+        return [(HeldDisk(holder, disk, f"{disk}/{KEPT}"), ledger) for disk in held]
+
+    # ------------------------------------------------------------------------------------------------ not to be had
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
         """See :class:`harness.target.Target`: not to be had."""
@@ -287,7 +335,8 @@ class ComposeTarget(ComposeCluster):
         return [0] if Path(DISK, DATA) in offline_log_dirs(node, self.ports.address(node)) else []
 
     def _refusal(self, node: str, capability: Capability) -> EnvironmentFault:
-        return EnvironmentFault(f"node {self._node(node).name} cannot do {capability}.", self._kafka.lacks[capability])
+        why = self._kafka.lacks[capability] if capability not in self.capabilities else _ZOOKEEPER
+        return EnvironmentFault(f"node {self._node(node).name} cannot do {capability}.", why)
 
     # ------------------------------------------------------------------------------------------------ evidence
 

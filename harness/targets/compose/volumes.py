@@ -21,7 +21,8 @@ from harness.errors import EnvironmentFault
 from harness.target import LogDamage, Receipt
 from harness.targets import node_disk
 from harness.targets.compose.containers import asked, is_living, run_in, told_by
-from harness.targets.compose.project import DATA, HELD, HOLDER, Project
+from harness.targets.compose.held_disk import HeldDisk
+from harness.targets.compose.project import DATA, HELD, HOLDER, KEPT, Project
 
 _PROBE_BYTES = 65_536
 _NO_SPACE = "No space left on device"
@@ -107,6 +108,7 @@ class Volumes:
         """Empty the disk of a node that is not running."""
         self._refuse_running(node)
         self._shell(_WIPE, self._data(node))
+        self.files(node).forget_older()
 
     def is_empty(self, node: str) -> Receipt:
         """Whether there is nothing on the node's disk."""
@@ -142,6 +144,10 @@ class Volumes:
                 for member in archive:
                     member.name = member.name.partition("/")[2] or "."
                     archive.extract(member, directory, filter="data")
+
+    def files(self, node: str) -> HeldDisk:
+        """The files of the node's log directory, and those that were replaced in there."""
+        return HeldDisk(self._holder, self._data(node), f"{self._volume(node)}/{KEPT}")
 
     @contextmanager
     def _copied(self, node: str) -> Iterator[Path]:

@@ -16,7 +16,7 @@ from harness.target import Capability, LogDamage, Receipt, TopicSpec
 from harness.targets import log_dirs
 from harness.targets.kafka import flushed, shim
 from harness.targets.kafka.cluster import KafkaCluster
-from harness.targets.kafka.flushed import Flushed
+from harness.targets.kafka.flushed import Flushed, LocalDisk
 from harness.targets.kafka.layout import Listener
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.nodes import KafkaNode
@@ -82,7 +82,7 @@ class KafkaDisks(KafkaCluster):
         """See :class:`harness.target.Target`."""
         process, one = self._node(node), self._shim(node)
         process.kill()
-        cuts = [cut for disk in one.disks for cut in Flushed(disk, one.ledger).lose()]
+        cuts = [cut for disk in _disks(one) for cut in Flushed(disk, one.ledger).lose()]
         self._dropped[node] = (process.incarnation, cuts)
 
     def has_lost_power(self, node: str) -> Receipt:
@@ -91,19 +91,19 @@ class KafkaDisks(KafkaCluster):
         incarnation, cuts = self._dropped.get(node, (None, []))
         if not dead.holds or incarnation != process.incarnation:
             return Receipt(False, dead.seen)
-        left = next((cut for disk in one.disks for cut in Flushed(disk, one.ledger).losses()), None)
+        left = next((cut for disk in _disks(one) for cut in Flushed(disk, one.ledger).losses()), None)
         return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
 
     def sync_disk(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         one = self._running(node)
-        for disk in one.disks:
+        for disk in _disks(one):
             flushed.sync(disk, one.ledger)
 
     def wipe_disk(self, node: str) -> None:
         """See :class:`harness.target.Target`."""
         wipe(self._resting(node).data_dir)
-        flushed.forget_older(self._shims[node].ledger)
+        LocalDisk(self._node(node).data_dir, self._shims[node].ledger).forget_older()
 
     def is_disk_empty(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
@@ -219,6 +219,10 @@ class KafkaDisks(KafkaCluster):
 
     def _log_dir(self, node: str, log_dir: int) -> Path:
         return self._node(node).data_dir / log_dirs.named(self._log_dirs(node), log_dir)
+
+
+def _disks(one: Shim) -> Sequence[LocalDisk]:
+    return [LocalDisk(disk, one.ledger) for disk in one.disks]
 
 
 def _is_append(refusal: Refusal) -> bool:

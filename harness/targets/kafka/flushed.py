@@ -19,8 +19,11 @@ import os
 import re
 import stat
 from collections import defaultdict
-from collections.abc import Iterator
-from pathlib import Path
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import NamedTuple, Protocol
 
 from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
@@ -29,20 +32,105 @@ from harness.targets.kafka.shim import kept
 _OF_A_SEGMENT = re.compile(r"\d{20}(-\d+)?\.[a-z]+")
 
 
+class Found(NamedTuple):
+    """A file: its inode, and its size in bytes."""
+
+    inode: int
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What lies on a disk.
+
+    Attributes:
+        files: by their paths, relative to the disk.
+        directories: their inodes, that of the disk among them.
+        older: what files held before they were replaced, each by the inode of the file that has not reached the disk.
+    """
+
+    files: Mapping[PurePosixPath, Found]
+    directories: Sequence[int]
+    older: Mapping[int, Found]
+
+
+class Loss(NamedTuple):
+    """What a power loss takes from a file; what it held before comes back where that is kept under ``older``."""
+
+    cut: Cut
+    older: int | None
+
+
+class Disk(Protocol):
+    """The files of a node, wherever they are reached."""
+
+    def listing(self) -> Listing:
+        """What is there now; the node may be running."""
+        ...
+
+    def take(self, losses: Sequence[Loss]) -> None:
+        """Let a dead node lose that."""
+        ...
+
+    def forget_older(self) -> None:
+        """Forget what files held before they were replaced."""
+        ...
+
+
+class LocalDisk:
+    """Implements :class:`Disk` for a ``directory`` of this machine, whose ``ledger`` is beside it."""
+
+    def __init__(self, directory: Path, ledger: Path) -> None:
+        self._directory = directory
+        self._kept = kept(ledger)
+
+    def listing(self) -> Listing:
+        """See :class:`Disk`."""
+        files, directories = {}, []
+        for path in (self._directory, *self._directory.rglob("*")):
+            with suppress(FileNotFoundError):  # removed meanwhile
+                about = path.stat()
+                if stat.S_ISDIR(about.st_mode):
+                    directories.append(about.st_ino)
+                elif stat.S_ISREG(about.st_mode):
+                    files[PurePosixPath(path.relative_to(self._directory))] = Found(about.st_ino, about.st_size)
+        older = {}
+        for path in self._kept.glob("*"):
+            with suppress(FileNotFoundError):
+                about = path.stat()
+                older[int(path.name)] = Found(about.st_ino, about.st_size)
+        return Listing(files, directories, older)
+
+    def take(self, losses: Sequence[Loss]) -> None:
+        """See :class:`Disk`."""
+        for cut, older in losses:
+            path = self._directory / cut.path
+            if cut.after_bytes is None:
+                path.unlink()
+                continue
+            if older is not None:
+                (self._kept / str(older)).replace(path)
+            os.truncate(path, cut.after_bytes)
+
+    def forget_older(self) -> None:
+        """See :class:`Disk`."""
+        for path in self._kept.glob("*"):
+            path.unlink(missing_ok=True)
+
+
 class Flushed:
     """What has reached a disk, by the inodes of its files.
 
     Args:
-        disk: the directory.
-        ledger: see ``shim/disk.c``.
+        disk: where the files are.
+        ledger: of this machine, see ``shim/disk.c``.
 
     Raises:
         EnvironmentFault: no ledger was kept.
     """
 
-    def __init__(self, disk: Path, ledger: Path) -> None:
+    def __init__(self, disk: Disk, ledger: Path) -> None:
         self._disk = disk
-        self._kept = kept(ledger)
         self._sizes: dict[int, int] = {}
         self._nameless: dict[int, int] = {}
         self._nameless_in: defaultdict[int, set[int]] = defaultdict(set)
@@ -50,47 +138,49 @@ class Flushed:
             event, *numbers = line.split()
             self._take(event, list(map(int, numbers)))
 
-    def losses(self) -> Iterator[Cut]:
+    def losses(self) -> list[Cut]:
         """What a power loss would take from the disk: the logs first, then by path."""
-        return (cut for _, cut in self._cuts())
+        return [loss.cut for loss in self._losses()]
 
     def lose(self) -> list[Cut]:
         """Take that from the disk, whose node must be dead; returns what was taken."""
-        found = list(self._cuts())
-        for path, cut in found:
-            older = self._older(path.stat().st_ino)
-            if cut.after_bytes is None:
-                path.unlink()
-            elif older.exists():
-                older.replace(path)
-            if cut.after_bytes is not None:
-                os.truncate(path, cut.after_bytes)
-        return [cut for _, cut in found]
+        losses = list(self._losses())
+        self._disk.take(losses)
+        return [loss.cut for loss in losses]
 
-    def _cuts(self) -> Iterator[tuple[Path, Cut]]:
-        for path in sorted(self._disk.rglob("*"), key=lambda path: (path.suffix != ".log", path)):
-            if path.is_file():
-                about = path.stat()
-                after = self._size_after(path, about.st_ino, about.st_size)
-                if after != about.st_size or self._older(about.st_ino).exists():
-                    yield path, Cut(path.relative_to(self._disk).as_posix(), about.st_size, after)
+    def refuse_strangers(self) -> None:
+        """Refuse a disk that others have written to than the processes that keep the ledger.
 
-    def _size_after(self, path: Path, inode: int, size: int) -> int | None:
-        older = self._older(inode)
-        if older.exists():
-            about = older.stat()
-            return min(about.st_size, self._sizes.get(about.st_ino, about.st_size))
-        if inode in self._nameless and not self._keeps_its_name(path, inode):
-            return None
-        return min(size, self._sizes.get(inode, size))
+        Raises:
+            EnvironmentFault: there is a log of which the ledger says nothing.
+        """
+        for path, file in sorted(self._disk.listing().files.items()):
+            if path.suffix == ".log" and file.inode not in self._sizes:
+                raise EnvironmentFault(f"what had reached the disk is not known: the shim saw nobody write {path}.")
 
-    def _keeps_its_name(self, path: Path, inode: int) -> bool:
+    def _losses(self) -> Iterator[Loss]:
+        listing = self._disk.listing()
+        logs = sorted(path for path in listing.files if path.suffix == ".log")
+        first_logs = {path.parent: path for path in reversed(logs)}
+        for path in sorted(listing.files, key=lambda path: (path.suffix != ".log", path)):
+            file = listing.files[path]
+            older = listing.older.get(file.inode)
+            if older is not None:
+                yield Loss(Cut(str(path), file.size, self._size_after(older)), file.inode)
+            elif file.inode in self._nameless and not self._keeps_its_name(path, file.inode, first_logs):
+                yield Loss(Cut(str(path), file.size, None), None)
+            elif (after := self._size_after(file)) != file.size:
+                yield Loss(Cut(str(path), file.size, after), None)
+
+    def _size_after(self, file: Found) -> int:
+        return min(file.size, self._sizes.get(file.inode, file.size))
+
+    def _keeps_its_name(
+        self, path: PurePosixPath, inode: int, first_logs: Mapping[PurePosixPath, PurePosixPath]
+    ) -> bool:
         if _OF_A_SEGMENT.match(path.name):
-            return path.suffix == ".log" and path == min(path.parent.glob("*.log"))
+            return first_logs.get(path.parent) == path
         return self._sizes.get(inode, 0) > 0
-
-    def _older(self, inode: int) -> Path:
-        return self._kept / str(inode)
 
     def _take(self, event: str, numbers: list[int]) -> None:
         match event, numbers:
@@ -108,7 +198,7 @@ class Flushed:
             case "moved", [file, directory, is_flushed]:
                 self._move(file, directory, is_flushed == 1)
             case _:
-                raise AssertionError(f"the ledger of {self._disk} says {event} {numbers}")
+                raise AssertionError(f"the ledger says {event} {numbers}")
 
     def _move(self, file: int, directory: int, is_flushed: bool) -> None:
         before = self._nameless.pop(file, None)
@@ -126,20 +216,14 @@ def _lines(ledger: Path) -> list[str]:
     return [line for line in ledger.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
-def sync(disk: Path, ledger: Path) -> None:
+def sync(disk: Disk, ledger: Path) -> None:
     """Let everything that is on the disk now have reached it; the node may be running."""
+    found = disk.listing()
+    listed = [f"listed {inode}\n" for inode in found.directories]
+    reached = [f"flushed {inode} {size}\n" for inode, size in found.files.values()]
     with ledger.open("ab", buffering=0) as file:
-        file.write("".join(line for path in (disk, *disk.rglob("*")) if (line := _reached(path))).encode())
-    forget_older(ledger)
-
-
-def _reached(path: Path) -> str:
-    """Nothing for what has been removed meanwhile."""
-    try:
-        about = path.stat()
-    except FileNotFoundError:
-        return ""
-    return f"listed {about.st_ino}\n" if stat.S_ISDIR(about.st_mode) else f"flushed {about.st_ino} {about.st_size}\n"
+        file.write("".join((*listed, *reached)).encode())
+    disk.forget_older()
 
 
 def forget_removed(directory: Path, ledger: Path) -> None:
@@ -148,9 +232,3 @@ def forget_removed(directory: Path, ledger: Path) -> None:
     temporary = ledger.with_suffix(".tmp")
     temporary.write_text("".join(line for line in _lines(ledger) if int(line.split()[1]) in left))
     temporary.replace(ledger)
-
-
-def forget_older(ledger: Path) -> None:
-    """Forget what files held before they were replaced."""
-    for path in kept(ledger).glob("*"):
-        path.unlink()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -12,11 +13,13 @@ from harness.runner import Plan, plan
 from harness.runner.manifest import manifest, now
 from harness.runner.real import with_pattern
 from harness.scenario import load
+from harness.target import Capability
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.releases import release
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
 
 TARGET = "compose:stack.yml"
+KRAFT = Path(__file__).parents[3] / "compose" / "kafka-kraft.yml"
 
 Planned = Callable[..., Plan]
 
@@ -65,9 +68,17 @@ def test_where_brokers_are_the_controllers_none_of_them_is_killed_for_the_contro
     assert "clock" in dict(kinds(made))
 
 
-def test_a_schedule_that_needs_a_power_loss_is_refused_with_what_to_do(planned: Planned) -> None:
-    with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*use --target process:"):
+def test_a_power_loss_is_planned_where_controllers_are_nodes_of_their_own_and_the_shim_has_an_effect(
+    planned: Planned,
+) -> None:
+    shipped = KRAFT.read_text()
+    made = planned("all-page-caches-lost", shipped)
+    assert made.kafka is not None
+    assert Capability.POWER_LOSS in made.kafka.capabilities
+    with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*own, or --target process:RELEASE#combined"):
         planned("all-page-caches-lost")
+    with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*shim, built here, has no effect in image"):
+        planned("all-page-caches-lost", shipped, takes_shim=False)
 
 
 def test_a_file_with_too_few_brokers_is_refused_with_their_names(planned: Planned) -> None:

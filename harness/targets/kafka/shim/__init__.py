@@ -103,8 +103,11 @@ class Shim:
         Raises:
             EnvironmentFault: the shim cannot be built.
         """
-        kept(self.ledger).mkdir(exist_ok=True)
-        return self._probing() | {"SEAWALL_LEDGER": str(self.ledger), "SEAWALL_REFUSALS": str(self._refusals)}
+        return self._probing() | {
+            "SEAWALL_LEDGER": str(self.ledger),
+            "SEAWALL_KEPT": str(kept(self.ledger)),
+            "SEAWALL_REFUSALS": str(self._refusals),
+        }
 
     def _probing(self) -> dict[str, str]:
         """The variables of a process whose writes take nothing from the budget and leave no trace."""

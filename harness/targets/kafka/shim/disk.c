@@ -10,7 +10,7 @@
  *     created FILE DIRECTORY     flushed FILE SIZE     cut FILE SIZE     listed DIRECTORY     moved FILE DIRECTORY 0|1
  *
  * The last number of `moved` says whether all of the file had been flushed before. A file that is replaced by one of
- * which this is not true stays, under the inode of the new one, in a directory beside the ledger.
+ * which this is not true stays, under the inode of the new one, in a directory of its own, which is on that disk, too.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -76,8 +76,13 @@ __attribute__((constructor)) static void start(void) {
         snprintf(log_dirs[log_dir_count], sizeof *log_dirs, "%.*s/", (int)length, name);
         name += length + (name[length] == ':');
     }
-    if (ledger >= 0)
-        snprintf(kept, sizeof kept, "%s.kept", getenv("SEAWALL_LEDGER"));
+    if (getenv("SEAWALL_KEPT") != NULL) {
+        snprintf(kept, sizeof kept, "%s", getenv("SEAWALL_KEPT"));
+        if (mkdir(kept, 0777) == 0)
+            must(chmod(kept, 0777), kept); /* whoever runs the node's other processes writes there, too */
+        else
+            must(errno == EEXIST ? 0 : -1, kept);
+    }
     control = mapped;
 }
 

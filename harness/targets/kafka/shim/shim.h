@@ -3,7 +3,8 @@
  *
  * The environment says whose: SEAWALL_CONTROL is the file that the harness steers with, mapped by both; SEAWALL_DISK
  * the directory that is the node's disk, SEAWALL_BESIDE one that is another, if it has it; SEAWALL_LOG_DIRS its log directories, by their names in there, separated by
- * colons; SEAWALL_LEDGER where to write what has reached the disk, SEAWALL_REFUSALS what was refused. All paths are
+ * colons; SEAWALL_LEDGER where to write what has reached the disk, SEAWALL_KEPT the directory, made when it is missing,
+ * for what files held before; SEAWALL_REFUSALS where to write what was refused. All paths are
  * absolute and without symbolic links. Without SEAWALL_CONTROL the library does nothing. A process without
  * SEAWALL_LEDGER is not the node's but tries its disk: what it takes from the budget it takes from a copy.
  */

@@ -6,16 +6,18 @@ import io
 import tarfile
 import time
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
+from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
 from harness.model import TopicPartition
 from harness.target import LogDamage
 from harness.targets.compose.containers import run_in
-from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, Project
+from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, KEPT, Project
 from harness.targets.compose.volumes import Volumes
+from harness.targets.kafka.flushed import Loss
 from tests.harness.targets.compose.conftest import Engine
 from tests.harness.targets.logs_on_disk import batch, data_dir
 
@@ -116,6 +118,35 @@ def test_the_disk_outlives_its_broker_and_is_wiped_only_when_that_is_dead(projec
     assert not volumes.is_empty("0").holds
     volumes.wipe("0")
     assert volumes.is_empty("0").holds
+
+
+def test_files_are_cut_back_replaced_by_what_they_held_before_and_removed(project: Project, tmp_path: Path) -> None:
+    volumes = Volumes(project)
+    end(project)
+    volumes.wipe("0")
+    (tmp_path / "before" / "ledger 0").mkdir(parents=True)
+    for name, content in {"ledger 0/log": b"1234567890", "checkpoint": b"newer", "nameless": b"1"}.items():
+        (tmp_path / "before" / name).write_bytes(content)
+    put(project, tmp_path / "before")
+    disk = volumes.files("0")
+    found = disk.listing()
+    sizes = {str(path): file.size for path, file in found.files.items()}
+    assert sizes == {"ledger 0/log": 10, "checkpoint": 5, "nameless": 1}
+    assert len(set(found.directories)) == 2
+    newer = found.files[PurePosixPath("checkpoint")].inode
+    place, held = f"{HELD}/{NODE}/{KEPT}", project.container(HOLDER)
+    run_in(held, "bash", "-c", f"mkdir {place} && printf 'older one' > {place}/{newer}")
+    assert {name: file.size for name, file in disk.listing().older.items()} == {newer: 9}
+    cuts = Cut("ledger 0/log", 10, 7), Cut("checkpoint", 5, 5), Cut("nameless", 1, None)
+    disk.take([Loss(cut, newer if cut.path == "checkpoint" else None) for cut in cuts])
+    volumes.copy_out("0", tmp_path / "after")
+    assert (tmp_path / "after" / "ledger 0" / "log").read_bytes() == b"1234567"
+    assert (tmp_path / "after" / "checkpoint").read_bytes() == b"older"
+    assert not (tmp_path / "after" / "nameless").exists()
+    run_in(held, "touch", f"{place}/7")
+    volumes.wipe("0")
+    assert not disk.listing().files
+    assert not disk.listing().older
 
 
 @pytest.mark.parametrize("how", ["flip", "cut"])

@@ -13,7 +13,7 @@ import pytest
 
 from harness.errors import EnvironmentFault
 from harness.targets.kafka import flushed, shim
-from harness.targets.kafka.flushed import Flushed
+from harness.targets.kafka.flushed import Flushed, LocalDisk
 from harness.targets.kafka.shim import Refusal, Shim
 from harness.targets.node_disk import in_words
 
@@ -70,9 +70,13 @@ def size(node: Shim, path: str) -> int | None:
     return (node.disk / path).stat().st_size if (node.disk / path).exists() else None
 
 
+def flushed_of(node: Shim) -> Flushed:
+    return Flushed(LocalDisk(node.disk, node.ledger), node.ledger)
+
+
 def lose_power(node: Shim) -> str:
-    said = in_words(Flushed(node.disk, node.ledger).lose())
-    assert not list(Flushed(node.disk, node.ledger).losses())
+    said = in_words(flushed_of(node).lose())
+    assert not flushed_of(node).losses()
     return said
 
 
@@ -222,8 +226,8 @@ def test_renaming_a_directory_changes_nothing_about_what_is_in_it(node: Shim) ->
 def test_a_sync_lets_everything_reach_the_disk(node: Shim) -> None:
     script = f"write('{LOG}', bytes(70)); write('{SECOND_LOG}', bytes(30)); replace('{CHECKPOINT}', b'1', True)"
     run(node, f"{script}; replace('{CHECKPOINT}', b'2', False)")
-    assert len(list(Flushed(node.disk, node.ledger).losses())) == 3
-    flushed.sync(node.disk, node.ledger)
+    assert len(flushed_of(node).losses()) == 3
+    flushed.sync(LocalDisk(node.disk, node.ledger), node.ledger)
     assert lose_power(node) == "everything had reached the disk"
     assert (node.disk / CHECKPOINT).read_bytes() == b"2"
 
@@ -261,14 +265,22 @@ def test_a_disk_beside_the_first_never_fills_and_loses_power_with_it(node: Shim,
     script = f"write('{log}', bytes(70), flush=True); print(write('{log}', bytes(30))); write('{LOG}', b'x')"
     output = run(both, script)
     assert (output.splitlines()[0], refusal(output), log.stat().st_size) == ("30", ENOSPC, 100)
-    assert not list(Flushed(both.disk, both.ledger).losses())
-    [lost] = Flushed(beside, both.ledger).lose()
+    assert not flushed_of(both).losses()
+    [lost] = Flushed(LocalDisk(beside, both.ledger), both.ledger).lose()
     assert (lost.before_bytes, lost.after_bytes, log.stat().st_size) == (100, 70, 70)
+
+
+def test_a_log_that_was_written_without_the_shim_is_refused_by_name(node: Shim) -> None:
+    run(node, f"write('{LOG}', bytes(70))")
+    flushed_of(node).refuse_strangers()
+    (node.disk / SECOND_LOG).touch()
+    with pytest.raises(EnvironmentFault, match=rf"is not known: the shim saw nobody write {SECOND_LOG}\."):
+        flushed_of(node).refuse_strangers()
 
 
 def test_a_power_loss_of_a_disk_without_a_ledger_is_refused(node: Shim) -> None:
     with pytest.raises(EnvironmentFault, match=r"nobody kept .*data\.ledger"):
-        Flushed(node.disk, node.ledger)
+        flushed_of(node)
 
 
 # ------------------------------------------------------------------------------------------------------------- build
