@@ -71,12 +71,12 @@ class RealKafka:
     def never_the_controller(self) -> tuple[str, ...]:
         """The fields of a fault that cannot be ``controller``, because the brokers are the controllers.
 
-        A local one can be broken like any other node, but not be cut off alone; and which of those of a compose file is
-        active is not known.
+        One of them can be broken like any other node, but not be cut off alone: in a compose file that is a cut from
+        every other controller.
         """
-        if self.control is not Control.COMBINED:
+        if self.control is not Control.COMBINED or isinstance(self.source, ComposedKafka):
             return ()
-        return ("node",) if isinstance(self.source, ComposedKafka) else ("links", "between")
+        return ("links", "between")
 
     def in_words(self) -> dict[str, Any]:
         """What ``run.json`` says of it beside the release."""

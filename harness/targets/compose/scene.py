@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from harness.model import CONTROLLER, NodeId
+from harness.model import CONTROLLER, NodeId, node_name
 from harness.targets.addresses import Address
 from harness.targets.compose.numbering import Numbering, RenumberedLog
 from harness.targets.compose.overlay import TRANSACTIONS, Ports
@@ -23,7 +23,9 @@ class ComposeScene:
     Attributes:
         release: of the brokers.
         broker_names: of the brokers, in order.
-        asks_controller: whether the node ``controller`` is KRaft's only controller and can be asked itself.
+        controllers: the nodes one of which controls: the node ``controller``, or brokers, which are the controllers.
+        asks_controllers: whether they can be asked what is for controllers: KRaft's only one that is no broker can
+            itself, and brokers forward it.
         ports: where everybody answers.
         numbering: of the brokers.
         metadata_dirs: of the controllers, or of ZooKeeper, on this machine.
@@ -31,7 +33,8 @@ class ComposeScene:
 
     release: Release
     broker_names: Sequence[str]
-    asks_controller: bool
+    controllers: Sequence[str]
+    asks_controllers: bool
     ports: Ports
     numbering: Numbering
     metadata_dirs: Sequence[Path]
@@ -41,19 +44,14 @@ class ComposeScene:
         """See :class:`~harness.targets.kafka.scene.Scene`; what the controllers decide is the node ``controller``'s."""
         return [*self.broker_names, CONTROLLER]
 
-    @property
-    def controllers(self) -> Sequence[str]:
-        """See :class:`~harness.targets.kafka.scene.Scene`; however many there are, they go by one name together."""
-        return [CONTROLLER]
-
     def controller_named(self, elected: NodeId) -> str:
-        """See :class:`~harness.targets.kafka.scene.Scene`."""
-        del elected
-        return CONTROLLER
+        """See :class:`~harness.targets.kafka.scene.Scene`; those that are no brokers go by one name together."""
+        name = node_name(elected)
+        return name if name in self.controllers else CONTROLLER
 
     def controller_address(self, controller: str) -> Address | None:
         """See :class:`~harness.targets.kafka.scene.Scene`."""
-        return self.ports.address(controller) if self.asks_controller else None
+        return self.ports.address(controller) if self.asks_controllers else None
 
     def address(self, node: str) -> Address:
         """See :class:`~harness.targets.kafka.scene.Scene`."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import chain, count
@@ -53,7 +53,6 @@ class ComposeTarget(ComposeCluster):
     def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
         super().__init__(directory, kafka, settings)
         self.capabilities = kafka.capabilities
-        self._cut_by_name: set[Link] = set()
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
     # ------------------------------------------------------------------------------------------------ life
@@ -141,10 +140,22 @@ class ComposeTarget(ComposeCluster):
     @cached_property
     def looking(self) -> Looking:
         """How the running cluster is looked at."""
-        asks = listener_for_controllers(self._file) is not None
         return Looking(
-            ComposeScene(self._kafka.release, self.brokers(), asks, self.ports, self.numbering, self._metadata_dirs())
+            ComposeScene(
+                release=self._kafka.release,
+                broker_names=self.brokers(),
+                controllers=self._controllers(),
+                asks_controllers=CONTROLLER not in self.nodes() or listener_for_controllers(self._file) is not None,
+                ports=self.ports,
+                numbering=self.numbering,
+                metadata_dirs=self._metadata_dirs(),
+            )
         )
+
+    def _controllers(self) -> Sequence[str]:
+        if CONTROLLER in self.nodes():
+            return [CONTROLLER]
+        return [name for name, broker in zip(self.brokers(), self._file.brokers, strict=True) if broker.is_controller]
 
     @cached_property
     def watching(self) -> Watching:
@@ -165,42 +176,24 @@ class ComposeTarget(ComposeCluster):
     def cut(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`."""
         self.toxics.cut(_of_clients(links))
-        self._cut_by_name |= set(_among_nodes(links))
-        self.network.cut(sorted(self._meant(_among_nodes(links))))
+        self.network.cut(_among_nodes(links))
 
     def mend(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`."""
         self.toxics.mend(_of_clients(links))
-        mended = _among_nodes(links)
-        self._cut_by_name -= set(mended)
-        self.network.mend(sorted(self._meant(mended) - self._meant(self._cut_by_name)))
+        self.network.mend(_among_nodes(links))
 
     def is_cut(self, link: Link) -> Receipt:
         """See :class:`harness.target.Target`."""
         if CLIENTS in link:
             return self.toxics.is_cut(link)
-        return _all(map(self.network.is_cut, sorted(self._meant([link]))))
+        return self.network.is_cut(link)
 
     def carries(self, link: Link) -> Receipt:
         """See :class:`harness.target.Target`."""
         if CLIENTS in link:
             return self.toxics.carries(link)
-        return _all(map(self.network.carries, sorted(self._meant([link]))))
-
-    def _meant(self, links: Sequence[Link] | set[Link]) -> set[Link]:
-        """The links between nodes: where brokers are the controllers, ``controller`` is every other broker."""
-        if CONTROLLER in self.nodes():
-            return set(links)
-        return {
-            Link(source, destination)
-            for link in links
-            for source in self._ends(link.source)
-            for destination in self._ends(link.destination)
-            if source != destination
-        }
-
-    def _ends(self, end: str) -> Sequence[str]:
-        return self.brokers() if end == CONTROLLER else [end]
+        return self.network.carries(link)
 
     # ------------------------------------------------------------------------------------------------ disks
 
@@ -368,8 +361,3 @@ def _of_clients(links: Sequence[Link]) -> list[Link]:
 
 def _among_nodes(links: Sequence[Link]) -> list[Link]:
     return [link for link in links if CLIENTS not in link]
-
-
-def _all(receipts: Iterator[Receipt]) -> Receipt:
-    seen = list(receipts)
-    return Receipt(all(one.holds for one in seen), "; ".join(one.seen for one in seen))

@@ -190,19 +190,19 @@ class Looking:
         name = self.scene.controller_named(self._log.controller)
         if name not in self._controllers:
             return None if self.first_answer(_ping, lambda _: True) is None else (name, None)
-        quorum = self._quorum(self._controllers[name])
+        quorum = self._quorum(name)
         return None if quorum is None else (name, quorum)
 
-    def _quorum(self, controller: Conversation) -> QuorumView | None:
-        """What it says while it is active; None: it is not, or does not answer."""
-        quorum = described(controller)
-        if quorum is None:
+    def _quorum(self, controller: str) -> QuorumView | None:
+        """What it says while it is active; None: it is not, or does not answer. A broker may have asked another."""
+        quorum = described(self._controllers[controller])
+        if quorum is None or self._named(quorum.leader_id) != controller:
             return None
-        ends = {
-            self.scene.controller_named(NodeId(voter.replica_id)): voter.log_end_offset
-            for voter in quorum.current_voters
-        }
+        ends = {self._named(voter.replica_id): voter.log_end_offset for voter in quorum.current_voters}
         return QuorumView(quorum.leader_epoch, quorum.high_watermark, ends)
+
+    def _named(self, kafka_id: int) -> str:
+        return self.scene.controller_named(self.scene.node(kafka_id))
 
 
 def _ping(talk: Conversation) -> ApiVersionsResponse:

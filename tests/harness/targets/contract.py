@@ -48,7 +48,7 @@ LEDGER = TopicPartition("ledger", 0)
 SETTINGS = Settings(min_insync_replicas=2, default_replication_factor=3)
 BROKERS = 3
 _SEND_TIMEOUT_S = 5.0
-_SHIPPED = Path(__file__).parents[3] / "compose" / "kafka-kraft.yml"
+_SHIPPED = Path(__file__).parents[3] / "compose"
 
 
 @dataclass
@@ -154,19 +154,20 @@ def _process(version: str, path: Path, control: Control = Control.ONE) -> Trial:
     return Trial(target, SystemClock(), partial(send_once, target), patience_s=60.0, starts_cut_off=starts_cut_off)
 
 
-def _compose(version: str, path: Path) -> Trial:
-    """The file that is shipped, with images that are here already: those of ``compose/images/build.py``."""
+def _compose(version: str, path: Path, file: str = "kafka-kraft.yml", *, starts_cut_off: bool = True) -> Trial:
+    """A file that is shipped, with images that are here already: those of ``compose/images/build.py``."""
     try:
         with closing(connected()) as engine:
             for image in (f"seawall/kafka:{version}", "seawall/tools", "seawall/toxiproxy"):
                 if not has_image(engine, image):
                     pytest.skip(f"image {image} is missing: python compose/images/build.py builds it")
-        kafka = find(str(_SHIPPED))
+        kafka = find(str(_SHIPPED / file))
     except EnvironmentFault as missing:
         pytest.skip(str(missing))
     settings = understood({"min.insync.replicas": 2, "default.replication.factor": 3}, kafka.release, BROKERS)
     target = ComposeTarget(path, kafka, settings)
-    return Trial(target, SystemClock(), partial(send_once, target), patience_s=90.0, counts_bytes=False)
+    send = partial(send_once, target)
+    return Trial(target, SystemClock(), send, patience_s=90.0, counts_bytes=False, starts_cut_off=starts_cut_off)
 
 
 def fetched_or_skip(version: str) -> Distribution:
@@ -210,6 +211,7 @@ TARGETS: dict[str, Callable[[Path], Trial]] = {
     "process:4.1.0#quorum": partial(_process, "4.1.0", control=Control.QUORUM),
     "process:4.1.0#combined": partial(_process, "4.1.0", control=Control.COMBINED),
     "compose:4.1.0": partial(_compose, "4.1.0"),
+    "compose:4.1.0#combined": partial(_compose, "4.1.0", file="kafka-toxiproxy.yml", starts_cut_off=False),
 }
 
 NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if ":" in name else []) for name in TARGETS]
@@ -220,7 +222,8 @@ NAMES = [pytest.param(name, marks=[pytest.mark.nightly] if ":" in name else []) 
 def on_trial(name: str, path: Path) -> Iterator[Trial]:
     """The target ``name``, started, with its topic; stopped in the end."""
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("KAFKA_IMAGE", f"seawall/kafka:{name.partition(':')[2]}")
+        version, _, _ = name.partition(":")[2].partition("#")
+        environment.setenv("KAFKA_IMAGE", f"seawall/kafka:{version}")
         environment.setenv(TOXIPROXY_IMAGE, "seawall/toxiproxy")
         trial = TARGETS[name](path)
         try:

@@ -59,6 +59,7 @@ def test_a_shipped_file_runs_and_is_broken_and_whole_again(
         target.create_topic(TopicSpec(LEDGER.topic, 1, BROKERS, (tuple(map(NodeId, range(BROKERS))),)))
         assert (CONTROLLER in target.nodes()) is (file != "kafka-toxiproxy.yml")
         assert trial.eventually(lambda: trial.send().kind == "ok")
+        assert target.view().controller in target.nodes()
         for written in BROKEN:
             with trial.in_effect(**written) as fault:
                 assert trial.holds(fault.probe), written
