@@ -32,6 +32,7 @@ from spark_analysis.answer import (
 from spark_analysis.commits import broken_commits
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
+from spark_analysis.digests import Digests
 from spark_analysis.duplicates import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
@@ -135,12 +136,14 @@ def ask(
     size = sizing.content(sizes)
     large = sizing.are_large(size, len(names))
     with _asking, sizing.laid_out(spark, size, large=large), holding(spark, beside, large=large) as hold:
-        tables = read_tables(spark, files, names[0] if large and len(names) == 1 else None)
+        only_run = names[0] if large and len(names) == 1 else None
+        tables = read_tables(spark, files, only_run)
         for table in tables if sizing.are_cached(size, len(sizes)) else ():
             table.persist()
         try:
+            digests = Digests(spark, files, hold, only_run=only_run, healed_ns=healed) if large else None
             views = views_of(
-                tables, large=large, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns, min_isr=min_isr
+                tables, digests=digests, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns, min_isr=min_isr
             )
             return _ask(spark, names, tables, views, healed)
         except (Py4JError, PySparkException) as error:

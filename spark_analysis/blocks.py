@@ -141,19 +141,6 @@ def octets(rows: DataFrame, keys: Sequence[str], number: str, value: str, **more
     )  # fmt: skip
 
 
-def words_of(known: DataFrame, keys: Sequence[str]) -> DataFrame:
-    """:func:`words` from :func:`octets`: ``keys, word, bits, rows, low, high``."""
-    shift = WORD_SHIFT - OCTET_SHIFT
-    base = f.col("octet") * (1 << OCTET_SHIFT)
-    placed = f.expr(f"shiftleft(bits, cast({1 << OCTET_SHIFT} * (octet & {(1 << shift) - 1}) as int))")
-    octaves = known.select(
-        *keys, f.shiftright("octet", shift).alias("word"), placed.alias("bits"), "rows",
-        (base + f.expr("bit_count((bits & -bits) - 1)")).alias("low"),
-        (base + f.floor(f.log2("bits"))).alias("high"),
-    )  # fmt: skip
-    return merged(octaves, keys)
-
-
 def merged(known: DataFrame, keys: Sequence[str], **more: Column) -> DataFrame:
     """Words of finer keys, from :func:`words`, as words of ``keys``; ``more`` are aggregates of those rows."""
     return known.groupBy("word", *keys).agg(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import reduce
-from operator import or_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis import blocks
-from spark_analysis.blocks import BLOCK, different, gaps, octets, out_of_order, words, words_of
+from spark_analysis.blocks import BLOCK, different, gaps, word_of, words
+from spark_analysis.digests import Digests
 from spark_analysis.holding import Hold
+from spark_analysis.tables import table_of
 
 
 def is_malformed() -> Column:
@@ -53,22 +53,29 @@ def order_of(history: DataFrame) -> Order:
     )
 
 
-def order_of_large(history: DataFrame, hold: Hold) -> Order:
+def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
     """The same of large histories.
 
-    Almost all of them are in order, which a quick look tells; only where it does not, somebody looks closely.
+    Almost all of them are in order, which a look at their stretches tells; only where it does not, somebody looks
+    closely.
     """
-    known = hold(octets(history, ["run"], "index", "time_ns"))
-    present = words_of(known, ["run"])
-    back = known.where(~f.col("rises")).select("run")
-    astray = out_of_order(known, ["run"], "octet", f.col("least"), f.col("most"))
-    doubtful = back.union(astray).union(known.where(f.col("rows") > different()).select("run")).distinct()
-    suspects = history.select("run", "index", "time_ns").join(f.broadcast(doubtful), on="run", how="left_semi")
-    parts = [_repeated(present), _early(history, hold)]
-    if not doubtful.isEmpty():
-        parts.append(_back_in_time(suspects))
-    disorder = reduce(DataFrame.unionByName, parts)
-    return Order(hold(gaps(present, ["run"]), few=True), hold(disorder, few=True))
+    doubtful = _doubtful(digests.order())
+    orderly = ~f.col("run").isin(*doubtful)
+    early = _suspected(history.where(orderly), digests.operations().where(orderly), hold)
+    if not doubtful:
+        none = table_of(history.sparkSession, [], {"run": "string", "first": "int64", "end": "int64"})
+        return Order(none, hold(early, few=True))
+    close = order_of(history.where(~orderly))
+    return Order(hold(close.gaps, few=True), hold(early.unionByName(close.disorder), few=True))
+
+
+def _doubtful(stretches: DataFrame) -> list[str]:
+    """The runs whose history is not whole, or not in order."""
+    before = Window.partitionBy("run").orderBy("first")
+    expected = f.coalesce(f.lag("last").over(before) + 1, f.lit(0))
+    older = f.coalesce(f.lag("end_ns").over(before) > f.col("begin_ns"), f.lit(False))
+    wrong = stretches.select("run", (~f.col("steady") | (f.col("first") != expected) | older).alias("wrong"))
+    return [row["run"] for row in wrong.where("wrong").select("run").distinct().collect()]
 
 
 def _repeated(present: DataFrame) -> DataFrame:
@@ -104,29 +111,30 @@ def _steps(history: DataFrame) -> DataFrame:
     )
 
 
-def _early(history: DataFrame, hold: Hold) -> DataFrame:
+def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame:
     """Completions of operations without an invocation of a lower index, and steps that begin or end twice."""
-    rows = _steps(history)
-    places = range(1 << blocks.OCTET_SHIFT)
-    wide = 64 // len(places)
-    place = f.col("op").bitwiseAND(len(places) - 1)
-    bit = place * wide + f.col("step").bitwiseAND(wide - 1)
-    known = rows.groupBy(f.shiftright("op", blocks.OCTET_SHIFT).alias("octet"), "run").agg(
-        *[f.min(f.when(place == one, f.col("invoked"))).alias(f"begun_{one}") for one in places],
-        *[f.min(f.when(place == one, f.col("completed"))).alias(f"first_{one}") for one in places],
-        f.count("step").alias("steps"),
-        f.bit_or(f.call_function("shiftleft", f.lit(1).cast("long"), bit.cast("int"))).alias("bits"),
+    seen = f.struct("chunk", "begun", "others")
+    known = words.groupBy("run", "word").agg(
+        f.collect_list(seen).alias("chunks"),
+        f.max("strange").alias("strange"),
+        *[
+            (f.sum(f.bit_count(name)) > f.bit_count(f.bit_or(name))).alias(f"{name}_twice")
+            for name in ("begun", "ended")
+        ],
     )
-    early = [
-        f.coalesce(f.col(f"first_{one}") <= f.coalesce(f"begun_{one}", f"first_{one}"), f.lit(False)) for one in places
-    ]
-    # Hardly any operation has more steps than it has bits.
-    unclear = reduce(or_, early) | f.coalesce(f.col("steps") > different(), f.lit(False))
-    suspects = hold(known.where(unclear).select("run", "octet"), few=True)
-    octet = f.shiftright("op", blocks.OCTET_SHIFT)
-    near = rows.withColumn("octet", octet).join(suspects, on=["run", "octet"], how="left_semi")
-    looked_at = rows.limit(0) if suspects.isEmpty() else near
+    unclear = f.col("strange") | f.col("begun_twice") | f.col("ended_twice") | f.exists("chunks", _unbegun)
+    suspects = hold(known.where(unclear).select("run", "word"), few=True)
+    steps = _steps(history)
+    near = steps.withColumn("word", word_of("op")).join(suspects, on=["run", "word"], how="left_semi")
+    looked_at = steps.limit(0) if suspects.isEmpty() else near
     return pairs(_one_by_one(looked_at), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()})
+
+
+def _unbegun(chunk: Column) -> Column:
+    """Whether something goes on there that had not begun in an earlier one."""
+    earlier = f.filter("chunks", lambda other: other["chunk"] < chunk["chunk"])
+    begun = f.aggregate(earlier, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other["begun"]))
+    return chunk["others"].bitwiseAND(f.bitwise_not(begun)) != 0
 
 
 def _one_by_one(rows: DataFrame) -> DataFrame:

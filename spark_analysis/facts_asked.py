@@ -38,10 +38,10 @@ def questions_of_fact(views: Views, found: DataFrame, healed: DataFrame) -> dict
     return {
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(views),
-        "producer_log": producer_logs(tables.replica_logs),
+        "producer_log": producer_logs(views),
         "lost_range": lost_ranges(found),
-        "silence": silences(tables.history),
-        "first_ack": first_acks(tables.history, healed),
+        "silence": silences(views),
+        "first_ack": first_acks(views, healed),
     }
 
 

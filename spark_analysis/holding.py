@@ -14,15 +14,18 @@ from spark_analysis.hadoop import Directory, temporary_directory
 
 
 class Hold(Protocol):
-    """Computes a table and keeps it for as long as anybody refers to it; ``few``: it has hardly any rows."""
+    """Computes a table and keeps it for as long as anybody refers to it.
 
-    def __call__(self, rows: DataFrame, *, few: bool = False) -> DataFrame:
+    ``few``: it has hardly any rows; ``by``: the column by whose values it is asked for.
+    """
+
+    def __call__(self, rows: DataFrame, *, few: bool = False, by: str | None = None) -> DataFrame:
         """The same rows, kept."""
 
 
-def in_memory(rows: DataFrame, *, few: bool = False) -> DataFrame:
+def in_memory(rows: DataFrame, *, few: bool = False, by: str | None = None) -> DataFrame:
     """Keep ``rows`` where they were computed, in memory or on the disk of that machine; they are lost with it."""
-    del few
+    del few, by
     return rows.localCheckpoint()
 
 
@@ -39,12 +42,12 @@ class Scratch:
         self._everything = everything
         self._numbers = itertools.count(1)
 
-    def __call__(self, rows: DataFrame, *, few: bool = False) -> DataFrame:
+    def __call__(self, rows: DataFrame, *, few: bool = False, by: str | None = None) -> DataFrame:
         """Write ``rows`` and read them back."""
         if few and not self._everything:
             return in_memory(rows)
         path = f"{self._directory}/{next(self._numbers)}"
-        (rows.coalesce(1) if few else rows).write.parquet(path)
+        (rows.coalesce(1) if few else rows).write.partitionBy(*([by] if by else [])).parquet(path)
         return rows.sparkSession.read.schema(rows.schema).parquet(path)
 
 

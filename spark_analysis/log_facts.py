@@ -37,9 +37,14 @@ def log_epochs(views: Views) -> DataFrame:
     return whole.select(*keys, "first", "last", "offsets", contents_known, "damaged")
 
 
-def producer_logs(replica_logs: DataFrame) -> DataFrame:
+def producer_logs(views: Views) -> DataFrame:
     """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
-    numbered = replica_logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
+    logs = views.tables.replica_logs
+    if views.digests:
+        suspects = views.hold(_suspects(views.digests.producers()), few=True)
+        near = logs.join(f.broadcast(suspects), on=[*PLACE, "node", "producer_id"], how="left_semi")
+        logs = logs.limit(0) if suspects.isEmpty() else near
+    numbered = logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
     epoch = f.coalesce("producer_epoch", f.lit(0))
     keys = [*PLACE, "node", "producer_id", "producer_epoch"]
     placed = numbered.withColumn("producer_epoch", epoch)
@@ -63,3 +68,17 @@ def producer_logs(replica_logs: DataFrame) -> DataFrame:
     width = f.col("last") - f.col("first") + 1
     irregular = (f.col("records") != width) | (f.col("sequences") != width) | f.col("falls")
     return known.where(irregular | f.col("older_until").isNotNull())
+
+
+def _suspects(stretches: DataFrame) -> DataFrame:
+    """The producers whose records do not follow each other, one epoch after the other, in some log: a quick look."""
+    keys = [*PLACE, "node", "producer_id"]
+    before = Window.partitionBy(*keys).orderBy("offset")
+    earlier = {name: f.lag(name).over(before) for name in ("producer_epoch", "last", "until")}
+    same = earlier["producer_epoch"] == f.col("producer_epoch")
+    follows = f.when(same, f.col("first") == earlier["last"] + 1).otherwise(
+        f.col("producer_epoch") > earlier["producer_epoch"]
+    )
+    apart = earlier["until"].isNull() | (follows & (f.col("offset") > earlier["until"]))
+    wrong = stretches.select(*keys, (~f.col("steady") | ~apart).alias("wrong"))
+    return wrong.where("wrong").select(*keys).distinct()

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import reduce
 from operator import and_
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import Earlier, different, octets, out_of_order, with_earlier, words_of
+from spark_analysis.blocks import Earlier, with_earlier
 from spark_analysis.holding import Hold
 from spark_analysis.leadership import deleted_to, thrown_back
 from spark_analysis.records import is_uncommitted, reads
@@ -24,8 +24,8 @@ REBALANCES = ("assigned", "revoked", "lost")
 def unordered_polls(views: Views) -> DataFrame:
     """The four kinds that ``checkers.polls_are_ordered`` defines."""
     read = reads(views.tables.history)
-    if views.large:
-        read = _doubtful(read, views.hold)
+    if views.digests:
+        read = _doubtful(read, views.digests.polls(), views.hold)
     steps = _steps(read, blocks=views.large).where(f.col("offset") != f.col("before.offset") + 1)
     if views.large:
         steps = views.hold(steps)  # mostly there are none, and then there is no need to look for what was skipped
@@ -57,22 +57,13 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     )
 
 
-def _doubtful(read: DataFrame, hold: Hold) -> DataFrame:
+def _doubtful(read: DataFrame, stretches: DataFrame, hold: Hold) -> DataFrame:
     """The deliveries to whoever was not given every offset of a partition once and in order: a look that is quick."""
     keys = ["process", *PLACE]
-    known = hold(octets(read, keys, "offset", "row", failed=f.max(f.col("type") != "ok")))
-    whole = (
-        words_of(known, keys)
-        .groupBy(*keys)
-        .agg(
-            (f.sum("rows") == f.max("high") - f.min("low") + 1).alias("dense"),
-            (f.sum("rows") == f.sum(different())).alias("once"),
-        )
-    )
-    strange = known.where(f.col("failed") | ~f.col("rises")).select(*keys)
-    uneven = whole.where(~(f.col("dense") & f.col("once"))).select(*keys)
-    back = out_of_order(known, keys, "octet", f.col("least"), f.col("most"))
-    doubtful = hold(reduce(DataFrame.union, [strange, uneven, back]).distinct(), few=True)
+    before = Window.partitionBy(*keys).orderBy("first_row")
+    follows = (f.col("first") == f.lag("last").over(before) + 1) & (f.col("first_row") > f.lag("last_row").over(before))
+    wrong = stretches.select(*keys, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
+    doubtful = hold(wrong.where("wrong").select(*keys).distinct(), few=True)
     if doubtful.isEmpty():
         return read.limit(0)
     return read.join(f.broadcast(doubtful), on=keys, how="left_semi")

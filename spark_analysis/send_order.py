@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import Earlier, out_of_order, with_earlier
+from spark_analysis.blocks import Earlier, different, out_of_order, with_earlier
+from spark_analysis.chunks import NEVER
+from spark_analysis.digest_rows import ACKS
+from spark_analysis.digests import Digests
 from spark_analysis.leadership import cut_off
 from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 _EARLIER = ("row", "time_ns", "offset", "value", "acks")
-
-_NEVER = 2**63 - 1
 
 
 def unordered_sends(views: Views) -> DataFrame:
@@ -36,7 +39,7 @@ def unordered_sends(views: Views) -> DataFrame:
 
 def _late(views: Views) -> DataFrame:
     """Of every stored record the first acknowledgement of a higher offset, where that came before it was sent."""
-    in_order = views.large and _are_in_order(views.tables.history, _placed(views.records))
+    in_order = views.digests is not None and _are_in_order(views.digests, _placed(views.records))
     records = views.records.limit(0) if in_order else views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row",
@@ -80,24 +83,17 @@ def _placed(records: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _are_in_order(history: DataFrame, placed: DataFrame) -> bool:
+def _are_in_order(digests: Digests, placed: DataFrame) -> bool:
     """Whether no record was acknowledged before one with a lower offset was sent: a look that is quick."""
-    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
-    acked = f.when((f.col("type") == "ok") & f.col("offset").isNotNull(), f.col("offset"))
-    values = sends.groupBy("value", *PLACE).agg(
-        f.min(acked).alias("offset"),
-        f.max(acked).alias("highest"),
-        f.min("index").alias("invoked_row"),
-        f.min(f.when(acked.isNotNull(), f.col("index"))).alias("row"),
-    )
-    # What was acknowledged at several offsets is out of order with everything.
-    once = f.col("offset") == f.col("highest")
-    row, invoked = f.when(once, f.col("row")).otherwise(-1), f.when(once, f.col("invoked_row")).otherwise(_NEVER)
-    told = values.where(f.col("offset").isNotNull()).select(
-        *PLACE, "offset", row.alias("row"), invoked.alias("invoked_row")
-    )
-    shown = placed.select(*PLACE, "offset", f.when(f.col("acked"), f.col("row")).otherwise(_NEVER), "invoked_row")
-    return out_of_order(told.union(shown), PLACE, "offset", f.col("row"), f.col("invoked_row")).isEmpty()
+    # What was sent, or acknowledged, several times may have been in order here and there, and not as a whole.
+    several = [
+        words.where(f.col("rows") > different()).select(*PLACE)
+        for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
+    ]
+    shown = placed.select(*PLACE, "offset", f.when(f.col("acked"), f.col("row")).otherwise(NEVER), "invoked_row")
+    told = digests.sends().union(shown)
+    wrong = out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row"))
+    return reduce(DataFrame.union, [wrong, *several]).isEmpty()
 
 
 def _within_operations(views: Views) -> DataFrame:

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 from collections.abc import Collection
@@ -102,6 +103,8 @@ def _warm(master: str | None) -> None:
 
 def _start(master: str, size: int = 0) -> SparkSession:
     conf = _configuration(master, size)
+    if master.startswith("local"):
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     java = _java()
     _require_answer(master)
     with tempfile.TemporaryFile(mode="w+") as stderr:

@@ -12,22 +12,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from functools import reduce
-from operator import and_, or_
+from operator import and_
 from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis import blocks
-from spark_analysis.blocks import different, merged, word_of, words
+from spark_analysis.blocks import different, merged, word_of
+from spark_analysis.digest_rows import ACKS, FINAL, LOG
+from spark_analysis.digests import Digests
 from spark_analysis.holding import Hold
 from spark_analysis.passings import had_passed, passings, with_passing
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE, Tables
 from spark_analysis.together import together
-
-_ACKS, _FINAL, _EARLY, _LOG = range(4)
-"""Who says what is at an offset: ``source``; ``whose`` tells which process, or node."""
 
 
 class Unsettled(NamedTuple):
@@ -62,6 +60,7 @@ def irregular(done: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[s
 
 def unsettled(
     tables: Tables,
+    digests: Digests,
     log_words: DataFrame,
     leaders: DataFrame,
     hold: Hold,
@@ -73,6 +72,7 @@ def unsettled(
 
     Args:
         tables: the tables, of the history only what is well formed.
+        digests: what their files say, boiled down.
         log_words: from :func:`spark_analysis.log_words.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         hold: computes a table and keeps it for as long as anybody refers to it.
@@ -84,8 +84,8 @@ def unsettled(
     agreed, values = together(
         tables.history.sparkSession,
         [
-            lambda: hold(_offsets(tables.history, log_words, leaders, marks, timed).withColumn("settled", settled)),
-            lambda: hold(_doubtful(tables.history, settled)),
+            lambda: hold(_offsets(digests, log_words, leaders, marks, timed).withColumn("settled", settled)),
+            lambda: hold(_doubtful(digests, settled)),
         ],
     )
     offsets = _in_time(agreed, tables.history, marks, hold)
@@ -105,9 +105,9 @@ def unsettled(
     return Unsettled(tables._replace(history=history, replica_logs=logs), offsets)
 
 
-def _doubtful(history: DataFrame, settled: Column) -> DataFrame:
+def _doubtful(digests: Digests, settled: Column) -> DataFrame:
     """The words of values that have to be looked at."""
-    return _values(history).where(~settled).select(*PLACE, "word").union(_foretold(history))
+    return _values(digests.values()).where(~settled).select(*PLACE, "word").union(_foretold(digests.foretold()))
 
 
 def _near(rows: DataFrame, number: str, wanted: DataFrame) -> DataFrame:
@@ -120,32 +120,25 @@ def _in_time(agreed: DataFrame, history: DataFrame, marks: DataFrame, hold: Hold
     doubtful = agreed.where(f.col("settled") & ~f.col("in_time")).select(*PLACE, "word")
     if doubtful.isEmpty():
         return agreed.drop("in_time")
-    heard = _near(_history(history).select(*PLACE, "offset", "heard_ns"), "offset", doubtful)
-    known = with_passing(heard.where(f.col("heard_ns").isNotNull()), marks, "offset", blocks=True)
+    claims = (f.col("f") == "send") & (f.col("type") == "ok") & (f.col("acks") == ALL)
+    read = (f.col("f") == "poll") & (f.col("type") != "invoke")
+    told = history.where(f.col("topic").isNotNull() & f.col("offset").isNotNull() & (claims | read))
+    heard = _near(told.select(*PLACE, "offset", f.col("time_ns").alias("heard_ns")), "offset", doubtful)
+    known = with_passing(heard, marks, "offset", blocks=True)
     early = known.where(~had_passed(f.col("heard_ns"))).groupBy(word_of("offset").alias("word"), *PLACE)
     both = agreed.join(early.agg(f.lit(True).alias("early")), on=[*PLACE, "word"], how="left")
     settled = f.col("settled") & (f.col("in_time") | f.col("early").isNull())
     return hold(both.withColumn("settled", settled).drop("in_time", "early"))
 
 
-def _offsets(
-    history: DataFrame, log_words: DataFrame, leaders: DataFrame, marks: DataFrame, timed: Column
-) -> DataFrame:
-    told = words(
-        _history(history), [*PLACE, "source", "whose"], "offset",
-        print=f.bit_xor(f.xxhash64("offset", "value")),
-        strange=f.max("strange"),
-        acked=f.count("acked_ns"),
-        first_ns=f.min("acked_ns"),
-        last_ns=f.max("acked_ns"),
-        heard_ns=f.min("heard_ns"),
-    )  # fmt: skip
+def _offsets(digests: Digests, log_words: DataFrame, leaders: DataFrame, marks: DataFrame, timed: Column) -> DataFrame:
+    told = digests.offsets()
     known = told.unionByName(_final_log(log_words, leaders), allowMissingColumns=True)
-    said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (_ACKS, _FINAL)}
+    said = {source: f.count(f.when(f.col("source") == source, 1)) for source in (ACKS, FINAL)}
     together = known.groupBy("word", *PLACE).agg(
         _agree().alias("agree"),
         f.max("high").alias("high"),
-        (~f.max("strange") & (said[_ACKS] == 1) & (said[_FINAL] >= 1)).alias("plain"),
+        (~f.max("strange") & (said[ACKS] == 1) & (said[FINAL] >= 1)).alias("plain"),
         *[f.sum("acked").alias("acked"), f.min("first_ns").alias("first_ns"), f.max("last_ns").alias("last_ns")],
         f.min("heard_ns").alias("heard_ns"),
     )
@@ -173,55 +166,30 @@ def _covers(term: Column) -> Column:
     return (term["begin_ns"] <= f.col("first_ns")) & until & (term["high_watermark"] > f.col("high"))
 
 
-def _history(history: DataFrame) -> DataFrame:
-    sending, ended = f.col("f") == "send", f.col("type") != "invoke"
-    rows = history.where(
-        f.col("topic").isNotNull() & f.col("offset").isNotNull() & (sending | ((f.col("f") == "poll") & ended))
-    )
-    sound = f.col("value").isNotNull() & f.coalesce("intact", f.lit(True))
-    plain = (f.col("type") == "ok") & ~f.col("txn") & sound
-    claims = sending & (f.col("type") == "ok") & (f.col("acks") == ALL)
-    return rows.select(
-        *PLACE, "offset", "value",
-        f.when(sending, _ACKS).when(f.col("final"), _FINAL).otherwise(_EARLY).alias("source"),
-        f.when(sending, 0).otherwise(f.col("process")).alias("whose"),
-        (~plain).alias("strange"),
-        f.when(claims, f.col("time_ns")).alias("acked_ns"),
-        f.when(claims | ~sending, f.col("time_ns")).alias("heard_ns"),
-    )  # fmt: skip
-
-
 def _final_log(log_words: DataFrame, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"))
     final = log_words.where("valued > 0").join(f.broadcast(ends), on=[*PLACE, "node"], how="left_semi")
     said = {"print": f.bit_xor("values"), "strange": f.max("strange")}
-    return merged(final, PLACE, **said).withColumn("source", f.lit(_LOG))
+    return merged(final, PLACE, **said).withColumn("source", f.lit(LOG))
 
 
-def _values(history: DataFrame) -> DataFrame:
+def _values(words: DataFrame) -> DataFrame:
     """Every word of values that somebody sent: ``run, topic, partition, word, settled``.
 
     Settled: each value was sent once, and acknowledged once.
     """
-    invoked = f.col("type") == "invoke"
-    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull()).withColumn("invoked", invoked)
-    plain = ~f.col("txn") & (invoked | ((f.col("type") == "ok") & f.col("offset").isNotNull()))
-    prints = {"print": f.bit_xor(f.xxhash64("value", "op")), "strange": f.max(~plain)}
-    known = words(sends, [*PLACE, "invoked"], "value", **prints)
     settled = _agree() & ~f.max("strange") & (f.count("*") == 2)
-    return known.groupBy("word", *PLACE).agg(settled.alias("settled"))
+    return words.groupBy("word", *PLACE).agg(settled.alias("settled"))
 
 
-def _foretold(history: DataFrame) -> DataFrame:
+def _foretold(words: DataFrame) -> DataFrame:
     """The words of values of which one was delivered before it was sent: ``run, topic, partition, word``."""
-    sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
-    rows = history.where(f.col("topic").isNotNull() & f.col("value").isNotNull() & (sending | reading))
-    places = range(1 << blocks.OCTET_SHIFT)
-    place = f.col("value").bitwiseAND(len(places) - 1)
-    known = rows.groupBy(f.shiftright("value", blocks.OCTET_SHIFT).alias("octet"), *PLACE).agg(
-        *[f.min(f.when(sending & (place == one), f.col("index"))).alias(f"sent_{one}") for one in places],
-        *[f.min(f.when(reading & (place == one), f.col("index"))).alias(f"read_{one}") for one in places],
-    )
-    early = reduce(or_, [f.coalesce(f.col(f"read_{one}") < f.col(f"sent_{one}"), f.lit(False)) for one in places])
-    word = f.shiftright("octet", blocks.WORD_SHIFT - blocks.OCTET_SHIFT).alias("word")
-    return known.where(early).select(*PLACE, word)
+    known = words.groupBy("word", *PLACE).agg(f.collect_list(f.struct("chunk", "sent", "read")).alias("chunks"))
+    return known.where(f.exists("chunks", _unsent)).select(*PLACE, "word")
+
+
+def _unsent(chunk: Column) -> Column:
+    """Whether something was read there that had not been sent in an earlier one."""
+    earlier = f.filter("chunks", lambda other: other["chunk"] < chunk["chunk"])
+    sent = f.aggregate(earlier, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other["sent"]))
+    return chunk["read"].bitwiseAND(f.bitwise_not(sent)) != 0

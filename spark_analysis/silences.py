@@ -7,24 +7,16 @@ from pyspark.sql import functions as f
 
 from spark_analysis.facts import SILENCE_NS
 from spark_analysis.tables import PLACE
+from spark_analysis.views import Views
 
 
-def silences(history: DataFrame) -> DataFrame:
+def silences(views: Views) -> DataFrame:
     """The fields of :class:`spark_analysis.facts.Silence`.
 
     Two acknowledgements a second apart are never in the same second, so it is enough to know the first and the last of
     each second: what is sorted grows with the time that a run takes, not with its operations.
     """
-    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
-    acked = f.when(f.col("type") == "ok", f.col("time_ns"))
-    invoked = f.when(f.col("type") == "invoke", f.col("time_ns"))
-    second = f.expr(f"time_ns div {SILENCE_NS}").alias("second")
-    seconds = sends.groupBy(*PLACE, second).agg(
-        f.min(acked).alias("first_ack"),
-        f.max(acked).alias("last_ack"),
-        f.min(invoked).alias("first_try"),
-        f.max(invoked).alias("last_try"),
-    )
+    seconds = views.digests.seconds() if views.digests else _seconds(views.tables.history)
     earlier = Window.partitionBy(*PLACE).orderBy("second").rowsBetween(Window.unboundedPreceding, -1)
     begun = f.least(f.min("first_try").over(earlier), f.col("first_try"))
     known = seconds.withColumns(
@@ -35,8 +27,24 @@ def silences(history: DataFrame) -> DataFrame:
     return known.where(long & tried).select(*PLACE, "begin_ns", f.col("first_ack").alias("end_ns"))
 
 
-def first_acks(history: DataFrame, healed: DataFrame) -> DataFrame:
+def _seconds(history: DataFrame) -> DataFrame:
+    """By second, the first and last acknowledgement and attempt."""
+    sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
+    acked = f.when(f.col("type") == "ok", f.col("time_ns"))
+    invoked = f.when(f.col("type") == "invoke", f.col("time_ns"))
+    second = f.expr(f"time_ns div {SILENCE_NS}").alias("second")
+    return sends.groupBy(*PLACE, second).agg(
+        f.min(acked).alias("first_ack"),
+        f.max(acked).alias("last_ack"),
+        f.min(invoked).alias("first_try"),
+        f.max(invoked).alias("last_try"),
+    )
+
+
+def first_acks(views: Views, healed: DataFrame) -> DataFrame:
     """The fields of :class:`spark_analysis.facts.FirstAck`; ``healed``: ``run, healed_ns``, a row for each run."""
-    acked = history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())
+    if views.digests:
+        return views.digests.first_acks()
+    acked = views.tables.history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())
     after = acked.join(f.broadcast(healed), on="run", how="inner").where(f.col("time_ns") >= f.col("healed_ns"))
     return after.groupBy(*PLACE).agg(f.min("time_ns").alias("time_ns"))

@@ -12,6 +12,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
+from spark_analysis.chunks import Place
+from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.final_reads import superseded, superseding
 from spark_analysis.holding import Hold, in_memory
@@ -49,7 +51,7 @@ class Views:
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
-        large: whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`.
+        digests: of large runs, what their files say boiled down; None: the rows are few enough to be looked at.
         hold: how tables are kept that are needed more than once.
     """
 
@@ -66,14 +68,19 @@ class Views:
     at_rest: Sequence[str]
     lag_ns: Mapping[str, int]
     min_isr: Mapping[str, int]
-    large: bool
+    digests: Digests | None
     hold: Hold
+
+    @property
+    def large(self) -> bool:
+        """Whether there may be too many rows for what is only good for few; see :mod:`spark_analysis.blocks`."""
+        return self.digests is not None
 
 
 def views_of(
     tables: Tables,
     *,
-    large: bool = False,
+    digests: Digests | None = None,
     hold: Hold = in_memory,
     sampled: Sequence[str] = (),
     at_rest: Sequence[str] = (),
@@ -85,14 +92,13 @@ def views_of(
     Holding them costs a job each and saves every question from planning and computing them again.
     """
     whole = tables._replace(history=well_formed(tables.history))
-    logs = log_words(tables.replica_logs)
-    leaders, done, held, (missing, disordered) = together(
+    leaders, done, logs, (missing, disordered) = together(
         tables.history.sparkSession,
         [
             lambda: hold(leadership(tables.timeline), few=True),
-            lambda: hold(tally(tables.history), few=True),
-            lambda: hold(logs) if large else logs,
-            lambda: order_of_large(tables.history, hold) if large else order_of(tables.history),
+            lambda: hold(digests.tally() if digests else tally(tables.history), few=True),
+            lambda: hold(digests.log_words()) if digests else log_words(tables.replica_logs),
+            lambda: order_of_large(tables.history, digests, hold) if digests else order_of(tables.history),
         ],
     )
     uses, settled = _uses(done), None
@@ -100,9 +106,10 @@ def views_of(
     if "rereading" in uses:
         begun = hold(superseding(_sound(done), leaders), few=True)
         whole = whole._replace(history=superseded(whole.history, begun))
-        read = hold(tally(whole.history), few=True)
+        digests = digests and digests.since(_rows_by_place(begun))
+        read = hold(digests.tally() if digests else tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
-    ends = hold(partitions(read, held, leaders, marked, sampled), few=True)
+    ends = hold(partitions(read, logs, leaders, marked, sampled), few=True)
 
     @cache
     def made() -> DataFrame:
@@ -114,16 +121,16 @@ def views_of(
         with making:
             return made()
 
-    if large:
+    if digests:
         but = irregular(done, missing, disordered)
-        concerned, settled = unsettled(whole, held, leaders, hold, but=but, sampled=sampled)
+        concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=sampled)
         some = records(concerned, leaders, hold)
         uses -= {"record"} if some.isEmpty() else set()
     else:
         some = all_records()
     return Views(
-        whole, done, held, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, min_isr, large,
-        hold,
+        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, min_isr,
+        digests, hold,
     )  # fmt: skip
 
 
@@ -140,6 +147,10 @@ def _uses(done: DataFrame) -> frozenset[str]:
     )  # fmt: skip
     [found] = of_places.agg(*[f.max(name).alias(name) for name in (*uses, "rereading")]).collect()
     return frozenset({"record", *(name for name in (*uses, "rereading") if found[name])})
+
+
+def _rows_by_place(begun: DataFrame) -> dict[Place, int]:
+    return {(row["run"], row["topic"], row["partition"]): row["since"] for row in begun.collect()}
 
 
 def _sound(done: DataFrame) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from checkers import check
 from harness.checker import to_json
-from spark_analysis import blocks, disorder, sizing
+from spark_analysis import blocks, digesting, disorder, sizing
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
 from tests.checkers.evidence_cases import CASES
 from tests.checkers.randomness import MANIFESTS, random_story
@@ -18,12 +18,13 @@ from tests.checkers.randomness import MANIFESTS, random_story
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is large, a block is three rows, and a word two numbers, as is an octet."""
+    """Every run is large, a block and a chunk are three rows, and a word two numbers, as is an octet."""
     monkeypatch.setattr(sizing, "LARGE", 0)
     monkeypatch.setattr(blocks, "BLOCK", 3)
     monkeypatch.setattr(blocks, "WORD_SHIFT", 1)
     monkeypatch.setattr(blocks, "OCTET_SHIFT", 1)
     monkeypatch.setattr(disorder, "BLOCK", 3)
+    monkeypatch.setattr(digesting, "CHUNK", 3)
 
 
 @pytest.mark.parametrize("descending", [False, True])

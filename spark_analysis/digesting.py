@@ -1,0 +1,37 @@
+"""What a file of a large run says, boiled down before Spark sees it.
+
+Spark would look at every row once for each question. Here a chunk of some ten thousand rows is looked at once for all
+questions: what is in order within it becomes a row for whole stretches, and what it knows of 64 neighbouring offsets,
+values or operations becomes the bits of a word. Whether chunks are in order with each other, and agree, is asked of
+these rows by :mod:`spark_analysis.digests`.
+
+This runs where the files are, in Spark's Python workers, so it needs nothing but NumPy and Arrow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spark_analysis import history_digest, log_digest
+from spark_analysis.chunks import Chunk
+from spark_analysis.digest_rows import Asked
+
+CHUNK = 1 << 16
+"""How many rows are looked at together."""
+
+_WORDS = frozenset({"run", "topic", "f", "type"})
+
+
+def digested(contents: Iterable[pa.RecordBatch], table: str, asked: Asked) -> Iterator[pa.RecordBatch]:
+    """The digests of Parquet files of ``table``, with the columns of :data:`SCHEMA`; ``contents``: a file in a row."""
+    digest = {"history": history_digest, "replica_logs": log_digest}[table]
+    for batch in contents:
+        for content in batch.column(0):
+            words = _WORDS.intersection(digest.READ)
+            file = pq.ParquetFile(pa.BufferReader(content.as_buffer()), read_dictionary=words)
+            for rows in file.iter_batches(asked.rows, columns=list(digest.READ), use_threads=False):
+                if rows.num_rows:
+                    yield from pa.concat_tables(digest.digest(Chunk(rows), asked)).combine_chunks().to_batches()
