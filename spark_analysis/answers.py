@@ -57,7 +57,9 @@ from spark_analysis.views import Views, views_of
 from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
 from spark_analysis.witnesses import Rows, witnesses
 
-QUESTIONS = (
+Question = Callable[[Views], DataFrame | None]
+
+QUESTIONS: tuple[Question, ...] = (
     lost_writes,
     vanished_reads,
     replica_divergence,
@@ -75,9 +77,9 @@ QUESTIONS = (
     unjustified_acks,
     unfounded_commits,
 )
-"""A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``."""
+"""A question takes the :class:`Views` and answers with the columns of ``answer.COLUMNS``; None: it finds nothing."""
 
-ASKED_OF: Mapping[Callable[[Views], DataFrame], str] = MappingProxyType(
+ASKED_OF: Mapping[Question, str] = MappingProxyType(
     {
         broken_transactions: "txn",
         broken_commits: "commit",
@@ -159,12 +161,12 @@ def _ask(
 ) -> tuple[Answers, Mapping[str, Rows]]:
     healings = _by_run(spark, "healed_ns", healed)
     # Held, so that what is asked about findings does not plan every question again.
-    found = reduce(DataFrame.unionByName, together(spark, [partial(question, views) for question in _sensible(views)]))
-    found = views.hold(gathered(found), few=True)
+    told = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
+    found = views.hold(gathered(reduce(DataFrame.unionByName, told)), few=True) if told else None
     sections = {
-        "finding": kept(found),
+        "finding": None if found is None else kept(found),
         "end": _ends(views),
-        "history_gap": _first_gaps(views.gaps),
+        "history_gap": None if views.gaps is None else _first_gaps(views.gaps),
         "life": lives(tables.timeline),
         "replica": replicas(tables.timeline, views.log_words),
         "count": counts(views),
@@ -173,10 +175,14 @@ def _ask(
     if views.lag_ns:
         sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
     if views.min_isr:
-        sections["thin_acks"] = thin_acks(views.tables, _by_run(spark, "min_isr", views.min_isr))
+        sections["thin_acks"] = thin_acks(views, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
-    packed = [rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*"))) for name, rows in sections.items()]
+    packed = [
+        rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*")))
+        for name, rows in sections.items()
+        if rows is not None
+    ]
     answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for section, row in gathered(reduce(DataFrame.union, packed)).collect():
         answered[section].append(json.loads(row))
@@ -189,7 +195,7 @@ def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataF
     return table_of(spark, rows, {"run": "string", name: "int64"})
 
 
-def _sensible(views: Views) -> list[Callable[[Views], DataFrame]]:
+def _sensible(views: Views) -> list[Question]:
     """The questions that the runs give occasion for: planning one costs a short run as much as asking it."""
     return [question for question in QUESTIONS if question not in ASKED_OF or ASKED_OF[question] in views.uses]
 

@@ -49,7 +49,9 @@ def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
 
 def counts(views: Views) -> DataFrame:
     """How much there is of everything: ``run, name, number``, for the names of ``answer.COUNTS``."""
-    parts = [_history_counts(views.done), views.disorder, *_acks_below_watermarks(views)]
+    parts = [_history_counts(views.done), *_acks_below_watermarks(views)]
+    if views.disorder is not None:
+        parts.append(views.disorder)
     return reduce(DataFrame.unionByName, parts)
 
 
@@ -81,14 +83,15 @@ def _acks_below_watermarks(views: Views) -> Iterator[DataFrame]:
         "acked_below_high_watermark": number_of(f.col("justified")),
         "acked_unaccounted": number_of(~ever & ~accounted()),
     }
-    acks = acks_and_leaders(views)
-    if views.settled is None:
-        yield pairs(acks, numbers)
-        return
-    settled = views.settled.where("settled")
-    others = acks.withColumn("word", word_of("offset")).join(settled, on=[*PLACE, "word"], how="left_anti")
-    below = settled.groupBy("run").agg(
-        f.lit("acked_below_high_watermark").alias("name"), f.sum("acked").alias("number")
-    )
-    both = pairs(others, numbers).unionByName(below)
-    yield both.groupBy("run", "name").agg(f.sum("number").alias("number"))
+    parts = []
+    if "record" in views.uses:
+        acks = acks_and_leaders(views)
+        if views.settled is not None:
+            acks = acks.withColumn("word", word_of("offset"))
+            acks = acks.join(views.settled.where("settled"), on=[*PLACE, "word"], how="left_anti")
+        parts.append(pairs(acks, numbers))
+    if views.settled is not None:
+        below = views.settled.where("settled").groupBy("run")
+        name, number = f.lit("acked_below_high_watermark").alias("name"), f.sum("acked").alias("number")
+        parts.append(below.agg(name, number))
+    yield reduce(DataFrame.unionByName, parts).groupBy("run", "name").agg(f.sum("number").alias("number"))

@@ -11,7 +11,6 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import BLOCK, different, gaps, word_of, words
 from spark_analysis.digests import Digests
 from spark_analysis.holding import Hold
-from spark_analysis.tables import table_of
 
 
 def is_malformed() -> Column:
@@ -36,12 +35,13 @@ class Order(NamedTuple):
     """What is missing from the history, and what is out of order in it.
 
     Attributes:
-        gaps: which rows are missing: ``run, first, end`` (exclusive), one row per gap in the index.
-        disorder: what is out of order: ``run, name, number``, by the names of ``answer.COUNTS``.
+        gaps: which rows are missing: ``run, first, end`` (exclusive), one row per gap in the index; None: there are
+            none.
+        disorder: what is out of order: ``run, name, number``, by the names of ``answer.COUNTS``; None: nothing is.
     """
 
-    gaps: DataFrame
-    disorder: DataFrame
+    gaps: DataFrame | None
+    disorder: DataFrame | None
 
 
 def order_of(history: DataFrame) -> Order:
@@ -63,10 +63,10 @@ def order_of_large(history: DataFrame, digests: Digests, hold: Hold) -> Order:
     orderly = ~f.col("run").isin(*doubtful)
     early = _suspected(history.where(orderly), digests.operations().where(orderly), hold)
     if not doubtful:
-        none = table_of(history.sparkSession, [], {"run": "string", "first": "int64", "end": "int64"})
-        return Order(none, hold(early, few=True))
+        return Order(None, early)
     close = order_of(history.where(~orderly))
-    return Order(hold(close.gaps, few=True), hold(early.unionByName(close.disorder), few=True))
+    parts = [part for part in (early, close.disorder) if part is not None]
+    return Order(close.gaps, hold(reduce(DataFrame.unionByName, parts), few=True))
 
 
 def _doubtful(stretches: DataFrame) -> list[str]:
@@ -111,7 +111,7 @@ def _steps(history: DataFrame) -> DataFrame:
     )
 
 
-def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame:
+def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame | None:
     """Completions of operations without an invocation of a lower index, and steps that begin or end twice."""
     seen = f.struct("chunk", "begun", "others")
     known = words.groupBy("run", "word").agg(
@@ -124,10 +124,10 @@ def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame:
     )
     unclear = f.col("strange") | f.col("begun_twice") | f.col("ended_twice") | f.exists("chunks", _unbegun)
     suspects = hold(known.where(unclear).select("run", "word"), few=True)
-    steps = _steps(history)
-    near = steps.withColumn("word", word_of("op")).join(suspects, on=["run", "word"], how="left_semi")
-    looked_at = steps.limit(0) if suspects.isEmpty() else near
-    return pairs(_one_by_one(looked_at), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()})
+    if suspects.isEmpty():
+        return None
+    near = _steps(history).withColumn("word", word_of("op")).join(suspects, on=["run", "word"], how="left_semi")
+    return hold(pairs(_one_by_one(near), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()}), few=True)
 
 
 def _unbegun(chunk: Column) -> Column:

@@ -26,12 +26,12 @@ from spark_analysis.stretches import stretches
 from spark_analysis.views import Views
 
 
-def questions_of_fact(views: Views, found: DataFrame, healed: DataFrame) -> dict[str, DataFrame]:
-    """By name, the rows of each sort of facts.
+def questions_of_fact(views: Views, found: DataFrame | None, healed: DataFrame) -> dict[str, DataFrame | None]:
+    """By name, the rows of each sort of facts; None: there are none.
 
     Args:
         views: what all questions share.
-        found: every finding.
+        found: every finding; None: there is none.
         healed: ``run, healed_ns``: when the last fault of a run was healed.
     """
     tables = views.tables
@@ -39,7 +39,7 @@ def questions_of_fact(views: Views, found: DataFrame, healed: DataFrame) -> dict
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(views),
         "producer_log": producer_logs(views),
-        "lost_range": lost_ranges(found),
+        "lost_range": None if found is None else lost_ranges(found),
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
     }

@@ -20,8 +20,7 @@ def log_epochs(views: Views) -> DataFrame:
     known, logs = views.log_words, views.tables.replica_logs
     repeated = f.col("rows") > different()
     twice = known.where(repeated).select("word", *keys)
-    near = logs.limit(0) if views.large and twice.isEmpty() else logs
-    near = near.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
+    near = logs.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
     contents = near.groupBy(*keys).agg(
         f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents")
     )
@@ -32,18 +31,21 @@ def log_epochs(views: Views) -> DataFrame:
         f.sum(f.when(repeated, 0).otherwise(different())).alias("once"),
         f.min("damaged").alias("damaged"),
     )
+    if views.large and twice.isEmpty():
+        return epochs.withColumnRenamed("once", "contents")
     whole = epochs.join(f.broadcast(contents), on=keys, how="left")
     contents_known = (f.col("once") + f.coalesce("contents", f.lit(0))).alias("contents")
     return whole.select(*keys, "first", "last", "offsets", contents_known, "damaged")
 
 
-def producer_logs(views: Views) -> DataFrame:
+def producer_logs(views: Views) -> DataFrame | None:
     """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
     logs = views.tables.replica_logs
     if views.digests:
         suspects = views.hold(_suspects(views.digests.producers()), few=True)
-        near = logs.join(f.broadcast(suspects), on=[*PLACE, "node", "producer_id"], how="left_semi")
-        logs = logs.limit(0) if suspects.isEmpty() else near
+        if suspects.isEmpty():
+            return None
+        logs = logs.join(f.broadcast(suspects), on=[*PLACE, "node", "producer_id"], how="left_semi")
     numbered = logs.where(f.col("producer_id").isNotNull() & f.col("sequence").isNotNull())
     epoch = f.coalesce("producer_epoch", f.lit(0))
     keys = [*PLACE, "node", "producer_id", "producer_epoch"]

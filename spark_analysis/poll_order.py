@@ -9,23 +9,26 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, with_earlier
-from spark_analysis.holding import Hold
 from spark_analysis.leadership import deleted_to, thrown_back
 from spark_analysis.records import is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
+_READER = ["process", *PLACE]
 _SKIPPED = "struct<offset: bigint, value: bigint, epoch: int>"
 
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
 
 
-def unordered_polls(views: Views) -> DataFrame:
+def unordered_polls(views: Views) -> DataFrame | None:
     """The four kinds that ``checkers.polls_are_ordered`` defines."""
     read = reads(views.tables.history)
     if views.digests:
-        read = _doubtful(read, views.digests.polls(), views.hold)
+        doubtful = views.hold(_doubtful(views.digests.polls()), few=True)
+        if doubtful.isEmpty():
+            return None
+        read = read.join(f.broadcast(doubtful), on=_READER, how="left_semi")
     steps = _steps(read, blocks=views.large).where(f.col("offset") != f.col("before.offset") + 1)
     if views.large:
         steps = views.hold(steps)  # mostly there are none, and then there is no need to look for what was skipped
@@ -57,16 +60,12 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     )
 
 
-def _doubtful(read: DataFrame, stretches: DataFrame, hold: Hold) -> DataFrame:
-    """The deliveries to whoever was not given every offset of a partition once and in order: a look that is quick."""
-    keys = ["process", *PLACE]
-    before = Window.partitionBy(*keys).orderBy("first_row")
+def _doubtful(stretches: DataFrame) -> DataFrame:
+    """Who was not given every offset of a partition once and in order: a look that is quick."""
+    before = Window.partitionBy(*_READER).orderBy("first_row")
     follows = (f.col("first") == f.lag("last").over(before) + 1) & (f.col("first_row") > f.lag("last_row").over(before))
-    wrong = stretches.select(*keys, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
-    doubtful = hold(wrong.where("wrong").select(*keys).distinct(), few=True)
-    if doubtful.isEmpty():
-        return read.limit(0)
-    return read.join(f.broadcast(doubtful), on=keys, how="left_semi")
+    wrong = stretches.select(*_READER, (~f.col("steady") | ~f.coalesce(follows, f.lit(True))).alias("wrong"))
+    return wrong.where("wrong").select(*_READER).distinct()
 
 
 def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:

@@ -16,9 +16,17 @@ _NO_VALUE = -(2**63)
 """Stands for the value of a record that is not a workload's, so that it can be compared."""
 
 
-def replica_divergence(views: Views) -> DataFrame:
+def replica_divergence(views: Views) -> DataFrame | None:
     """``replica-divergence``, as ``checkers.replicas_agree`` defines it."""
-    epochs = _epochs(views)
+    ranges = f.broadcast(_committed_ranges(views.tables.timeline, views.at_rest))
+    logs = views.tables.replica_logs
+    if views.large:
+        suspects = views.hold(_suspects(views.log_words, ranges), few=True)
+        if suspects.isEmpty():
+            return None
+        near = f.broadcast(suspects)
+        logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
+    epochs = _epochs(logs, ranges)
     offsets = epochs.groupBy(*PLACE, "offset").agg(
         f.sum("holders").alias("holders"),
         f.max("bound").alias("bound"),
@@ -42,7 +50,7 @@ def replica_divergence(views: Views) -> DataFrame:
     )
 
 
-def _epochs(views: Views) -> DataFrame:
+def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
     """What the replicas hold at each offset of each leader epoch.
 
     Returns:
@@ -50,13 +58,6 @@ def _epochs(views: Views) -> DataFrame:
         ``holders``: how many replicas that call the offset committed hold this epoch's record; ``bound``: how many call
         it committed; ``differ``: whether two replicas hold different ones, ``own_differ``: two of the holders do.
     """
-    ranges = f.broadcast(_committed_ranges(views.tables.timeline, views.at_rest))
-    logs = views.tables.replica_logs
-    if views.large:
-        suspects = views.hold(_suspects(views.log_words, ranges), few=True)
-        near = f.broadcast(suspects)
-        logs = logs.limit(0) if suspects.isEmpty() else logs
-        logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
     logs = logs.join(ranges, on=list(PLACE), how="left").repartition("offset", *PLACE)
     own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
     known = logs.withColumns(

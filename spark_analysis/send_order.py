@@ -19,12 +19,14 @@ from spark_analysis.views import Views, findings, with_partitions
 _EARLIER = ("row", "time_ns", "offset", "value", "acks")
 
 
-def unordered_sends(views: Views) -> DataFrame:
+def unordered_sends(views: Views) -> DataFrame | None:
     """The three kinds that ``checkers.sends_are_ordered`` defines."""
-    wrong = _late(views)
+    wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
     if "txn" in views.uses:
-        wrong = wrong.unionByName(_within_operations(views))
-    known = with_partitions(wrong, views)
+        wrong.append(_within_operations(views))
+    if not wrong:
+        return None
+    known = with_partitions(reduce(DataFrame.unionByName, wrong), views)
     gone = cut_off(f.col("offset"), f.col("earlier.time_ns"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
     return findings(
@@ -39,8 +41,7 @@ def unordered_sends(views: Views) -> DataFrame:
 
 def _late(views: Views) -> DataFrame:
     """Of every stored record the first acknowledgement of a higher offset, where that came before it was sent."""
-    in_order = views.digests is not None and _are_in_order(views.digests, _placed(views.records))
-    records = views.records.limit(0) if in_order else views.all_records()
+    records = views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row",
         f.col("ack_row").alias("row"),
@@ -83,15 +84,17 @@ def _placed(records: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def _are_in_order(digests: Digests, placed: DataFrame) -> bool:
+def _are_in_order(digests: Digests, views: Views) -> bool:
     """Whether no record was acknowledged before one with a lower offset was sent: a look that is quick."""
     # What was sent, or acknowledged, several times may have been in order here and there, and not as a whole.
     several = [
         words.where(f.col("rows") > different()).select(*PLACE)
         for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
     ]
-    shown = placed.select(*PLACE, "offset", f.when(f.col("acked"), f.col("row")).otherwise(NEVER), "invoked_row")
-    told = digests.sends().union(shown)
+    told = digests.sends()
+    if "record" in views.uses:
+        row = f.when(f.col("acked"), f.col("row")).otherwise(NEVER)
+        told = told.union(_placed(views.records).select(*PLACE, "offset", row, "invoked_row"))
     wrong = out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row"))
     return reduce(DataFrame.union, [wrong, *several]).isEmpty()
 

@@ -33,28 +33,28 @@ class Unsettled(NamedTuple):
 
     Attributes:
         tables: the rows of the history and of the replicas' logs about unsettled records, and some about others; of
-            every value that has a row here all rows are here.
+            every value that has a row here all rows are here. None: there are none.
         words: every word of offsets: ``run, topic, partition, word, settled, acked``; ``acked``: how many of its
             records were acknowledged with acks=all.
     """
 
-    tables: Tables
+    tables: Tables | None
     words: DataFrame
 
 
-def irregular(done: DataFrame, missing: DataFrame, disorder: DataFrame) -> set[str]:
+def irregular(done: DataFrame, missing: DataFrame | None, disorder: DataFrame | None) -> set[str]:
     """The runs of which nothing is settled: those with transactions, and those whose history is not in order.
 
     Args:
         done: what clients did, from :func:`spark_analysis.tally.tally`.
-        missing: the history's gaps.
-        disorder: ``run, name, number``: what is out of order in it.
+        missing: the history's gaps; None: none.
+        disorder: ``run, name, number``: what is out of order in it; None: nothing is.
     """
-    runs = [
-        done.where(f.col("txn") | f.col("malformed")).select("run"),
-        missing.select("run"),
-        disorder.where(f.col("number") > 0).select("run"),
-    ]
+    runs = [done.where(f.col("txn") | f.col("malformed")).select("run")]
+    if missing is not None:
+        runs.append(missing.select("run"))
+    if disorder is not None:
+        runs.append(disorder.where(f.col("number") > 0).select("run"))
     return {row["run"] for row in reduce(DataFrame.union, runs).distinct().collect()}
 
 
@@ -90,11 +90,9 @@ def unsettled(
     )
     offsets = _in_time(agreed, tables.history, marks, hold)
     near = offsets.where(~f.col("settled")).select(*PLACE, "word")
-    none = near.isEmpty() and values.isEmpty()
+    if near.isEmpty() and values.isEmpty():
+        return Unsettled(None, offsets)
     rows = [tables.history.where(f.col("topic").isNotNull()), tables.replica_logs]
-    if none:
-        history, logs = (table.limit(0) for table in rows)
-        return Unsettled(tables._replace(history=history, replica_logs=logs), offsets)
     concerned = [_near(table, "offset", near) for table in rows]
     named = [table.select(*PLACE, word_of("value").alias("word")).where("word is not null") for table in concerned]
     all_values = hold(reduce(DataFrame.union, [values, *named]).distinct())

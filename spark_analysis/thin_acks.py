@@ -6,22 +6,24 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.records import ALL
-from spark_analysis.tables import PLACE, Tables
+from spark_analysis.tables import PLACE
+from spark_analysis.views import Views
 
 _VERSION = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch", "isr")
 
 
-def thin_acks(tables: Tables, wanted: DataFrame) -> DataFrame:
+def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
     """The fields of :class:`spark_analysis.facts.ThinAcks`, as ``checkers.thin_acks`` defines them.
 
     ISRs that are small are few, so the acknowledgements are looked up among them.
 
     Args:
-        tables: of the history only what is well formed.
+        views: what all questions share.
         wanted: ``run, min_isr``: how large an ISR has to be, of the runs that say so.
     """
     leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("topic").isNotNull()
     known = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull() & f.col("log_end_offset").isNotNull()
+    tables = views.tables
     led = tables.timeline.where(leads & known).join(f.broadcast(wanted), on="run", how="inner")
     said, order = f.struct("sequence", "time_ns", "log_end_offset"), f.struct("time_ns", "sequence")
     thin = (
@@ -29,6 +31,10 @@ def thin_acks(tables: Tables, wanted: DataFrame) -> DataFrame:
         .groupBy(*_VERSION)
         .agg(f.min_by(said, order).alias("begun"), f.max_by(said, order).alias("ended"))
     )
+    if views.large:
+        thin = views.hold(thin, few=True)
+        if thin.isEmpty():
+            return None
     acked = (f.col("f") == "send") & (f.col("type") == "ok") & (f.col("acks") == ALL) & f.col("offset").isNotNull()
     both = tables.history.where(acked).select(*PLACE, "offset", "value", "index", "time_ns")
     both = both.join(f.broadcast(thin), on=list(PLACE), how="inner")

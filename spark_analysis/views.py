@@ -36,13 +36,13 @@ class Views:
             rows that ``checkers.final_reads`` takes for it.
         done: what clients did, see :mod:`spark_analysis.tally`.
         log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_words`.
-        records: see :mod:`spark_analysis.records`; of large runs without those that are settled, see
-            :mod:`spark_analysis.settled`.
+        unsettled: the :attr:`records` that are not settled, see :mod:`spark_analysis.settled`; of runs that are not
+            large all of them; None: all are settled.
         all_records: all of them, settled or not; they are put together when somebody asks for them.
         settled: ``run, topic, partition, word, settled, acked``: see :class:`spark_analysis.settled.Unsettled`; None:
             nothing is settled.
-        gaps: which rows the history lacks: ``run, first, end``.
-        disorder: what is out of order in it: ``run, name, number``.
+        gaps: which rows the history lacks: ``run, first, end``; None: none.
+        disorder: what is out of order in it: ``run, name, number``; None: nothing is.
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
             ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
@@ -58,11 +58,11 @@ class Views:
     tables: Tables
     done: DataFrame
     log_words: DataFrame
-    records: DataFrame
+    unsettled: DataFrame | None
     all_records: Callable[[], DataFrame]
     settled: DataFrame | None
-    gaps: DataFrame
-    disorder: DataFrame
+    gaps: DataFrame | None
+    disorder: DataFrame | None
     partitions: DataFrame
     uses: frozenset[str]
     at_rest: Sequence[str]
@@ -70,6 +70,12 @@ class Views:
     min_isr: Mapping[str, int]
     digests: Digests | None
     hold: Hold
+
+    @property
+    def records(self) -> DataFrame:
+        """The records that are not settled, see :mod:`spark_analysis.records`; only where there are any."""
+        assert self.unsettled is not None, "nobody asks about records of which none is in question"
+        return self.unsettled
 
     @property
     def large(self) -> bool:
@@ -124,8 +130,8 @@ def views_of(
     if digests:
         but = irregular(done, missing, disordered)
         concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=sampled)
-        some = records(concerned, leaders, hold)
-        uses -= {"record"} if some.isEmpty() else set()
+        some = None if concerned is None else records(concerned, leaders, hold)
+        uses -= {"record"} if some is None or some.isEmpty() else set()
     else:
         some = all_records()
     return Views(
