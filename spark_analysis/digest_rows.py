@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -68,28 +69,50 @@ class Asked:
     rows: int
 
 
-def nullable(values: Numbers) -> pa.Array:
+class Piece(NamedTuple):
+    """Rows of a digest of a chunk.
+
+    Attributes:
+        digest: which of :data:`COLUMNS`.
+        place: of which partition each row is, by the numbers of ``Chunk.places``.
+        columns: what they say, by the names of :data:`COLUMNS`; what is masked is null.
+        words: their columns that are words.
+    """
+
+    digest: str
+    place: Numbers
+    columns: Mapping[str, npt.NDArray[Any]]
+    words: Mapping[str, pa.Array] = MappingProxyType({})
+
+
+def nullable(values: Numbers) -> npt.NDArray[Any]:
     """``values``, of which those that are of nothing are null."""
-    return pa.array(values, mask=np.abs(values) == NEVER)
+    return np.ma.MaskedArray(values, np.abs(values) == NEVER)
 
 
-def piece(digest: str, rows: Chunk, place: Numbers, columns: Mapping[str, Any], **words: pa.Array) -> pa.Table:
-    """A digest's rows: ``place`` tells of what each is, by the numbers of ``rows.places``."""
-    number = len(place)
-    names = zip(*rows.places, strict=True)
-    types = (pa.string(), pa.string(), pa.int32())
-    run, topic, partition = (
-        pa.array(name, kind).take(pa.array(place)) for name, kind in zip(names, types, strict=True)
-    )
-    known = {"digest": pa.repeat(digest, number), "run": run, "topic": topic, "partition": partition, **words}
-    for position, name in enumerate(COLUMNS[digest]):
-        values = columns[name]
-        known[f"c{position}"] = values.cast(pa.int64()) if isinstance(values, pa.Array) else pa.array(_whole(values))
-    return pa.table([known[one.name] if one.name in known else pa.nulls(number, one.type) for one in SCHEMA], SCHEMA)
+def assembled(rows: Chunk, pieces: Sequence[Piece]) -> pa.RecordBatch:
+    """The pieces of a chunk, with the columns of :data:`SCHEMA`."""
+    numbers = [len(piece.place) for piece in pieces]
+    place = pa.array(np.concatenate([piece.place for piece in pieces]))
+    names = pa.array([piece.digest for piece in pieces]).take(pa.array(np.repeat(np.arange(len(pieces)), numbers)))
+    places = zip(("run", "topic", "partition"), zip(*rows.places, strict=True), strict=True)
+    known = {"digest": names, **{name: pa.array(of, SCHEMA.field(name).type).take(place) for name, of in places}}
+    for name in ("f", "type"):
+        told = [piece.words.get(name) for piece in pieces]
+        nulls = (pa.nulls(number, pa.string()) for number in numbers)
+        known[name] = pa.concat_arrays([null if one is None else one for one, null in zip(told, nulls, strict=True)])
+    for position in range(_NUMBERED):
+        columns = [_column(piece, position) for piece in pieces]
+        values = np.concatenate([np.ma.getdata(column) for column in columns])
+        known[f"c{position}"] = pa.array(values, mask=np.concatenate([np.ma.getmaskarray(one) for one in columns]))
+    return pa.RecordBatch.from_arrays([known[one.name] for one in SCHEMA], schema=SCHEMA)
 
 
-def _whole(values: npt.NDArray[Any]) -> Numbers:
-    return np.ascontiguousarray(values).astype(np.int64, copy=False)
+def _column(piece: Piece, position: int) -> npt.NDArray[Any]:
+    names = COLUMNS[piece.digest]
+    if position >= len(names):
+        return np.ma.MaskedArray(np.zeros(len(piece.place), np.int64), True)
+    return piece.columns[names[position]].astype(np.int64, copy=False)
 
 
 def word_columns(words: Groups, number: Numbers, shift: int) -> dict[str, Numbers]:

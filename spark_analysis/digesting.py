@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 
 from spark_analysis import history_digest, log_digest
 from spark_analysis.chunks import Chunk
-from spark_analysis.digest_rows import Asked
+from spark_analysis.digest_rows import Asked, assembled
 
 CHUNK = 1 << 16
 """How many rows are looked at together."""
@@ -26,7 +26,7 @@ _WORDS = frozenset({"run", "topic", "f", "type"})
 
 
 def digested(contents: Iterable[pa.RecordBatch], table: str, asked: Asked) -> Iterator[pa.RecordBatch]:
-    """The digests of Parquet files of ``table``, with the columns of :data:`SCHEMA`; ``contents``: a file in a row."""
+    """The digests of Parquet files of ``table``, each of which is a row of ``contents``; see ``digest_rows.SCHEMA``."""
     digest = {"history": history_digest, "replica_logs": log_digest}[table]
     for batch in contents:
         for content in batch.column(0):
@@ -34,4 +34,5 @@ def digested(contents: Iterable[pa.RecordBatch], table: str, asked: Asked) -> It
             file = pq.ParquetFile(pa.BufferReader(content.as_buffer()), read_dictionary=words)
             for rows in file.iter_batches(asked.rows, columns=list(digest.READ), use_threads=False):
                 if rows.num_rows:
-                    yield from pa.concat_tables(digest.digest(Chunk(rows), asked)).combine_chunks().to_batches()
+                    chunk = Chunk(rows)
+                    yield assembled(chunk, list(digest.digest(chunk, asked)))

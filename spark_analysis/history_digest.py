@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from spark_analysis.chunks import NEVER, ROOM, Chunk, Flags, Groups, Numbers, ranks, taken
-from spark_analysis.digest_rows import ACKS, EARLY, FINAL, Asked, nullable, piece, word_columns
+from spark_analysis.digest_rows import ACKS, EARLY, FINAL, Asked, Piece, nullable, word_columns
 
 READ = (
     "run", "index", "time_ns", "process", "op", "txn", "mop", "type", "f", "topic", "partition", "offset", "value",
@@ -20,7 +20,7 @@ SECOND_NS = 1_000_000_000
 _ALL = -1
 
 
-def digest(rows: Chunk, asked: Asked) -> Iterator[pa.Table]:
+def digest(rows: Chunk, asked: Asked) -> Iterator[Piece]:
     """Every digest of a chunk; ``digest_rows.COLUMNS`` names them."""
     index = rows.numbers("index")
     steady = bool((index[1:] > index[:-1]).all())
@@ -72,7 +72,7 @@ class _History:
         since = np.array([self._asked.since.get(place, 0) for place in self._rows.places], np.int64)
         return final & (~self.named | (self.index >= since[self.place]))
 
-    def tally(self) -> pa.Table:
+    def tally(self) -> Piece:
         """The rows by what they have in common."""
         (f, fs), (kind, kinds) = self._rows.words("f"), self._rows.words("type")
         acks = np.where(self._rows.known("acks"), self.acks, NEVER)
@@ -93,9 +93,9 @@ class _History:
             name: pa.array(known, pa.string()).take(pa.array(groups.first(codes)))
             for name, codes, known in (("f", f, fs), ("type", kind, kinds))
         }
-        return piece("tally", self._rows, groups.first(self.place), columns, **words)
+        return Piece("tally", groups.first(self.place), columns, words)
 
-    def order(self) -> Iterator[pa.Table]:
+    def order(self) -> Iterator[Piece]:
         """By run, whether its rows follow each other, in time, too."""
         run, _ = self._rows.words("run")
         groups = Groups(run)
@@ -109,9 +109,9 @@ class _History:
             "end_ns": groups.last(self.time_ns),
             "steady": follow,
         }
-        yield piece("order", self._rows, groups.first(self.place), columns)
+        yield Piece("order", groups.first(self.place), columns)
 
-    def operations(self) -> pa.Table:
+    def operations(self) -> Piece:
         """Which operations began here, which went on that had not begun here before, and which sends ended."""
         run, _ = self._rows.words("run")
         counted = self.send | (self.poll & self.invoke)
@@ -134,9 +134,9 @@ class _History:
             "ended": words.bits(op, self._shift, each.any(self.send & ends)),
             "strange": words.any(repeated) | (not self._steady),
         }
-        return piece("operations", self._rows, words.first(place), columns)
+        return Piece("operations", words.first(place), columns)
 
-    def values(self) -> pa.Table:
+    def values(self) -> Piece:
         """Which values were sent, and of which somebody was told how that ended: 64 to a row."""
         which = self.sending
         value, place, invoked = self.value[which], self.place[which], self.invoke[which]
@@ -148,9 +148,9 @@ class _History:
             "print": words.print_of(value, self.op[which]),
             "strange": words.any(~plain[which]),
         }
-        return piece("values", self._rows, words.first(place), columns)
+        return Piece("values", words.first(place), columns)
 
-    def offsets(self) -> pa.Table:
+    def offsets(self) -> Piece:
         """What acknowledgements and readers say is there, 64 offsets to a row."""
         which = (self.sending | self.reading) & self.placed
         place, offset, value, time_ns = taken(which, self.place, self.offset, self.value, self.time_ns)
@@ -172,9 +172,9 @@ class _History:
             "last_ns": nullable(words.most(time_ns, claims)),
             "heard_ns": nullable(words.least(time_ns, claims | ~sending)),
         }
-        return piece("offsets", self._rows, words.first(place), columns)
+        return Piece("offsets", words.first(place), columns)
 
-    def foretold(self) -> pa.Table:
+    def foretold(self) -> Piece:
         """Which values were sent here, and which read that had not been sent here before."""
         which = (self.sending | self.reading) & self.valued
         value, place, index = taken(which, self.value, self.place, self.index)
@@ -189,14 +189,14 @@ class _History:
             "sent": words.bits(value, self._shift, sent < NEVER),
             "read": words.bits(value, self._shift, read < sent),
         }
-        return piece("foretold", self._rows, words.first(place), columns)
+        return Piece("foretold", words.first(place), columns)
 
-    def sends(self) -> Iterator[pa.Table]:
+    def sends(self) -> Iterator[Piece]:
         """Where records were acknowledged, in which row, and in which they were sent.
 
-        Those whose send, or acknowledgement, is in another chunk are ``halves``. A word of offsets that is full is one
-        row, the lowest of its offsets: then the first acknowledgement and the last send of it are what others can be
-        out of order with.
+        Those whose send, or acknowledgement, is in another chunk are ``halves``. Offsets that follow each other are one
+        row, the lowest of them, if all is in order within: then the first acknowledgement and the last send of it are
+        what others can be out of order with.
         """
         which = self.sending
         place, value, index = self.place[which], self.value[which], self.index[which]
@@ -217,38 +217,23 @@ class _History:
             "row": nullable(np.where(told, row, NEVER)[half]),
             "invoked_row": nullable(np.where(invoked, begun, NEVER)[half]),
         }
-        yield piece("halves", self._rows, place[half], halves)
+        yield Piece("halves", place[half], halves)
         place, offset, row, begun = taken(~half, place, at, row, begun)
-        sorted_ = np.lexsort((offset, place))
-        place, offset, row, begun = (x[sorted_] for x in (place, offset, row, begun))
-        words = Groups(place, offset >> self._shift)
-        dense = words.steps(lambda one, next_: offset[next_] != offset[one] + 1)
-        full = (words.rows() == 1 << self._shift) & dense & self._in_order(words, row, begun)
-        single = ~full[words.number_of_each()]
+        by_offset = np.lexsort((offset, place))
+        place, offset, row, begun = (column[by_offset] for column in (place, offset, row, begun))
+        follows = np.zeros(len(place), np.bool_)
+        follows[1:] = (place[1:] == place[:-1]) & (offset[1:] == offset[:-1] + 1)
+        stretches = Groups(np.cumsum(~follows))
+        whole = _in_order(stretches, row, begun)
+        single = ~whole[stretches.number_of_each()]
         columns = {
-            "offset": np.concatenate([words.first(offset)[full], offset[single]]),
-            "row": np.concatenate([words.least(row)[full], row[single]]),
-            "invoked_row": np.concatenate([words.most(begun)[full], begun[single]]),
+            "offset": np.concatenate([stretches.first(offset)[whole], offset[single]]),
+            "row": np.concatenate([stretches.least(row)[whole], row[single]]),
+            "invoked_row": np.concatenate([stretches.most(begun)[whole], begun[single]]),
         }
-        yield piece("sends", self._rows, np.concatenate([words.first(place)[full], place[single]]), columns)
+        yield Piece("sends", np.concatenate([stretches.first(place)[whole], place[single]]), columns)
 
-    @staticmethod
-    def _in_order(words: Groups, row: Numbers, begun: Numbers) -> Flags:
-        """Whether within each word nothing was acknowledged before something of a lower offset was sent."""
-        if not len(row):
-            return np.zeros(0, np.bool_)
-        # A word's number is added, so that what is highest so far begins anew with each word.
-        span = max(int(begun.max()), int(row.max())) + 2
-        number = words.number_of_each()
-        if (int(number.max()) + 1) * span >= ROOM:
-            return np.zeros(len(words.starts), np.bool_)
-        before = np.maximum.accumulate(begun + number * span)
-        wrong = np.zeros(len(row), np.bool_)
-        wrong[1:] = before[:-1] > (row + number * span)[1:]
-        wrong[words.starts] = False
-        return ~words.any(wrong)
-
-    def polls(self) -> pa.Table:
+    def polls(self) -> Piece:
         """What each process was given of each partition: from where to where, and whether one after the other."""
         which = self.reading
         place, process, offset, index = taken(which, self.place, self.process, self.offset, self.index)
@@ -262,9 +247,9 @@ class _History:
             "last": groups.last(offset),
             "steady": steady & groups.all(self.ok[which]) & self._steady,
         }
-        return piece("polls", self._rows, groups.first(place), columns)
+        return Piece("polls", groups.first(place), columns)
 
-    def seconds(self) -> pa.Table:
+    def seconds(self) -> Piece:
         """By second, the first and last acknowledgement and attempt."""
         which = self.sending
         place, time_ns = taken(which, self.place, self.time_ns)
@@ -278,13 +263,27 @@ class _History:
             "first_try": nullable(groups.least(time_ns, invoke)),
             "last_try": nullable(groups.most(time_ns, invoke)),
         }
-        return piece("seconds", self._rows, groups.first(place), columns)
+        return Piece("seconds", groups.first(place), columns)
 
-    def first_acks(self) -> pa.Table:
+    def first_acks(self) -> Piece:
         """By partition, the first acknowledgement after the last fault was healed."""
         healed = [self._asked.healed_ns.get(run, NEVER) for run, _, _ in self._rows.places]
         which = self.sending & self.ok & (self.time_ns >= np.array(healed, np.int64)[self.place])
         place = self.place[which]
         groups = Groups(place)
         columns = {"time_ns": groups.least(self.time_ns[which])}
-        return piece("first_acks", self._rows, groups.first(place), columns)
+        return Piece("first_acks", groups.first(place), columns)
+
+
+def _in_order(stretches: Groups, row: Numbers, begun: Numbers) -> Flags:
+    """Whether within each stretch of offsets nothing was acknowledged before something of a lower offset was sent."""
+    number = stretches.number_of_each()
+    span = max(int(begun.max()), int(row.max())) + 2 if len(row) else 1
+    if len(row) * span >= ROOM:
+        return np.zeros(len(stretches.starts), np.bool_)
+    # A stretch's number is added, so that what is highest so far begins anew with each.
+    before = np.maximum.accumulate(begun + number * span)
+    wrong = np.zeros(len(row), np.bool_)
+    wrong[1:] = before[:-1] > (row + number * span)[1:]
+    wrong[stretches.starts] = False
+    return ~stretches.any(wrong)

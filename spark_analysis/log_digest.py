@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
-import pyarrow as pa
 
 from spark_analysis.chunks import Chunk, Groups, taken
-from spark_analysis.digest_rows import Asked, nullable, piece, word_columns
+from spark_analysis.digest_rows import Asked, Piece, nullable, word_columns
 
 READ = (
     "run", "node", "topic", "partition", "offset", "leader_epoch", "value", "batch_crc", "intact", "producer_id",
@@ -17,13 +16,13 @@ READ = (
 """The columns that are read."""
 
 
-def digest(rows: Chunk, asked: Asked) -> Iterator[pa.Table]:
+def digest(rows: Chunk, asked: Asked) -> Iterator[Piece]:
     """Every digest of a chunk; ``digest_rows.COLUMNS`` names them."""
     yield _log_words(rows, asked.shift)
     yield _producers(rows)
 
 
-def _log_words(rows: Chunk, shift: int) -> pa.Table:
+def _log_words(rows: Chunk, shift: int) -> Piece:
     node, epoch, offset = (rows.numbers(name) for name in ("node", "leader_epoch", "offset"))
     value, valued, intact = rows.numbers("value"), rows.known("value"), rows.flags("intact")
     words = Groups(rows.place, node, epoch, offset >> shift)
@@ -37,10 +36,10 @@ def _log_words(rows: Chunk, shift: int) -> pa.Table:
         "strange": words.any(~(valued & intact)),
         "damaged": nullable(words.least(offset, ~intact)),
     }
-    return piece("log_words", rows, words.first(rows.place), columns)
+    return Piece("log_words", words.first(rows.place), columns)
 
 
-def _producers(rows: Chunk) -> pa.Table:
+def _producers(rows: Chunk) -> Piece:
     """What each log holds of each producer's epoch: from where to where, and whether one after the other."""
     which = rows.known("producer_id") & rows.known("sequence")
     names = ("node", "producer_id", "producer_epoch", "sequence", "offset")
@@ -57,4 +56,4 @@ def _producers(rows: Chunk) -> pa.Table:
         "offset": groups.first(offset),
         "until": groups.last(offset),
     }
-    return piece("producers", rows, groups.first(place), columns)
+    return Piece("producers", groups.first(place), columns)

@@ -40,6 +40,8 @@ _OF_SMALL = {
 _OF_LARGE = {
     # Tables of few rows are between those of many: how many tasks they need shows only when they are there.
     "spark.sql.adaptive.enabled": "true",
+    # What a run's recorder writes each second is a file: hundreds of them are not worth a task each.
+    "spark.sql.files.openCostInBytes": str(256 * 1024),
 }
 
 
