@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark.errors import PySparkException
+from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
 
@@ -99,6 +99,8 @@ ASKED_OF: Mapping[Question, str] = MappingProxyType(
 )
 """The questions that are asked only when some run has what they are about; see :class:`Views`."""
 
+_WORKERS = "Executors need Python with NumPy and pyarrow for large runs: PYSPARK_PYTHON says which (docs/scale.md)."
+
 _asking = threading.Lock()
 """Settings are the session's, so one asks at a time: whoever comes while it is warmed up waits, and gains by it."""
 
@@ -148,6 +150,9 @@ def ask(
                 tables, digests=digests, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns, min_isr=min_isr
             )
             return _ask(spark, names, tables, views, healed)
+        except PythonException as error:
+            reason = [line for line in str(error).splitlines() if line.strip()][-1]
+            raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", _WORKERS) from error
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise EnvironmentFault(f"Spark failed: {reason}", "Check without Spark: --engine reference.") from error

@@ -10,7 +10,8 @@ from pyspark.sql import functions as f
 
 from checkers import check
 from harness.checker import to_json
-from spark_analysis import blocks, digesting, disorder, sizing
+from harness.errors import EnvironmentFault
+from spark_analysis import blocks, digesting, digests, disorder, sizing
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
 from tests.checkers.evidence_cases import CASES
 from tests.checkers.randomness import MANIFESTS, random_story
@@ -84,3 +85,18 @@ def _are_judged_the_same(paths: list[Path], spark: SparkSession) -> None:
         mine, theirs = to_json(in_blocks), to_json(plain)
         assert mine.pop("engine") != theirs.pop("engine")
         assert mine == theirs, in_blocks.run
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_worker_that_lacks_a_library_is_told_of(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_numpy(*_: object) -> None:
+        raise ModuleNotFoundError("No module named 'numpy'")
+
+    monkeypatch.setattr(digests, "digested", without_numpy)
+    with pytest.raises(
+        EnvironmentFault, match=r"workers failed: ModuleNotFoundError: No module named 'numpy'\."
+    ) as said:
+        check([_random(14, tmp_path)], session=spark)
+    assert "PYSPARK_PYTHON" in said.value.remedy
