@@ -257,6 +257,17 @@ _STANDS_ALONE = (
     "In the message format of 0.10 records that are not compressed stand alone, and no offset lies in the middle of a "
     "batch: so the follower goes on. The built-in brokers write batches in every generation."
 )
+_ENDS_WHERE_IT_WAS_CUT = (
+    "Kafka cuts whole batches, but takes its log to end where it was to be cut, in the midst of the batch that is gone "
+    "(Log.truncateTo). So the follower goes on fetching at 21, and has nothing at 11 to 20. The built-in brokers' log "
+    "ends with the last batch that is left, and they fetch the rest."
+)
+_FETCHER_STOPS = (
+    "A bug of 0.11.0.3 (KAFKA-6975; 2.0.0 has the class that came with its repair, 0.11.0.3 has not): records are "
+    "deleted up to the midst of the leader's first batch, the follower starts anew there, is sent the whole batch, and "
+    "takes it for out of order (Log.append: IllegalArgumentException). That stops the thread that fetches all "
+    "partitions of this leader."
+)
 _ASKED_ONCE = (
     "The harness gave a broker one second for its answer, on a machine that was busy with other work, and took it for "
     "dead when it was late; it is asked for longer now."
@@ -287,6 +298,10 @@ EXPLAINED: Mapping[str, str] = {
     "fast-failover-longer-log/20261122T110321-1": _STANDS_ALONE,
     "fast-failover-shorter-log/20261122T110239-1": _STANDS_ALONE,
     "power-loss-batches-overlap/20261122T111409-1": _STANDS_ALONE,
+    "log-ends-within-the-leaders-first-batch/20261122T180525-1": _FETCHER_STOPS,
+    "log-ends-within-the-leaders-first-batch/20261122T180646-2": _FETCHER_STOPS,
+    "fast-failover-longer-log/20261122T171928-1": _ENDS_WHERE_IT_WAS_CUT,
+    "fast-failover-longer-log/20261122T180810-2": _ENDS_WHERE_IT_WAS_CUT,
     "fast-failover-shorter-log/20261122T103453-1": _BUSY,
     "unclean-flip-flop/20261122T145149-1": _BUSY,
     "unclean-flip-flop-common-prefix/20261122T142855-1": _BUSY,
