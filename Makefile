@@ -112,7 +112,7 @@ $(STAMP): pyproject.toml requirements.lock
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(find_python); $$python -m venv --clear $(VENV); }
 	@echo "setup: installing the pinned packages into $(VENV); PySpark is large, so this takes half a minute or more" >&2
 	@$(BIN)/python -m pip install --quiet $(UV)
-	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --require-hashes --requirement requirements.lock
+	@$(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@
 
