@@ -1,5 +1,7 @@
 """Both engines on random runs: what one of them says and the other does not.
 
+Spark judges each run twice: as what it is, and as a large run in tiny chunks, words and blocks.
+
 Run it with ``make nightly``, or ``python tests/spark_analysis/differential.py [runs] [first seed]``.
 """
 
@@ -10,14 +12,16 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import typer
 from pyspark.sql import SparkSession
 
 from checkers import CONCLUSIONS, PROMISES, check
 from harness.checker import RunVerdict, to_json
-from spark_analysis import session
+from spark_analysis import blocks, digesting, disorder, session, sizing
 from tests.checkers.randomness import MANIFESTS, random_story
 
 AT_ONCE = 1000
@@ -32,9 +36,27 @@ def random_runs(seeds: Iterable[int], root: Path) -> list[Path]:
     return [random_story(seed).write(root / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in seeds]
 
 
+@contextmanager
+def tiny_blocks() -> Iterator[None]:
+    """Every run is large, a block and a chunk are three rows, and a word two numbers, as is an octet."""
+    with (
+        patch.object(sizing, "LARGE", 0),
+        patch.multiple(blocks, BLOCK=3, WORD_SHIFT=1, OCTET_SHIFT=1),
+        patch.object(disorder, "BLOCK", 3),
+        patch.object(digesting, "CHUNK", 3),
+    ):
+        yield
+
+
 def verdicts_on(runs: Sequence[Path], spark: SparkSession) -> Verdicts:
     """What both engines say of ``runs``."""
     return list(zip(check(runs, engine="spark", session=spark), check(runs, engine="reference"), strict=True))
+
+
+def verdicts_in_blocks(runs: Sequence[Path], spark: SparkSession, verdicts: Verdicts) -> Verdicts:
+    """What Spark says of ``runs`` as large ones, beside what the reference said."""
+    with tiny_blocks():
+        return list(zip(check(runs, engine="spark", session=spark), (said for _, said in verdicts), strict=True))
 
 
 def disagreements(verdicts: Verdicts) -> Iterator[str]:
@@ -65,9 +87,11 @@ def main(runs: int = 10_000, first: int = 1_000_000) -> int:
     for at in range(first, first + runs, AT_ONCE):
         with tempfile.TemporaryDirectory() as root:
             seeds = range(at, min(at + AT_ONCE, first + runs))
-            verdicts = verdicts_on(random_runs(seeds, Path(root)), session.session("local[2]"))
+            stories, spark = random_runs(seeds, Path(root)), session.session("local[2]")
+            verdicts = verdicts_on(stories, spark)
+            in_blocks = verdicts_in_blocks(stories, spark, verdicts)
         found += runs_by_kind(verdicts)
-        differing = list(disagreements(verdicts))
+        differing = [*disagreements(verdicts), *(f"{said}, in blocks" for said in disagreements(in_blocks))]
         wrong += len({sentence.split(":")[0] for sentence in differing})
         for sentence in differing:
             typer.echo(sentence[:2000])

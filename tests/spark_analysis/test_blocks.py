@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,21 +12,18 @@ from pyspark.sql import functions as f
 from checkers import check
 from harness.checker import to_json
 from harness.errors import EnvironmentFault
-from spark_analysis import blocks, digesting, digests, disorder, sizing
+from spark_analysis import digests
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
 from tests.checkers.evidence_cases import CASES
 from tests.checkers.randomness import MANIFESTS, random_story
+from tests.spark_analysis.differential import tiny_blocks
 
 
 @pytest.fixture
-def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every run is large, a block and a chunk are three rows, and a word two numbers, as is an octet."""
-    monkeypatch.setattr(sizing, "LARGE", 0)
-    monkeypatch.setattr(blocks, "BLOCK", 3)
-    monkeypatch.setattr(blocks, "WORD_SHIFT", 1)
-    monkeypatch.setattr(blocks, "OCTET_SHIFT", 1)
-    monkeypatch.setattr(disorder, "BLOCK", 3)
-    monkeypatch.setattr(digesting, "CHUNK", 3)
+def tiny() -> Iterator[None]:
+    """See :func:`tests.spark_analysis.differential.tiny_blocks`."""
+    with tiny_blocks():
+        yield
 
 
 @pytest.mark.parametrize("descending", [False, True])
