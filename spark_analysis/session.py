@@ -39,7 +39,10 @@ _END_TIMEOUT_S = 10.0
 _LAST_PORT = 65535
 
 _HUGE_BYTES = 256 << 20
-"""From how many bytes of Parquet files on the JVM gets more than the least memory, and its second compiler."""
+"""From how many bytes of Parquet files on the JVM gets more than the least memory."""
+
+_LONG_BYTES = 2560 << 20
+"""From how many bytes of Parquet files on the JVM gets its second compiler."""
 
 _BUSIEST_JARS = (
     *(f"spark-{part}_2.13" for part in ("catalyst", "core", "sql-api", "sql")),
@@ -153,10 +156,10 @@ def _configuration(master: str, size: int) -> SparkConf:
     large = size > 0
     huge = size >= _HUGE_BYTES
     # The serial collector and the first compiler alone: most verdicts take seconds, and the brokers share the host.
-    # The second compiler takes more than it gives until there are some millions of operations.
+    # The second compiler takes more than it gives until there are some ten million operations.
     # It alone has a fifth of the usual room for its code, which is too little: what was thrown away is compiled again.
     first_alone = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-    java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC{'' if huge else first_alone}"
+    java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC{'' if size >= _LONG_BYTES else first_alone}"
     # Where the driver of a cluster listens, and how much memory it has, is Spark's own to configure.
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
