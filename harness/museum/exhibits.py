@@ -268,6 +268,15 @@ _FETCHER_STOPS = (
     "takes it for out of order (Log.append: IllegalArgumentException). That stops the thread that fetches all "
     "partitions of this leader."
 )
+_BROKER_0_WAS_LAST = (
+    "The controller of 2.0.1 heard of both dead brokers at once, and took broker 1 out of the ISR first (so its log "
+    "says; why in this order is not known): broker 0 was the last member, and broker 1 might not lead."
+)
+_NOBODY_TAKEN_OUT = (
+    "Both sessions had ended before the controller was back, and when it starts, a controller of 2.0.1 takes no dead "
+    "broker out of the ISR (its log). So broker 1 was elected out of both, in epoch 1 and not in 3; the "
+    "records are those that were predicted."
+)
 _ASKED_ONCE = (
     "The harness gave a broker one second for its answer, on a machine that was busy with other work, and took it for "
     "dead when it was late; it is asked for longer now."
@@ -298,6 +307,8 @@ EXPLAINED: Mapping[str, str] = {
     "fast-failover-longer-log/20261122T110321-1": _STANDS_ALONE,
     "fast-failover-shorter-log/20261122T110239-1": _STANDS_ALONE,
     "power-loss-batches-overlap/20261122T111409-1": _STANDS_ALONE,
+    "power-loss-batches-overlap/20261122T180911-1": _NOBODY_TAKEN_OUT,
+    "power-loss-shorter-log-leads/20261122T180850-1": _BROKER_0_WAS_LAST,
     "log-ends-within-the-leaders-first-batch/20261122T180525-1": _FETCHER_STOPS,
     "log-ends-within-the-leaders-first-batch/20261122T180646-2": _FETCHER_STOPS,
     "fast-failover-longer-log/20261122T171928-1": _ENDS_WHERE_IT_WAS_CUT,
