@@ -99,6 +99,7 @@ ASKED_OF: Mapping[Question, str] = MappingProxyType(
 )
 """The questions that are asked only when some run has what they are about; see :class:`Views`."""
 
+_REMEDY = "Check without Spark: --engine reference."
 _WORKERS = "Executors need Python with NumPy and pyarrow for large runs: PYSPARK_PYTHON says which (docs/scale.md)."
 
 _asking = threading.Lock()
@@ -152,10 +153,11 @@ def ask(
             return _ask(spark, names, tables, views, healed)
         except PythonException as error:
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
-            raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", _WORKERS) from error
+            remedy = _WORKERS if "No module named" in reason else _REMEDY
+            raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            raise EnvironmentFault(f"Spark failed: {reason}", "Check without Spark: --engine reference.") from error
+            raise EnvironmentFault(f"Spark failed: {reason}", _REMEDY) from error
         finally:
             for table in tables:
                 table.unpersist()

@@ -105,7 +105,7 @@ def words(rows: DataFrame, keys: Sequence[str], number: str, **more: Column) -> 
         is ``low``, the highest ``high``; and how many rows they have together. ``more`` are aggregates of those rows.
     """
     column = f.col(number)
-    bit = f.expr(f"shiftleft(1L, cast({_place(number)} as int))")
+    bit = f.call_function("shiftleft", f.lit(1).cast("long"), place_of(number))
     return rows.groupBy(word_of(number).alias("word"), *keys).agg(
         f.bit_or(bit).alias("bits"),
         f.count("*").alias("rows"),
@@ -176,9 +176,9 @@ def word_of(number: str) -> Column:
     return f.shiftright(f.col(number), WORD_SHIFT)
 
 
-def _place(number: str) -> str:
-    """The bit of a number in its word."""
-    return f"`{number}` & {(1 << WORD_SHIFT) - 1}"
+def place_of(number: str) -> Column:
+    """The bit of a number in its ``word``."""
+    return f.col(number).bitwiseAND((1 << WORD_SHIFT) - 1).cast("int")
 
 
 def different() -> Column:

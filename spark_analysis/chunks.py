@@ -64,10 +64,10 @@ class Chunk:
 
     def _found(self) -> tuple[Numbers, list[Place]]:
         (run, runs), (topic, topics) = self.words("run"), self.words("topic")
-        partition = np.where(self.known("partition"), self.numbers("partition"), -1)
-        groups = Groups(run, topic, partition)
-        heads = (groups.first(key).tolist() for key in (run, topic, partition))
-        places = [(str(runs[r]), topics[t], None if p < 0 else p) for r, t, p in zip(*heads, strict=True)]
+        known, partition = self.known("partition"), self.numbers("partition")
+        groups = Groups(run, topic, known.astype(np.int64), partition)
+        heads = (groups.first(key).tolist() for key in (run, topic, known, partition))
+        places = [(str(runs[r]), topics[t], p if there else None) for r, t, there, p in zip(*heads, strict=True)]
         return groups.number_of_each(), places
 
 
@@ -83,7 +83,7 @@ class Groups:
             whole, most = whole * span + place, most * span
         self.order = np.argsort(whole, kind="stable")
         ordered = whole[self.order]
-        self.starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])) if len(whole) else _NONE
+        self.starts = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]])[: len(whole)])
 
     def number_of_each(self) -> Numbers:
         """By row, the number of its group."""
@@ -144,9 +144,6 @@ class Groups:
             bad[1:] = wrong(self.order[:-1], self.order[1:])
         bad[self.starts] = False
         return ~(np.logical_or.reduceat(bad, self.starts)) if len(self.starts) else bad
-
-
-_NONE = np.zeros(0, np.int64)
 
 
 def _from_zero(values: Numbers) -> tuple[Numbers, int]:

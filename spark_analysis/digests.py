@@ -11,6 +11,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from harness.errors import EnvironmentFault
 from spark_analysis import blocks, chunks, digest_rows, digesting, history_digest, log_digest
 from spark_analysis.blocks import merged
 from spark_analysis.chunks import NEVER, Place
@@ -36,6 +37,9 @@ _SCHEMA = t.StructType(
         *[t.StructField(name, t.LongType()) for name in SCHEMA.names if name.startswith("c")],
     ]
 )
+MOST_BYTES = 64 * 1024 * 1024
+"""How large a file may be: a task holds it three times while it is handed over."""
+
 _TABLES = ("history", "replica_logs")
 _ONE_FILE = "spark.sql.execution.arrow.maxRecordsPerBatch"
 
@@ -50,6 +54,9 @@ class Digests:
         only_run: the run whose rows all of them are; None: there are several.
         healed_ns: by run, when its last fault was healed.
         since: by partition, with which row its final read begins.
+
+    Raises:
+        EnvironmentFault: a file is too large to be held in memory.
     """
 
     def __init__(
@@ -67,7 +74,7 @@ class Digests:
         usual = spark.conf.get(_ONE_FILE)
         spark.conf.set(_ONE_FILE, "1")
         try:
-            parts = [_digested(spark, [file.uri for file in files.get(name, ())], name, asked) for name in _TABLES]
+            parts = [_digested(spark, files.get(name, ()), name, asked) for name in _TABLES]
             self._rows = hold(parts[0].union(parts[1]), by="digest")
         finally:
             spark.conf.set(_ONE_FILE, str(usual))
@@ -212,8 +219,15 @@ def _typed(source: str, name: str) -> Column:
     return typed.alias(name)
 
 
-def _digested(spark: SparkSession, uris: Sequence[str], table: str, asked: Asked) -> DataFrame:
-    if not uris:
+def _digested(spark: SparkSession, files: Sequence[TableFile], table: str, asked: Asked) -> DataFrame:
+    for file in files:
+        if file.size > MOST_BYTES:
+            raise EnvironmentFault(
+                f"{file.uri} has {file.size >> 20} MiB: the files of a large run are held in memory, one by each task, "
+                f"and may have {MOST_BYTES >> 20}.",
+                "Write the table again as more files (docs/scale.md), or check without Spark: --engine reference.",
+            )
+    if not files:
         return spark.range(0).select(*[f.lit(None).cast(one.dataType).alias(one.name) for one in _SCHEMA.fields])
-    files = spark.read.format("binaryFile").load(list(uris)).select("content")
-    return files.mapInArrow(lambda contents: digested(contents, table, asked), _SCHEMA)
+    contents = spark.read.format("binaryFile").load([file.uri for file in files]).select("content")
+    return contents.mapInArrow(lambda contents: digested(contents, table, asked), _SCHEMA)

@@ -7,7 +7,7 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import Earlier, different, out_of_order, with_earlier
+from spark_analysis.blocks import Earlier, different, out_of_order, place_of, with_earlier, word_of
 from spark_analysis.chunks import NEVER
 from spark_analysis.digest_rows import ACKS
 from spark_analysis.digests import Digests
@@ -93,10 +93,22 @@ def _are_in_order(digests: Digests, views: Views) -> bool:
     ]
     told = digests.sends()
     if "record" in views.uses:
+        placed = _placed(views.records)
+        several.append(_acknowledged(placed, digests))
         row = f.when(f.col("acked"), f.col("row")).otherwise(NEVER)
-        told = told.union(_placed(views.records).select(*PLACE, "offset", row, "invoked_row"))
+        told = told.union(placed.select(*PLACE, "offset", row, "invoked_row"))
     wrong = out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row"))
     return reduce(DataFrame.union, [wrong, *several]).isEmpty()
+
+
+def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
+    """The partitions in which one of ``placed`` is where somebody else's record was acknowledged.
+
+    A row of ``digests.sends()`` may stand for all offsets around it.
+    """
+    acks = digests.offsets().where(f.col("source") == ACKS).select(*PLACE, "word", "bits")
+    near = placed.select(*PLACE, "offset", word_of("offset").alias("word")).join(acks, on=[*PLACE, "word"], how="inner")
+    return near.where(f.getbit("bits", place_of("offset")) == 1).select(*PLACE)
 
 
 def _within_operations(views: Views) -> DataFrame:

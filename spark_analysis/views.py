@@ -131,7 +131,7 @@ def views_of(
         but = irregular(done, missing, disordered)
         concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=sampled)
         some = None if concerned is None else records(concerned, leaders, hold)
-        uses -= {"record"} if some is None or some.isEmpty() else set()
+        uses -= {"record", "txn"} if some is None else {"record"} if some.isEmpty() else set()
     else:
         some = all_records()
     return Views(

@@ -190,6 +190,21 @@ def a_record_that_overtakes_the_acknowledged_one_of_another_process_is_found(sto
     story.finish()
 
 
+@case(
+    Outcome.VIOLATION,
+    ("lost-write", "VIOLATION", 0),
+    ("inconsistent-offsets", "VIOLATION", 0),
+    ("G0-realtime", "VIOLATION", 0),
+)
+def a_record_that_takes_the_place_of_one_acknowledged_before_it_was_sent_is_found(story: Story) -> None:
+    for _ in range(2):
+        story.send()
+    value = story.send(result="info", append=False, process=1)
+    for log in story.partitions[0].logs.values():
+        log[0] = (0, value)
+    story.finish()
+
+
 @case(Outcome.PASS)
 def sends_that_overlap_may_be_appended_in_any_order(story: Story) -> None:
     for value in (0, 1):

@@ -1,6 +1,6 @@
 """Both engines on random runs: what one of them says and the other does not.
 
-Spark judges each run twice: as what it is, and as a large run in tiny chunks, words and blocks.
+Spark judges each run as what it is, and as a large run in tiny blocks and words, whose chunks are tiny, or whole.
 
 Run it with ``make nightly``, or ``python tests/spark_analysis/differential.py [runs] [first seed]``.
 """
@@ -27,6 +27,9 @@ from tests.checkers.randomness import MANIFESTS, random_story
 AT_ONCE = 1000
 """How many runs are one job."""
 
+CHUNKS = (3, 1 << 16)
+"""How many rows are looked at together: more than one chunk for what is in one, and one chunk for all."""
+
 Verdicts = list[tuple[RunVerdict, RunVerdict]]
 """What Spark and the reference say of each run."""
 
@@ -37,13 +40,13 @@ def random_runs(seeds: Iterable[int], root: Path) -> list[Path]:
 
 
 @contextmanager
-def tiny_blocks() -> Iterator[None]:
-    """Every run is large, a block and a chunk are three rows, and a word two numbers, as is an octet."""
+def tiny_blocks(chunk: int = 3) -> Iterator[None]:
+    """Every run is large, a block is three rows, a word two numbers, as is an octet, and ``chunk`` rows are a chunk."""
     with (
         patch.object(sizing, "LARGE", 0),
         patch.multiple(blocks, BLOCK=3, WORD_SHIFT=1, OCTET_SHIFT=1),
         patch.object(disorder, "BLOCK", 3),
-        patch.object(digesting, "CHUNK", 3),
+        patch.object(digesting, "CHUNK", chunk),
     ):
         yield
 
@@ -53,10 +56,13 @@ def verdicts_on(runs: Sequence[Path], spark: SparkSession) -> Verdicts:
     return list(zip(check(runs, engine="spark", session=spark), check(runs, engine="reference"), strict=True))
 
 
-def verdicts_in_blocks(runs: Sequence[Path], spark: SparkSession, verdicts: Verdicts) -> Verdicts:
-    """What Spark says of ``runs`` as large ones, beside what the reference said."""
-    with tiny_blocks():
-        return list(zip(check(runs, engine="spark", session=spark), (said for _, said in verdicts), strict=True))
+def verdicts_in_blocks(runs: Sequence[Path], spark: SparkSession, told: Sequence[RunVerdict]) -> Verdicts:
+    """What Spark says of ``runs`` as large ones, whatever a chunk is, beside what the reference ``told``."""
+    verdicts: Verdicts = []
+    for chunk in CHUNKS:
+        with tiny_blocks(chunk):
+            verdicts += zip(check(runs, engine="spark", session=spark), told, strict=True)
+    return verdicts
 
 
 def disagreements(verdicts: Verdicts) -> Iterator[str]:
@@ -89,7 +95,7 @@ def main(runs: int = 10_000, first: int = 1_000_000) -> int:
             seeds = range(at, min(at + AT_ONCE, first + runs))
             stories, spark = random_runs(seeds, Path(root)), session.session("local[2]")
             verdicts = verdicts_on(stories, spark)
-            in_blocks = verdicts_in_blocks(stories, spark, verdicts)
+            in_blocks = verdicts_in_blocks(stories, spark, [told for _, told in verdicts])
         found += runs_by_kind(verdicts)
         differing = [*disagreements(verdicts), *(f"{said}, in blocks" for said in disagreements(in_blocks))]
         wrong += len({sentence.split(":")[0] for sentence in differing})

@@ -10,13 +10,11 @@ from pyspark.sql import Row, SparkSession
 from pyspark.sql import functions as f
 
 from checkers import check
-from harness.checker import to_json
 from harness.errors import EnvironmentFault
 from spark_analysis import digests
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
 from tests.checkers.evidence_cases import CASES
-from tests.checkers.randomness import MANIFESTS, random_story
-from tests.spark_analysis.differential import tiny_blocks
+from tests.spark_analysis.differential import disagreements, random_runs, tiny_blocks, verdicts_in_blocks
 
 
 @pytest.fixture
@@ -62,27 +60,28 @@ def test_gaps_are_found_wherever_they_begin(
     assert found == [Row(run="r", first=first, end=end) for first, end in missing]
 
 
-@pytest.mark.usefixtures("tiny")
 def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
+    """Whatever a chunk is: less than anything that belongs together, and everything."""
     cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
-    _are_judged_the_same([*cases, *(_random(seed, tmp_path) for seed in range(120))], spark)
+    _are_judged_the_same([*cases, *random_runs(range(120), tmp_path)], spark)
 
 
-@pytest.mark.usefixtures("tiny")
 def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     """Its name is a constant in every plan, which the optimizer folds, prunes by and drops."""
-    _are_judged_the_same([_random(14, tmp_path)], spark)
-
-
-def _random(seed: int, directory: Path) -> Path:
-    return random_story(seed).write(directory / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)])
+    _are_judged_the_same(random_runs([14], tmp_path), spark)
 
 
 def _are_judged_the_same(paths: list[Path], spark: SparkSession) -> None:
-    for in_blocks, plain in zip(check(paths, session=spark), check(paths, engine="reference"), strict=True):
-        mine, theirs = to_json(in_blocks), to_json(plain)
-        assert mine.pop("engine") != theirs.pop("engine")
-        assert mine == theirs, in_blocks.run
+    assert not list(disagreements(verdicts_in_blocks(paths, spark, check(paths, engine="reference"))))
+
+
+@pytest.mark.usefixtures("tiny")
+def test_a_file_that_no_task_can_hold_is_named(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digests, "MOST_BYTES", 1024)
+    with pytest.raises(EnvironmentFault, match=r"history/part-00000\.parquet has 0 MiB: .* more files"):
+        check(random_runs([14], tmp_path), session=spark)
 
 
 @pytest.mark.usefixtures("tiny")
@@ -96,5 +95,5 @@ def test_a_worker_that_lacks_a_library_is_told_of(
     with pytest.raises(
         EnvironmentFault, match=r"workers failed: ModuleNotFoundError: No module named 'numpy'\."
     ) as said:
-        check([_random(14, tmp_path)], session=spark)
+        check(random_runs([14], tmp_path), session=spark)
     assert "PYSPARK_PYTHON" in said.value.remedy
