@@ -26,9 +26,7 @@ for _module in (chunks, digest_rows, digesting, history_digest, log_digest):
     cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]
 
 _FLAGS = frozenset({"final", "txn", "known", "malformed", "steady", "invoked", "strange"})
-_TYPES: Mapping[str, str] = MappingProxyType(
-    {**dict.fromkeys(("acks", "process", "node", "leader_epoch", "producer_epoch"), "int")}
-)
+_INTEGERS = frozenset({"acks", "process", "node", "leader_epoch", "producer_epoch"})
 _SCHEMA = t.StructType(
     [
         *[t.StructField(name, t.StringType()) for name in ("digest", "run", "topic")],
@@ -215,7 +213,7 @@ def _prints() -> dict[str, Column]:
 
 def _typed(source: str, name: str) -> Column:
     column = f.col(source)
-    typed = column == 1 if name in _FLAGS else column.cast(_TYPES[name]) if name in _TYPES else column
+    typed = column == 1 if name in _FLAGS else column.cast("int") if name in _INTEGERS else column
     return typed.alias(name)
 
 

@@ -169,6 +169,13 @@ def an_aborted_record_in_the_log_is_no_gap(story: Story) -> None:
     story.forget(story.final_rows()[1])
 
 
+@case(Outcome.INCONCLUSIVE)
+def what_a_log_holds_twice_that_no_client_of_this_history_sent_is_not_said_to_have_been_sent_once(story: Story) -> None:
+    story.append(0, 7, (1, 2))
+    story.append(0, 7, (1, 2))
+    story.finish(read=False)
+
+
 # --------------------------------------------------------------------------------------------------- order of sends
 
 
