@@ -181,6 +181,20 @@ def place_of(number: str) -> Column:
     return f.col(number).bitwiseAND((1 << WORD_SHIFT) - 1).cast("int")
 
 
+def unpreceded(chunks: str, later: str, earlier: str) -> Column:
+    """Whether a chunk has a number among its bits ``later`` that no chunk before it has among its bits ``earlier``.
+
+    ``chunks``: the column with an array of what each chunk says of a word: ``{chunk, later, earlier}``.
+    """
+
+    def is_so(one: Column) -> Column:
+        before = f.filter(chunks, lambda other: other["chunk"] < one["chunk"])
+        known = f.aggregate(before, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other[earlier]))
+        return one[later].bitwiseAND(f.bitwise_not(known)) != 0
+
+    return f.exists(chunks, is_so)
+
+
 def different() -> Column:
     """How many numbers a row of :func:`words` holds."""
     return f.bit_count("bits")

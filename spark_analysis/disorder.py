@@ -8,7 +8,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import BLOCK, different, gaps, word_of, words
+from spark_analysis.blocks import BLOCK, different, gaps, unpreceded, word_of, words
 from spark_analysis.digests import Digests
 from spark_analysis.holding import Hold
 
@@ -122,19 +122,12 @@ def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame | 
             for name in ("begun", "ended")
         ],
     )
-    unclear = f.col("strange") | f.col("begun_twice") | f.col("ended_twice") | f.exists("chunks", _unbegun)
+    unclear = f.col("strange") | f.col("begun_twice") | f.col("ended_twice") | unpreceded("chunks", "others", "begun")
     suspects = hold(known.where(unclear).select("run", "word"), few=True)
     if suspects.isEmpty():
         return None
     near = _steps(history).withColumn("word", word_of("op")).join(suspects, on=["run", "word"], how="left_semi")
     return hold(pairs(_one_by_one(near), {name: f.sum(column) for name, column in _OF_OPERATIONS.items()}), few=True)
-
-
-def _unbegun(chunk: Column) -> Column:
-    """Whether something goes on there that had not begun in an earlier one."""
-    earlier = f.filter("chunks", lambda other: other["chunk"] < chunk["chunk"])
-    begun = f.aggregate(earlier, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other["begun"]))
-    return chunk["others"].bitwiseAND(f.bitwise_not(begun)) != 0
 
 
 def _one_by_one(rows: DataFrame) -> DataFrame:

@@ -9,15 +9,14 @@ import pyarrow as pa
 
 from spark_analysis.chunks import NEVER, ROOM, Chunk, Flags, Groups, Numbers, ranks, taken
 from spark_analysis.digest_rows import ACKS, EARLY, FINAL, Asked, Piece, nullable, word_columns
+from spark_analysis.facts import SILENCE_NS
+from spark_analysis.records import ALL
 
 READ = (
     "run", "index", "time_ns", "process", "op", "txn", "mop", "type", "f", "topic", "partition", "offset", "value",
     "acks", "final", "intact",
 )  # fmt: skip
 """The columns that are read."""
-
-SECOND_NS = 1_000_000_000
-_ALL = -1
 
 
 def digest(rows: Chunk, asked: Asked) -> Iterator[Piece]:
@@ -157,7 +156,7 @@ class _History:
         sending = self.send[which]
         sound = self.valued & self._rows.flags("intact", null=True)
         strange = ~(self.ok & ~self.txn & sound)[which]
-        claims = (self.send & self.ok & (self.acks == _ALL))[which]
+        claims = (self.send & self.ok & (self.acks == ALL))[which]
         source = np.where(sending, ACKS, np.where(self.final[which], FINAL, EARLY))
         whose = np.where(sending, 0, self.process[which])
         words = Groups(place, source, whose, offset >> self._shift)
@@ -254,7 +253,7 @@ class _History:
         which = self.sending
         place, time_ns = taken(which, self.place, self.time_ns)
         ok, invoke = self.ok[which], self.invoke[which]
-        second = time_ns // SECOND_NS
+        second = time_ns // SILENCE_NS
         groups = Groups(place, second)
         columns = {
             "second": groups.first(second),

@@ -20,10 +20,6 @@ def log_epochs(views: Views) -> DataFrame:
     known, logs = views.log_words, views.tables.replica_logs
     repeated = f.col("rows") > different()
     twice = known.where(repeated).select("word", *keys)
-    near = logs.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
-    contents = near.groupBy(*keys).agg(
-        f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents")
-    )
     epochs = known.groupBy(*keys).agg(
         f.min("low").alias("first"),
         f.max("high").alias("last"),
@@ -33,6 +29,10 @@ def log_epochs(views: Views) -> DataFrame:
     )
     if views.large and twice.isEmpty():
         return epochs.withColumnRenamed("once", "contents")
+    near = logs.withColumn("word", word_of("offset")).join(f.broadcast(twice), on=["word", *keys], how="left_semi")
+    contents = near.groupBy(*keys).agg(
+        f.count_distinct(f.struct("offset", "value", "batch_base_offset", "batch_crc")).alias("contents")
+    )
     whole = epochs.join(f.broadcast(contents), on=keys, how="left")
     contents_known = (f.col("once") + f.coalesce("contents", f.lit(0))).alias("contents")
     return whole.select(*keys, "first", "last", "offsets", contents_known, "damaged")

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.blocks import different, merged, word_of
+from spark_analysis.blocks import different, merged, unpreceded, word_of
 from spark_analysis.digest_rows import ACKS, FINAL, LOG
 from spark_analysis.digests import Digests
 from spark_analysis.holding import Hold
@@ -183,11 +183,4 @@ def _values(words: DataFrame) -> DataFrame:
 def _foretold(words: DataFrame) -> DataFrame:
     """The words of values of which one was delivered before it was sent: ``run, topic, partition, word``."""
     known = words.groupBy("word", *PLACE).agg(f.collect_list(f.struct("chunk", "sent", "read")).alias("chunks"))
-    return known.where(f.exists("chunks", _unsent)).select(*PLACE, "word")
-
-
-def _unsent(chunk: Column) -> Column:
-    """Whether something was read there that had not been sent in an earlier one."""
-    earlier = f.filter("chunks", lambda other: other["chunk"] < chunk["chunk"])
-    sent = f.aggregate(earlier, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other["sent"]))
-    return chunk["read"].bitwiseAND(f.bitwise_not(sent)) != 0
+    return known.where(unpreceded("chunks", "read", "sent")).select(*PLACE, "word")
