@@ -7,6 +7,8 @@ What that checker stumbles over is smoothed out, without changing what it has to
   intact: it throws on both. They are counted.
 * A process has one operation open at a time: a client that has several is several processes. After an operation that
   ended ``info`` a process does not return.
+* What was never completed ends ``info``: of a send without any end that checker does not know, and it throws where the
+  record is polled.
 * A process of the final read is first assigned everything from the beginning.
 * The history ends with a poll.
 """
@@ -71,6 +73,14 @@ def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:
         yield list(group)
 
 
+class _Open(NamedTuple):
+    """An operation that has begun and not ended: Jepsen's process, and what its invocation says."""
+
+    process: int
+    f: str
+    value: str
+
+
 class _Known:
     """What must be known of the whole history before any of it is written.
 
@@ -108,7 +118,7 @@ class _Export:
         self._first_ns: int | None = None
         self._processes = 0
         self._idle: dict[int, list[int]] = defaultdict(list)
-        self._busy: dict[int, int] = {}
+        self._busy: dict[int, _Open] = {}
         self._rebalances: dict[int, list[str]] = defaultdict(list)
         self._final: set[int] = set()
         self._last = ""
@@ -131,7 +141,9 @@ class _Export:
                 self._complete(rows)
 
     def end(self) -> None:
-        """Let the history end with a poll."""
+        """End what never ended, and let the history end with a poll."""
+        for op, open_ in self._busy.items():
+            self._line("info", str(open_.process), open_.f, open_.value, **self._rebalanced(op))
         if self._last != "poll":
             process = str(self._fresh())
             self._line("invoke", process, "poll", "[[:poll]]")
@@ -147,22 +159,25 @@ class _Export:
             every = vector(sorted(self._known.keys.values()))
             for kind in ("invoke", "ok"):
                 self._line(kind, str(process), "assign", every, **{"seek-to-beginning?": "true"})
-        self._busy[first["op"]] = process
+        open_ = self._busy[first["op"]] = _Open(process, _f(rows), self._value(rows))
         self.operations += 1
         seek = {"seek-to-beginning?": "true"} if first["f"] == "assign" and first["final"] else {}
-        self._line("invoke", str(process), _f(rows), self._value(rows), **seek)
+        self._line("invoke", str(process), open_.f, open_.value, **seek)
 
     def _complete(self, rows: Sequence[Row]) -> None:
         first = rows[0]
-        process = self._busy.pop(first["op"])
+        process = self._busy.pop(first["op"]).process
         if first["type"] != "info":
             self._idle[first["process"]].append(process)
         extra = {} if first["error"] is None else {"error": _quoted(first["error"])}
-        if log := self._rebalances.pop(first["op"], None):
-            extra["rebalance-log"] = vector(log)
+        extra |= self._rebalanced(first["op"])
         if first["f"] == "assign" and first["final"]:
             extra["seek-to-beginning?"] = "true"
         self._line(first["type"], str(process), _f(rows), self._value(rows), **extra)
+
+    def _rebalanced(self, op: int) -> dict[str, str]:
+        log = self._rebalances.pop(op, None)
+        return {"rebalance-log": vector(log)} if log else {}
 
     def _fresh(self) -> int:
         self._processes += 1

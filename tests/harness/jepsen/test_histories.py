@@ -7,6 +7,7 @@ import pytest
 from harness.errors import InvalidRun
 from harness.history import RunDirectory
 from harness.jepsen import Assumptions, Imported, export_history, import_history
+from tests.checkers.story import Story
 from tests.harness.jepsen.conftest import assigned, lines, polled, sent
 
 EXAMPLE = [
@@ -126,6 +127,21 @@ def test_an_export_leaves_out_what_jepsen_throws_on(tmp_path: Path) -> None:
     assert values[3] == "[[:poll {4 [[0 17]]}]]}"
     assert values[5] == "[[:send 4 [2 18]]]}"
     assert values[-1] == "[[:poll {}]]}"
+
+
+def test_an_export_ends_what_never_ended(tmp_path: Path) -> None:
+    """To Jepsen's checker nobody sent what no completion tells of, and it throws where such a record is polled."""
+    story = Story()
+    story.send(result="invoke", process=3)
+    story.poll(5, [0])
+    story.row(process=5, op=next(story.ops), f="poll", type="invoke")
+    directory = RunDirectory(story.finish().write(tmp_path / "run"))
+    export_history(directory, tmp_path / "out.edn")
+    lines = (tmp_path / "out.edn").read_text().splitlines()
+    ended = [line.split(":process")[1] for line in lines if ":type :info" in line]
+    assert ended == [" 0, :f :send, :value [[:send 0 0]]}", " 1, :f :poll, :value [[:poll]]}"]
+    assert ":f :poll" in lines[-1]
+    assert import_history(tmp_path / "out.edn", tmp_path / "again", Assumptions()).operations == 5
 
 
 @pytest.mark.parametrize("blank", [" ", "  ", "\t"])
