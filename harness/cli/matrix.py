@@ -41,12 +41,25 @@ def played(plan: Plan, out: Path | None, say: Say) -> tuple[Cell, Path | None]:
     return cell(plan, observe(Gathered.recorded(directory))), directory
 
 
+def in_short(cell: Cell) -> str:
+    """How a cell went, in a line."""
+    match cell.agrees, cell.known:
+        case True, None:
+            return "as predicted"
+        case True, why:
+            return f"as predicted, although {cell.release} is known to differ: {why}"
+        case _, None:
+            return f"DIFFERS: {cell.differences[0]}"
+        case _, why:
+            return f"differs as is known of {cell.release}: {why}"
+
+
 def show_cell(cell: Cell, settings: Sequence[str] = ()) -> None:
     """Print one cell: words, and the logs on the disks; ``settings``, which it was played with, are not predicted."""
     from harness.runner.matrix import letters
 
     console = stdout()
-    colour = "green" if cell.agrees else "bold red"
+    colour = _colour(cell)
     if settings:
         console.print(
             f"Played with {escape(', '.join(settings))}; the prediction is that of {cell.generation} as it is.",
@@ -62,7 +75,9 @@ def show_cell(cell: Cell, settings: Sequence[str] = ()) -> None:
     for partition, node, log in cell.logs:
         console.print(f"  {partition} on broker {node}: {escape(log)}", highlight=False, soft_wrap=True)
     for difference in cell.differences:
-        console.print(f"  [bold red]differs[/]: {escape(difference)}", highlight=False, soft_wrap=True)
+        console.print(f"  [{colour}]differs[/]: {escape(difference)}", highlight=False, soft_wrap=True)
+    if cell.known:
+        console.print(f"  {escape(in_short(cell))}", highlight=False, soft_wrap=True)
 
 
 def show_table(cells: Sequence[Cell], generations: Sequence[str]) -> None:
@@ -76,10 +91,11 @@ def show_table(cells: Sequence[Cell], generations: Sequence[str]) -> None:
     console = stdout()
     console.print(table)
     for one in cells:
-        if not one.agrees:
+        if not one.agrees or one.known:
             show_cell(one)
-    agree, nothing = sum(one.agrees for one in cells), sum(one.proves_nothing for one in cells)
-    told = f"; {nothing} prove nothing" if nothing else ""
+    agree, known = sum(one.agrees for one in cells), sum(not one.agrees and not one.is_news for one in cells)
+    nothing = sum(one.proves_nothing and one.is_news for one in cells)
+    told = (f"; {known} differ as is known" if known else "") + (f"; {nothing} prove nothing" if nothing else "")
     console.print(f"{agree} of {len(cells)} cells are as predicted{told}.", highlight=False)
 
 
@@ -90,7 +106,10 @@ def show_json(cells: Sequence[Cell]) -> None:
 
 
 def exit_code(cells: Sequence[Cell], *, may_break_off: bool = False) -> ExitCode:
-    """1 when a cell differs, else 3 when one proves nothing, or, where some ``may_break_off``, when half of them do."""
+    """1 when a cell differs, else 3 when one proves nothing, or, where some ``may_break_off``, when half of them do.
+
+    What differs, or breaks off, as is known of the release is none of these.
+    """
     from harness.runner.matrix import is_mostly_decided
 
     code = worst(_exit_code(one) for one in cells)
@@ -99,9 +118,9 @@ def exit_code(cells: Sequence[Cell], *, may_break_off: bool = False) -> ExitCode
 
 
 def _exit_code(cell: Cell) -> ExitCode:
-    if cell.proves_nothing:
-        return ExitCode.INVALID
-    return ExitCode.PASS if cell.agrees else ExitCode.VIOLATION
+    if not cell.is_news:
+        return ExitCode.PASS
+    return ExitCode.INVALID if cell.proves_nothing else ExitCode.VIOLATION
 
 
 def _shown(cell: Cell | None) -> str:
@@ -109,8 +128,11 @@ def _shown(cell: Cell | None) -> str:
 
     if cell is None:
         return "-"
-    if cell.agrees:
-        return f"[green]{letters(cell.observed)}[/]"
-    if not cell.observed:
-        return f"[bold red]? not {letters(cell.predicted)}[/]"
-    return f"[bold red]{letters(cell.observed)} not {letters(cell.predicted)}[/]"
+    wanted = "" if cell.agrees else f" not {letters(cell.predicted)}"
+    return f"[{_colour(cell)}]{letters(cell.observed)}{wanted}[/]"
+
+
+def _colour(cell: Cell) -> str:
+    if cell.is_news:
+        return "bold red"
+    return "green" if cell.agrees else "yellow"

@@ -80,7 +80,8 @@ def run(
     """Run a scenario, or every variant of a catalogue entry, and hold what came of it against the prediction.
 
     Ends with 1 when anything differs: an old generation that does not lose is a failed reproduction. Ends with 3 when
-    nothing does, but a run proves nothing. With --set, too, the prediction is that of the generation as it is.
+    nothing does, but a run proves nothing. What a release of Kafka is known to do otherwise is told, and is neither.
+    With --set, too, the prediction is that of the generation as it is.
     """
     from harness.cli.matrix import exit_code, played, show_cell
 
@@ -117,9 +118,9 @@ def matrix(
     """Run every scenario that has outcomes on every generation: observed against predicted.
 
     What a release of real Kafka cannot play is told and left out. Ends with 1 when any cell differs, with 3 when none
-    does, but one proves nothing.
+    does, but one proves nothing; what a release is known to do otherwise is told with the reason, and is neither.
     """
-    from harness.cli.matrix import exit_code, show_json, show_table
+    from harness.cli.matrix import exit_code, in_short, show_json, show_table
     from harness.replication.knobs import GENERATIONS
     from harness.runner.matrix import chosen, rows
     from harness.runner.real import generation_of
@@ -135,8 +136,7 @@ def matrix(
         )
     cells = []
     for number, cell in enumerate(_cells(plans, _out(target, out), jobs), 1):
-        found = "as predicted" if cell.agrees else f"DIFFERS: {cell.differences[0]}"
-        tell(f"{number}/{len(plans)}  {cell.catalogue}  {cell.scenario}  {cell.generation}: {found}")
+        tell(f"{number}/{len(plans)}  {cell.catalogue}  {cell.scenario}  {cell.generation}: {in_short(cell)}")
         cells.append(cell)
     if as_json:
         show_json(cells)
@@ -235,7 +235,7 @@ def _lead_to_the_first_difference(
     context: typer.Context, cells: list[Cell], target: str, seed: int, settings: Sequence[str] = ()
 ) -> None:
     for cell in sorted(cells, key=lambda one: one.proves_nothing):
-        if not cell.agrees:
+        if cell.is_news:
             where = ("--generation", cell.generation, "--target", target, "--seed", str(seed))
             pinned = [word for setting in settings for word in ("--set", setting)]
             context.obj.replace("scenario", "run", cell.origin, *where, *pinned)

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 
 from harness.museum.entry import Entry, fingerprint, foretold
-from harness.museum.exhibits import EXPLAINED, MISTAKEN
+from harness.museum.exhibits import BUSY, MISTAKEN
+from harness.runner.known_differences import why_it_differs
 from harness.runner.matrix import impossible
 from harness.scenario import Scenario
 from harness.targets.kafka.releases import numbers
@@ -16,16 +17,19 @@ Runs = Mapping[tuple[str, str], Sequence[Entry]]
 
 
 def counted(entries: Iterable[Entry], scenarios: Mapping[str, Scenario]) -> dict[tuple[str, str], list[Entry]]:
-    """By scenario and release, the runs of scenarios that are played, and predict, as they did when it was judged."""
+    """By scenario and release, the runs that count, oldest first."""
     found: dict[tuple[str, str], list[Entry]] = defaultdict(list)
     for one in sorted(entries, key=lambda one: (one.started, one.run)):
-        scenario = scenarios.get(one.scenario)
-        if scenario is not None and _is_of(one, scenario):
+        if counts(one, scenarios):
             found[one.scenario, one.release].append(one)
     return dict(found)
 
 
-def _is_of(one: Entry, scenario: Scenario) -> bool:
+def counts(one: Entry, scenarios: Mapping[str, Scenario]) -> bool:
+    """Whether its scenario is played, and predicts, as it did when the run was judged."""
+    scenario = scenarios.get(one.scenario)
+    if scenario is None:
+        return False
     now = fingerprint(scenario, one.generation), foretold(scenario, one.generation)
     return (one.schedule, one.prediction) == now
 
@@ -41,5 +45,10 @@ def proves(one: Entry) -> bool:
 
 
 def explanation(one: Entry, known: Mapping[str, Scenario]) -> str | None:
-    """Why a run did not go as predicted; None: nobody knows."""
-    return EXPLAINED.get(one.run) or MISTAKEN.get(one.run) or impossible(known[one.scenario], one.generation)
+    """Why a run did not go as predicted: what went amiss in it, or else in general; None: nobody knows."""
+    return (
+        BUSY.get(one.run)
+        or MISTAKEN.get(one.run)
+        or why_it_differs(one.scenario, one.release, one.observed, one.differences)
+        or impossible(known[one.scenario], one.generation)
+    )

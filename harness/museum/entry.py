@@ -90,12 +90,12 @@ def entry(path: Path) -> Entry:
     started_s = time.monotonic()
     observed = observe(replace(gathered, manifest=replace(manifest, predictions=expected)))
     checked_s = time.monotonic() - started_s
-    cell = compared(scenario, manifest.generation, observed).to_json()
+    cell = compared(scenario, manifest.generation, observed, manifest.versions["kafka"]).to_json()
     return Entry(
         run=manifest.run,
         scenario=scenario.id,
         catalogue=cell["catalogue"],
-        release=manifest.versions["kafka"],
+        release=cell["release"],
         target=manifest.configuration["target"],
         generation=manifest.generation,
         seed=manifest.seed,

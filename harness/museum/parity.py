@@ -8,7 +8,6 @@ from enum import StrEnum
 
 from harness.museum.counting import Runs, explanation, proves, releases
 from harness.museum.entry import Entry
-from harness.museum.exhibits import EXPLAINED, MISTAKEN
 from harness.outcome import LETTERS, Word
 from harness.runner.expectation import expectations
 from harness.runner.matrix import impossible
@@ -63,9 +62,7 @@ def left_out(runs: Runs, known: Known) -> Iterator[str]:
 
 def _tried_in_vain(why: str, runs: Runs, known: Known) -> Iterator[Entry]:
     for name, version in _ordered(runs, known):
-        for one in runs[name, version]:
-            if impossible(known[name], one.generation) == why and one.run not in {*EXPLAINED, *MISTAKEN}:
-                yield one
+        yield from (one for one in runs[name, version] if explanation(one, known) == why)
 
 
 def plain(text: str) -> str:
@@ -186,7 +183,11 @@ _WHAT_A_CELL_IS = (
     "The raised numbers are those of the notes below."
 )
 
-_WHAT_A_NOTE_IS = "Why a run of a scenario that the release can play did not go as predicted."
+_WHAT_A_NOTE_IS = (
+    "Why a run of a scenario that the release can play did not go as predicted. What is known of a release was found "
+    "out in one run at least, and is said of every run that differs in the same words; the matrix, too, says it then, "
+    "and fails for any other difference."
+)
 
 _WHAT_IS_LEFT_OUT = (
     "Scenarios whose schedule comes true on the built-in brokers, and not on the releases of these generations; *seen* "

@@ -10,6 +10,7 @@ from harness.errors import UsageError
 from harness.outcome import LETTERS, Word
 from harness.refusal import closest
 from harness.runner.expectation import expectations, generations
+from harness.runner.known_differences import why_it_differs
 from harness.runner.observation import Observed, differences, shortened
 from harness.runner.plan import Plan
 from harness.scenario import Scenario
@@ -21,6 +22,7 @@ class Cell:
 
     Attributes:
         origin: what to run to see it again: the scenario's name or its file.
+        release: of Kafka, where that was played.
         observed: in words; empty when the run proves nothing.
         differences: how it is not what was predicted, one sentence each.
         logs: by partition and broker, the final log in short.
@@ -30,6 +32,7 @@ class Cell:
     origin: str
     catalogue: str
     generation: str
+    release: str | None
     predicted: tuple[Word, ...]
     observed: tuple[Word, ...]
     differences: tuple[str, ...]
@@ -39,6 +42,16 @@ class Cell:
     def agrees(self) -> bool:
         """Whether what was observed is what was predicted."""
         return not self.differences
+
+    @property
+    def known(self) -> str | None:
+        """Why it differs, where the release is known to differ in this way; if it agrees, why it was known not to."""
+        return why_it_differs(self.scenario, self.release, self.observed, self.differences)
+
+    @property
+    def is_news(self) -> bool:
+        """Whether it differs, or proves nothing, and not in a way that is known of the release."""
+        return not self.agrees and self.known is None
 
     @property
     def proves_nothing(self) -> bool:
@@ -54,17 +67,20 @@ class Cell:
             "scenario": self.scenario,
             "catalogue": self.catalogue,
             "generation": self.generation,
+            "release": self.release,
             "predicted": [word.value for word in self.predicted],
             "observed": [word.value for word in self.observed],
             "agrees": self.agrees,
             "differences": list(self.differences),
+            "known": self.known,
             "final_logs": logs,
         }
 
 
 def cell(plan: Plan, observed: Observed) -> Cell:
     """``observed`` held against what is expected of the plan's generation, whatever was overridden in it."""
-    return compared(plan.scenario, plan.generation, observed)
+    release = None if plan.kafka is None else plan.kafka.release.version
+    return compared(plan.scenario, plan.generation, observed, release)
 
 
 def unplayed(plan: Plan, why: str) -> Cell:
@@ -72,14 +88,18 @@ def unplayed(plan: Plan, why: str) -> Cell:
     return cell(plan, Observed(words=(), logs={}, replicas={}, invalid=(why,), unexpected=(), unmet=()))
 
 
-def compared(scenario: Scenario, generation: str, observed: Observed) -> Cell:
-    """``observed`` held against what ``scenario`` expects of ``generation``, which is one that it is about."""
+def compared(scenario: Scenario, generation: str, observed: Observed, release: str | None) -> Cell:
+    """``observed``, on a ``release`` of Kafka or none, held against what ``scenario`` expects of ``generation``.
+
+    The generation is one that it is about.
+    """
     expected = expectations(scenario)[generation]
     return Cell(
         scenario=scenario.id,
         origin=scenario.origin,
         catalogue=scenario.catalogue or scenario.id,
         generation=generation,
+        release=release,
         predicted=expected.outcome,
         observed=() if observed.invalid else observed.words,
         differences=tuple(differences(expected, observed)),
@@ -123,8 +143,8 @@ def impossible(scenario: Scenario, generation: str) -> str | None:
 
 
 def is_mostly_decided(cells: Sequence[Cell]) -> bool:
-    """Whether more than half of the cells prove something."""
-    return 2 * sum(one.proves_nothing for one in cells) < len(cells)
+    """Whether more than half of the cells prove something, or break off where the release is known to."""
+    return 2 * sum(one.proves_nothing and one.is_news for one in cells) < len(cells)
 
 
 def letters(words: Iterable[Word]) -> str:

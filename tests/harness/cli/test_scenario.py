@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 from harness import scenario
 from harness.errors import EnvironmentFault
 from harness.runner import Plan, rehearsal
+from harness.runner.matrix import Cell
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.releases import release
 from tests.harness.cli.calling import Said, Seawall
+from tests.harness.runner.test_known_differences import BROKEN_OFF, OTHERWISE
 
 QUIET = """\
 id: quiet
@@ -168,6 +171,61 @@ def test_a_cluster_that_does_not_obey_takes_its_own_cell_alone(
     assert "scenario run stubborn" in said.last_line
 
 
+@pytest.fixture
+def comes_to(monkeypatch: pytest.MonkeyPatch) -> Callable[[Cell], None]:
+    """Lets every run of the matrix come to one cell."""
+
+    def everything(cell: Cell) -> None:
+        monkeypatch.setattr("harness.cli.matrix.played", lambda *_: (cell, None))
+
+    return everything
+
+
+A05 = ("matrix", "--only", "A05", "--generations", "2.0.1")
+
+
+@pytest.mark.parametrize("cell", [OTHERWISE, BROKEN_OFF])
+def test_a_release_that_differs_as_is_known_does_not_fail_the_matrix_and_the_reason_is_told(
+    seawall: Seawall, comes_to: Callable[[Cell], None], cell: Cell
+) -> None:
+    comes_to(cell)
+    said = simulated(seawall, *A05)
+    assert said.code == 0
+    assert f"differs as is known of 2.0.1: {cell.known}" in said.err
+    assert cell.differences[0] in said.out
+    assert f"differs as is known of 2.0.1: {cell.known}" in said.out
+    assert "0 of 1 cells are as predicted; 1 differ as is known." in said.out
+    assert "reproduce" not in said.err
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        (replace(OTHERWISE, differences=(*OTHERWISE.differences, "unexpected vanished-read: it is gone.")), 1),
+        (replace(BROKEN_OFF, differences=("schedule[3].send: 0 of 1 records were acknowledged (no error).",)), 3),
+    ],
+)
+def test_a_release_that_differs_in_another_way_than_is_known_fails_the_matrix(
+    seawall: Seawall, comes_to: Callable[[Cell], None], cell: Cell, code: int
+) -> None:
+    comes_to(cell)
+    said = simulated(seawall, *A05)
+    assert said.code == code
+    assert f"DIFFERS: {cell.differences[0]}" in said.err
+    assert said.last_line.startswith(f"reproduce: seawall scenario run {cell.origin}")
+
+
+def test_a_release_that_is_known_to_differ_and_goes_as_predicted_does_not_fail_the_matrix_and_is_told(
+    seawall: Seawall, comes_to: Callable[[Cell], None]
+) -> None:
+    comes_to(replace(OTHERWISE, differences=()))
+    said = simulated(seawall, *A05)
+    assert said.code == 0
+    assert f"as predicted, although 2.0.1 is known to differ: {OTHERWISE.known}" in said.err
+    assert f"as predicted, although 2.0.1 is known to differ: {OTHERWISE.known}" in said.out
+    assert "1 of 1 cells are as predicted." in said.out
+
+
 def test_a_matrix_without_a_cell_is_refused(seawall: Seawall, shelf: Path) -> None:
     (shelf / "quiet.yaml").write_text(QUIET.replace('"0.10-4.1"', '"2.0.0-2.1"'))
     said = simulated(seawall, "matrix", "--only", "A99", "--generations", "0.10")
@@ -210,10 +268,12 @@ def test_the_matrix_is_told_as_json_with_everything_in_it(seawall: Seawall, shel
         "scenario": "quiet",
         "catalogue": "A99/quiet",
         "generation": "4.1",
+        "release": None,
         "predicted": ["safe"],
         "observed": ["safe"],
         "agrees": True,
         "differences": [],
+        "known": None,
         "final_logs": {"ledger-0": {"0": "m0@0 m1@0", "1": "m0@0 m1@0"}},
     }
 

@@ -1,0 +1,213 @@
+"""What releases of Kafka are known to do otherwise than is predicted of their generation, each with the reason.
+
+A difference is known in so many words: of the same scenario on the same release, whatever else differs is news.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from harness.outcome import Word
+from harness.targets.awaiting import WHAT_NODES_SAID
+
+_ANY_WORD = "..."
+
+
+@dataclass(frozen=True, slots=True)
+class KnownDifference:
+    """How one scenario goes on some releases, other than predicted.
+
+    Attributes:
+        releases: those on which it was seen.
+        observed: what was observed; nothing, where a step breaks the run off.
+        differences: what is said of that, all of it, a sentence each, as in :class:`harness.runner.matrix.Cell`.
+            ``...`` stands for one word that may be another the next time.
+        why: the reason, for people.
+    """
+
+    scenario: str
+    releases: tuple[str, ...]
+    observed: tuple[Word, ...]
+    differences: tuple[str, ...]
+    why: str
+
+    def is_of(self, scenario: str, release: str | None) -> bool:
+        """Whether it is known of that scenario on that release; of no release, None, anything is."""
+        return self.scenario == scenario and release in self.releases
+
+    def is_just(self, observed: Sequence[str], differences: Sequence[str]) -> bool:
+        """Whether it is what was observed, no more and no less."""
+        said = [one.partition(WHAT_NODES_SAID)[0] for one in differences]
+        return tuple(observed) == self.observed and sorted(map(self._as_known, said)) == sorted(self.differences)
+
+    def _as_known(self, said: str) -> str:
+        """``said`` as it is known; itself, where it is not."""
+        return next((known for known in self.differences if _means(known, said)), said)
+
+
+def why_it_differs(
+    scenario: str, release: str | None, observed: Sequence[str], differences: Sequence[str]
+) -> str | None:
+    """The reason, where a run on ``release``, None for none, differs in a way that is known.
+
+    Of one that went as predicted, why it was known to differ. None: nothing is known of it.
+    """
+    known = [one for one in KNOWN_DIFFERENCES if one.is_of(scenario, release)]
+    return next((one.why for one in known if not differences or one.is_just(observed, differences)), None)
+
+
+def _means(known: str, said: str) -> bool:
+    return re.fullmatch(r"\S+".join(map(re.escape, known.split(_ANY_WORD))), said) is not None
+
+
+# ----------------------------------------------------------------------------------------------------------- reasons
+
+_ELIGIBLE_FORGOTTEN = (
+    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker tells in which directory its replicas now are, the "
+    "controller forgets who is eligible to lead. So broker 1, which had everything, was not elected when it came back; "
+    "broker 0, whose disk is empty, was. N03/kafka waits for just that, and ends."
+)
+_STANDS_ALONE = (
+    "In the message format of 0.10 records that are not compressed stand alone, and no offset lies in the middle of a "
+    "batch: so the follower goes on. The built-in brokers write batches in every generation."
+)
+_ENDS_WHERE_IT_WAS_CUT = (
+    "Kafka cuts whole batches, but takes its log to end where it was to be cut, in the midst of the batch that is gone "
+    "(Log.truncateTo). So the follower goes on fetching at 21, and has nothing at 11 to 20. The built-in brokers' log "
+    "ends with the last batch that is left, and they fetch the rest."
+)
+_FETCHER_STOPS = (
+    "A bug of 0.11.0.3 (KAFKA-6975; 2.0.0 has the class that came with its repair, 0.11.0.3 has not): records are "
+    "deleted up to the midst of the leader's first batch, the follower starts anew there, is sent the whole batch, and "
+    "takes it for out of order (Log.append: IllegalArgumentException). That stops the thread that fetches all "
+    "partitions of this leader."
+)
+_BROKER_0_WAS_LAST = (
+    "The controller of 2.0.1 heard of both dead brokers at once, and took broker 1 out of the ISR first (so its log "
+    "says; why in this order is not known): broker 0 was the last member, and broker 1 might not lead."
+)
+_NOBODY_TAKEN_OUT = (
+    "Both sessions had ended before the controller was back, and when it starts, a controller of 2.0.1 takes no dead "
+    "broker out of the ISR (its log). So broker 1 was elected out of both, in epoch 1 and not in 3; the "
+    "records are those that were predicted."
+)
+_NOT_LOOKED_AT = (
+    "A bug of 2.8.1 (KAFKA-13091, mended later): a leader that has asked the controller for a smaller set in sync does "
+    "not look at its watermark again when the answer comes (Partition.handleAlterIsrResponse). So what waits for those "
+    "who have left is committed when something else moves the watermark, and here nothing did."
+)
+
+# --------------------------------------------------------------------------------------------------------- the table
+
+_LATE = "did not come true within ... s:"
+_UNANSWERED = "schedule[{}].send: {} of {} records were acknowledged (REQUEST_TIMED_OUT)."
+
+
+def _breaks_off(scenario: str, releases: tuple[str, ...], difference: str, why: str) -> KnownDifference:
+    return KnownDifference(scenario, releases, (), (difference,), why)
+
+
+KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
+    KnownDifference(
+        "power-loss-batches-overlap",
+        ("0.10.2.2",),
+        (Word.DIVERGED, Word.DOCUMENTED),
+        (
+            "predicted and not observed: stuck.",
+            "the log of ledger-0 on broker 0 is m0@-1 a1..a3@-1 b4@-1 b5@-1, not m0@0 a1..a3@0.",
+        ),
+        _STANDS_ALONE,
+    ),
+    KnownDifference(
+        "fast-failover-shorter-log",
+        ("0.10.2.2",),
+        (Word.DIVERGED, Word.DOCUMENTED),
+        (
+            "predicted and not observed: stuck.",
+            "the log of ledger-0 on broker 1 is r0..r10@-1 b11..b15@-1 a16..a30@-1, not r0..r10@0 b11..b15@1.",
+        ),
+        _STANDS_ALONE,
+    ),
+    KnownDifference(
+        "fast-failover-longer-log",
+        ("0.10.2.2",),
+        (Word.DIVERGED, Word.DOCUMENTED),
+        (
+            "predicted and not observed: stuck.",
+            "the log of ledger-0 on broker 1 is r0..r10@-1 b11..b25@-1 a26..a30@-1, not r0..r10@0 b11..b25@1.",
+        ),
+        _STANDS_ALONE,
+    ),
+    KnownDifference(
+        "fast-failover-longer-log",
+        ("0.11.0.3",),
+        (Word.DIVERGED, Word.DOCUMENTED),
+        (
+            "observed and not predicted: diverged.",
+            "the log of ledger-0 on broker 1 is r0..r10@0 a21..a30@3, not r0..r10@0 a11..a20@0 a21..a30@3.",
+            *(
+                f"unexpected replica-divergence: The replicas' logs disagree about offset {offset}; see the evidence "
+                f"for every side. It follows from the lost-write of value ... at offset {offset}."
+                for offset in range(11, 21)
+            ),
+        ),
+        _ENDS_WHERE_IT_WAS_CUT,
+    ),
+    _breaks_off(
+        "log-ends-within-the-leaders-first-batch",
+        ("0.11.0.3",),
+        f"schedule[19].until: {_LATE} ledger-0: the ISR is [1, 2], not [0, 1, 2]; "
+        "ledger-0: on broker 0 log_end_offset is 2, not 4.",
+        _FETCHER_STOPS,
+    ),
+    _breaks_off(
+        "power-loss-shorter-log-leads",
+        ("2.0.1",),
+        f"schedule[15].until: {_LATE} ledger-0: the leader is -1, not 1; ledger-0: the ISR is [0], not [1]; "
+        "ledger-0: node 1: process ... exists, in state ..., and answers.",
+        _BROKER_0_WAS_LAST,
+    ),
+    KnownDifference(
+        "power-loss-batches-overlap",
+        ("2.0.1",),
+        (Word.DOCUMENTED,),
+        (
+            "the log of ledger-0 on broker 0 is m0@0 b1..b5@1, not m0@0 b1..b5@3.",
+            "the log of ledger-0 on broker 1 is m0@0 b1..b5@1, not m0@0 b1..b5@3.",
+        ),
+        _NOBODY_TAKEN_OUT,
+    ),
+    *(
+        _breaks_off(scenario, ("2.8.1",), difference, _NOT_LOOKED_AT)
+        for scenario, difference in {
+            "sole-isr-member-dies-offline": _UNANSWERED.format(3, 0, 1),
+            "sole-isr-member-dies-unclean": _UNANSWERED.format(3, 0, 1),
+            "retried-isr-change": _UNANSWERED.format(4, 0, 1),
+            "out-of-range-and-back-to-the-beginning": _UNANSWERED.format(3, 3, 4),
+            "out-of-range-and-on-to-the-end": f"schedule[5].until: {_LATE} schedule[3].send: not every answer has "
+            "come; ledger-0: on broker 0 high_watermark is 1, not 5.",
+            "out-of-range-and-an-error": _UNANSWERED.format(3, 3, 4),
+            "regrown-and-found-out": _UNANSWERED.format(1, 6, 7),
+            "regrown-past-the-committed-offset": _UNANSWERED.format(1, 6, 7),
+            "clock-jump-shrinks-the-isr": f"schedule[8].until: {_LATE} schedule[4].send: not every answer has come; "
+            "ledger-0: on broker 0 high_watermark is 1, not 2.",
+            "clock-step-back-keeps-laggards": _UNANSWERED.format(4, 0, 1),
+        }.items()
+    ),
+    _breaks_off(
+        "empty-disk-min-isr-2",
+        ("4.1.0", "4.1.1", "4.2.0"),
+        f"schedule[8].until: {_LATE} ledger-0: the ELR is [], not [1].",
+        _ELIGIBLE_FORGOTTEN,
+    ),
+    _breaks_off(
+        "empty-disk-min-isr-2",
+        ("4.1.0",),
+        f"schedule[12].until: {_LATE} ledger-0: the leader is 0, not 1; ledger-0: on broker 0 leader is 0, not 1; "
+        "ledger-0: on broker 0 log_end_offset is 0, not 3.",
+        _ELIGIBLE_FORGOTTEN,
+    ),
+)
+"""Oldest release first."""
