@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import product
 from statistics import median
 
-from harness.museum.counting import Runs, counted, proves, releases
+from harness.museum.counting import Runs, counted, counts, proves, releases
 from harness.museum.entry import Entry
-from harness.museum.exhibits import EXHIBITS, Exhibit, Outcomes
+from harness.museum.exhibits import EXHIBITS, MISTAKEN, Exhibit, Outcomes
 from harness.museum.parity import left_out, parity
 from harness.outcome import Word
 from harness.scenario import Scenario
@@ -18,10 +19,11 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
     """The text of ``docs/museum.md`` from ``entries``; ``scenarios`` are those that are shipped."""
     known = {one.id: one for one in scenarios}
     runs = counted(entries, known)
-    older = len(entries) - sum(map(len, runs.values()))
+    older = [one for one in entries if not counts(one, known)]
     parts = [
         _INTRODUCTION,
-        "\n".join(_overview(runs, older)),
+        _overview(runs, len(older)),
+        _how_much_it_rests_on(runs, older),
         *("\n".join(_exhibit(one, runs, known)) for one in EXHIBITS),
         "\n".join(parity(runs, known)),
         "\n".join(left_out(runs, known)),
@@ -30,14 +32,29 @@ def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _overview(runs: Runs, older: int) -> Iterator[str]:
+def _overview(runs: Runs, older: int) -> str:
     every = [one for entries in runs.values() for one in entries]
     agree, broken = sum(one.agrees for one in every), sum(not proves(one) for one in every)
-    yield (
+    return (
         f"{len(every)} runs of {len({scenario for scenario, _ in runs})} scenarios on {len(releases(runs))} releases: "
         f"{agree} went as predicted, {len(every) - agree - broken} otherwise. {broken} prove nothing: a step of the "
         "schedule did not come true in time, the evidence had gaps, or the harness made a mistake."
         + (f" {older} more do not count: their schedule, or what it predicts, has been changed since." if older else "")
+    )
+
+
+def _how_much_it_rests_on(runs: Runs, older: Iterable[Entry]) -> str:
+    tries = {cell: sum(map(proves, entries)) for cell, entries in runs.items()}
+    proven = {cell for cell, several in tries.items() if several}
+    single = sum(tries[cell] == 1 for cell in proven)
+    again = len(proven.intersection((one.scenario, one.release) for one in older))
+    return (
+        f"Of {len(proven)} pairs of a scenario and a release of which something is proven, {single} rest on one try"
+        + (
+            f"; in at least {again}, what is played or predicted was settled after a first run had been seen."
+            if again
+            else "."
+        )
     )
 
 
@@ -51,22 +68,34 @@ def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Ite
     yield "\n| scenario | Kafka | predicted | observed | tries | time to detect | seeds |"
     yield "|---|---|---|---|---|---|---|"
     for name in exhibit.scenarios:
-        for version in releases({key: one for key, one in runs.items() if key[0] == name}):
+        for version in _releases_of(name, runs):
             yield _try(known[name], version, runs[name, version])
     for name in exhibit.scenarios:
         yield from _logs(name, runs)
-    first = exhibit.scenarios[0]
-    for version in releases({key: one for key, one in runs.items() if key[0] == first})[:1]:
-        seed = runs[first, version][-1].seed
-        yield f"\n```\nseawall scenario run {first} --target process:{version} --seed {seed}\n```"
+    best = next(_best(exhibit, runs), None)
+    if best is not None:
+        yield f"\n```\nseawall scenario run {best.scenario} --target {best.target} --seed {best.seed}\n```"
+
+
+def _best(exhibit: Exhibit, runs: Runs) -> Iterator[Entry]:
+    """The runs that went as predicted: first those in which the flaw shows, then by release, of each the last one."""
+    for name, outcomes in exhibit.shows.items():
+        for outcome, version in product(outcomes, _releases_of(name, runs)):
+            good = filter(proves, reversed(runs[name, version]))
+            yield from (one for one in good if one.agrees and one.observed == outcome)
+
+
+def _releases_of(name: str, runs: Runs) -> list[str]:
+    """Those on which the scenario was played, oldest first."""
+    return releases({key: one for key, one in runs.items() if key[0] == name})
 
 
 def _findings(exhibit: Exhibit, runs: Runs) -> Iterator[str]:
     """What the runs that count have shown, by scenario, on releases of which the same is to be said together."""
     for name, outcomes in exhibit.shows.items():
         said: dict[str, list[str]] = defaultdict(list)
-        for version in releases({key: one for key, one in runs.items() if key[0] == name}):
-            good = [one for one in runs[name, version] if not one.broke_off]
+        for version in _releases_of(name, runs):
+            good = [one for one in runs[name, version] if proves(one)]
             for sentence in dict.fromkeys(_meaning(one, outcomes) for one in good):
                 said[sentence].append(version)
         yield from (f"* On {_listed(versions)} {sentence}" for sentence, versions in said.items())
@@ -84,7 +113,7 @@ def _meaning(one: Entry, outcomes: Outcomes) -> str:
 
 
 def _try(scenario: Scenario, version: str, entries: Sequence[Entry]) -> str:
-    good = [one for one in entries if not one.broke_off]
+    good = [one for one in entries if proves(one)]
     seen = " or ".join(dict.fromkeys(_words(one.observed) for one in good)) or "nothing that counts"
     detected = [one.detected_s for one in good]
     seeds = ", ".join(map(str, dict.fromkeys(one.seed for one in entries)))
@@ -99,9 +128,12 @@ def _words(words: Iterable[str]) -> str:
 
 
 def _how_often(entries: Sequence[Entry]) -> str:
-    """In how many tries it went as predicted."""
-    agree, broken = sum(one.agrees for one in entries), sum(one.broke_off for one in entries)
-    return f"{agree} of {len(entries)}" + (f" ({broken} broke off)" if broken else "")
+    """In how many of the tries that prove something it went as predicted, and how many prove nothing."""
+    good = [one for one in entries if proves(one)]
+    mistaken = sum(one.run in MISTAKEN for one in entries)
+    broken = len(entries) - len(good) - mistaken
+    besides = [f"{broken} broke off"] * (broken > 0) + [f"{mistaken} went wrong"] * (mistaken > 0)
+    return f"{sum(one.agrees for one in good)} of {len(good)}" + (f" ({', '.join(besides)})" if besides else "")
 
 
 def _seconds(measured: Sequence[float]) -> str:
@@ -114,8 +146,8 @@ def _seconds(measured: Sequence[float]) -> str:
 def _logs(name: str, runs: Runs) -> Iterator[str]:
     """What was on the disks in the end, on releases that ended with the same told together."""
     told: dict[str, list[str]] = defaultdict(list)
-    for version in releases({key: one for key, one in runs.items() if key[0] == name}):
-        good = [one for one in runs[name, version] if not one.broke_off]
+    for version in _releases_of(name, runs):
+        good = [one for one in runs[name, version] if proves(one)]
         if good:
             told[_disks(good[0])].append(version)
     if told:
@@ -157,6 +189,7 @@ This page is generated from `reports/museum.json`, which holds every run that wa
 unless its cluster did not even start. `make museum` records again and writes both; `seawall museum RUN_DIR` adds runs
 of one's own.
 
-*Tries*: in how many runs it went as predicted. *Time to detect*: from the first fault until the evidence was complete
-and checked, median and range; most of it is waiting for sessions to end. *Seeds*: a schedule draws nothing, so that
-tries differ in timing alone."""
+*Tries*: in how many of the runs that prove something it went as predicted; beside that, how many broke off, or went
+wrong by a mistake of the harness. *Time to detect*: from the first fault until the evidence was complete and checked,
+median and range; most of it is waiting for sessions to end. *Seeds*: a schedule draws nothing, so that tries differ in
+timing alone."""

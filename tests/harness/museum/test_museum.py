@@ -138,6 +138,54 @@ def test_a_new_run_that_differs_as_is_known_of_its_release_is_explained_and_anot
     assert "**Not explained.**" in page([*RECORDED, worse], SHELF)
 
 
+def test_what_an_exhibit_says_rests_on_runs_that_prove_something() -> None:
+    cell = "unclean-flip-flop-common-prefix", "2.8.1"
+    runs = counted(RECORDED, SHIPPED)[cell]
+    assert [one.observed for one in runs if one.run in MISTAKEN] == [("documented",)]
+    written = page(RECORDED, SHELF)
+    assert "\n* On 2.8.1 `A07` came to this" not in written
+    assert "| `A07` | 2.8.1 | documented | documented | 1 of 1 (1 broke off, 1 went wrong) |" in written
+
+
+def commands(written: str) -> list[tuple[str, str, int]]:
+    """The scenario, the release and the seed of every command that the page gives."""
+    found = re.findall(r"^seawall scenario run (\S+) --target process:(\S+) --seed (\d+)$", written, re.MULTILINE)
+    return [(name, version, int(seed)) for name, version, seed in found]
+
+
+def test_an_exhibit_is_to_be_seen_again_where_it_went_as_predicted_and_shows_the_flaw_if_any_run_did() -> None:
+    runs, told = counted(RECORDED, SHIPPED), commands(page(RECORDED, SHELF))
+    assert len(told) == len(EXHIBITS)
+    for exhibit, (name, version, seed) in zip(EXHIBITS, told, strict=True):
+        flaw = next(iter(exhibit.shows[name]))
+        assert (flaw, True, True) in {
+            (one.observed, one.agrees, proves(one)) for one in runs[name, version] if one.seed == seed
+        }
+
+
+def test_where_no_run_shows_the_flaw_one_that_went_as_predicted_is_to_be_seen_again() -> None:
+    name = "last-replica-loses-page-cache"
+    others = [one for one in RECORDED if one.scenario not in ("last-replica-loses-page-cache-min-isr-1", name)]
+    mine = [one for one in RECORDED if one.scenario == name]
+    kept = [one for one in mine if one.release == "4.1.0"]
+    broken = [one for one in mine if one.release == "0.10.2.2"]
+    assert [version for one, version, _ in commands(page([*others, *kept, *broken], SHELF)) if one == name] == ["4.1.0"]
+    assert [one for one, _, _ in commands(page([*others, *broken], SHELF)) if one == name] == []
+
+
+def test_the_page_says_how_much_rests_on_one_try_and_what_was_seen_before_it_was_predicted() -> None:
+    now = scenario.parse(QUIET)
+    one = replace(A_RUN, schedule=fingerprint(now, "4.1"), prediction=foretold(now, "4.1"))
+    rests = "Of 1 pairs of a scenario and a release of which something is proven, "
+    assert f"{rests}1 rest on one try.\n" in page([one], [now])
+    again, broken = replace(one, run="quiet/2"), replace(one, run="quiet/3", observed=(), differences=("late",))
+    assert f"{rests}0 rest on one try.\n" in page([one, again, broken], [now])
+    settled = (
+        "1 rest on one try; in at least 1, what is played or predicted was settled after a first run had been seen.\n"
+    )
+    assert f"{rests}{settled}" in page([one, replace(again, prediction="0")], [now])
+
+
 def test_a_cell_says_what_was_seen_and_refers_to_why_it_differs() -> None:
     written = page(RECORDED, SHELF)
     (row,) = [line for line in written.splitlines() if line.startswith("| A17/min-isr-2 |") and "`empty-disk" in line]
