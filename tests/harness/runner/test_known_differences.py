@@ -69,7 +69,7 @@ def test_what_differs_as_is_known_is_no_news_and_the_reason_is_told(cell: Cell) 
         saying(BROKEN_OFF, BROKEN_OFF.differences[0].replace("schedule[15]", "schedule[11]")),
         saying(BROKEN_OFF, f"{LATE}[0, 1], not [1]; ledger-0: node 1: process 7 exists, in state S, and answers."),
         saying(BROKEN_OFF, f"{LATE}[0], not [1]; ledger-0: node 1: process 7 is gone, exit status 1."),
-        saying(BROKEN_OFF, f"{LATE}[0], not [1]; ledger-0: node 1: process 7 exists, in state S, as 8 is, and answers."),
+        saying(BROKEN_OFF, f"{LATE}[0], not [1]; ledger-0: node 1: process 7 exists, in state S, as 8, and answers."),
         saying(BROKEN_OFF, "node 1 has not come up within 60 s."),
     ],
 )
