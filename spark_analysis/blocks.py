@@ -184,11 +184,12 @@ def place_of(number: str) -> Column:
 def unpreceded(chunks: str, later: str, earlier: str) -> Column:
     """Whether a chunk has a number among its bits ``later`` that no chunk before it has among its bits ``earlier``.
 
-    ``chunks``: the column with an array of what each chunk says of a word: ``{chunk, later, earlier}``.
+    ``chunks``: the column with an array of what each chunk says of a word: ``{first, last, later, earlier}``. A chunk
+    is before another when it ends before that begins: of two whose rows come in turns neither is, whoever begins first.
     """
 
     def is_so(one: Column) -> Column:
-        before = f.filter(chunks, lambda other: other["chunk"] < one["chunk"])
+        before = f.filter(chunks, lambda other: other["last"] < one["first"])
         known = f.aggregate(before, f.lit(0).cast("long"), lambda bits, other: bits.bitwiseOR(other[earlier]))
         return one[later].bitwiseAND(f.bitwise_not(known)) != 0
 

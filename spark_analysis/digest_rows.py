@@ -18,13 +18,13 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
         "final", "txn", "acks", "process", "known", "malformed", "rows", "offset", "index", "first"
     ),
     "order": ("first", "last", "begin_ns", "end_ns", "steady"),
-    "operations": ("word", "chunk", "begun", "others", "ended", "strange"),
+    "operations": ("word", "first", "last", "begun", "others", "ended", "strange"),
     "values": ("invoked", "word", "bits", "rows", "low", "high", "print", "strange"),
     "offsets": (
         "source", "whose", "word", "bits", "rows", "low", "high", "print", "strange", "acked", "first_ns", "last_ns",
         "heard_ns",
     ),
-    "foretold": ("word", "chunk", "sent", "read"),
+    "foretold": ("word", "first", "last", "sent", "read"),
     "sends": ("offset", "row", "invoked_row"),
     "halves": ("value", "offset", "row", "invoked_row"),
     "polls": ("process", "first_row", "last_row", "first", "last", "steady"),

@@ -102,11 +102,11 @@ class Digests:
         return self._digest("order").drop("topic", "partition")
 
     def operations(self) -> DataFrame:
-        """Which operations a chunk of the history is about: ``run, word, chunk, begun, others, ended, strange``.
+        """Which operations a chunk of the history is about: ``run, word, first, last, begun, others, ended, strange``.
 
         64 to a row: the bits of those that began there, of those of which a completion came that had not begun there
-        before, and of those that are sends and ended there. ``chunk``: its lowest index; ``strange``: of one of them
-        the same step began, or ended, twice, or the chunk's rows are not in order.
+        before, and of those that are sends and ended there. ``first, last``: the chunk's lowest and highest index;
+        ``strange``: of one of them the same step began, or ended, twice, or the chunk's rows are not in order.
         """
         return self._digest("operations").drop("topic", "partition")
 
@@ -135,9 +135,10 @@ class Digests:
         )  # fmt: skip
 
     def foretold(self) -> DataFrame:
-        """Which values a chunk of the history has: ``run, topic, partition, word, chunk, sent, read``.
+        """Which values a chunk of the history has: ``run, topic, partition, word, first, last, sent, read``.
 
         64 to a row: the bits of those sent there, and of those read there that had not been sent there before.
+        ``first, last``: the chunk's lowest and highest index.
         """
         return self._digest("foretold")
 

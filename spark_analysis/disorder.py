@@ -113,7 +113,7 @@ def _steps(history: DataFrame) -> DataFrame:
 
 def _suspected(history: DataFrame, words: DataFrame, hold: Hold) -> DataFrame | None:
     """Completions of operations without an invocation of a lower index, and steps that begin or end twice."""
-    seen = f.struct("chunk", "begun", "others")
+    seen = f.struct("first", "last", "begun", "others")
     known = words.groupBy("run", "word").agg(
         f.collect_list(seen).alias("chunks"),
         f.max("strange").alias("strange"),

@@ -71,6 +71,10 @@ class _History:
         since = np.array([self._asked.since.get(place, 0) for place in self._rows.places], np.int64)
         return final & (~self.named | (self.index >= since[self.place]))
 
+    def _indices(self, number: int) -> dict[str, Numbers]:
+        """From which index to which there are rows here, ``number`` times: what is before it shows from both."""
+        return {"first": np.full(number, self.index.min()), "last": np.full(number, self.index.max())}
+
     def tally(self) -> Piece:
         """The rows by what they have in common."""
         (f, fs), (kind, kinds) = self._rows.words("f"), self._rows.words("type")
@@ -127,7 +131,7 @@ class _History:
         words = Groups(run, op >> self._shift)
         columns = {
             "word": words.first(op >> self._shift),
-            "chunk": np.full(len(words.starts), self.index.min()),
+            **self._indices(len(words.starts)),
             "begun": words.bits(op, self._shift, begun < NEVER),
             "others": words.bits(op, self._shift, (ended < NEVER) & (ended <= begun)),
             "ended": words.bits(op, self._shift, each.any(self.send & ends)),
@@ -184,7 +188,7 @@ class _History:
         words = Groups(place, value >> self._shift)
         columns = {
             "word": words.first(value >> self._shift),
-            "chunk": np.full(len(words.starts), self.index.min()),
+            **self._indices(len(words.starts)),
             "sent": words.bits(value, self._shift, sent < NEVER),
             "read": words.bits(value, self._shift, read < sent),
         }

@@ -181,6 +181,7 @@ def _values(words: DataFrame) -> DataFrame:
 
 
 def _foretold(words: DataFrame) -> DataFrame:
-    """The words of values of which one was delivered before it was sent: ``run, topic, partition, word``."""
-    known = words.groupBy("word", *PLACE).agg(f.collect_list(f.struct("chunk", "sent", "read")).alias("chunks"))
+    """The words of values of which one may have been delivered before it was sent: ``run, topic, partition, word``."""
+    seen = f.struct("first", "last", "sent", "read")
+    known = words.groupBy("word", *PLACE).agg(f.collect_list(seen).alias("chunks"))
     return known.where(unpreceded("chunks", "read", "sent")).select(*PLACE, "word")

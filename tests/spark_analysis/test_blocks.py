@@ -13,7 +13,9 @@ from checkers import check
 from harness.errors import EnvironmentFault
 from spark_analysis import digests
 from spark_analysis.blocks import Earlier, gaps, with_earlier, words
+from tests.checkers.dealing import deal, rewrite
 from tests.checkers.evidence_cases import CASES
+from tests.checkers.story import Story
 from tests.spark_analysis.differential import disagreements, random_runs, tiny_blocks, verdicts_in_blocks
 
 
@@ -64,6 +66,28 @@ def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession)
     """Whatever a chunk is: less than anything that belongs together, and everything."""
     cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
     _are_judged_the_same([*cases, *random_runs(range(120), tmp_path)], spark)
+
+
+def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
+    """So a run may be when somebody has written its tables again: no file has all rows between its first and last."""
+    cases = [deal(case.story(case.name).write(tmp_path / case.name, **case.manifest), case.name) for case in CASES]
+    _are_judged_the_same(cases, spark)
+
+
+@pytest.mark.usefixtures("tiny")
+def test_what_is_read_before_it_is_sent_is_found_where_the_file_of_the_send_begins_first(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    story = Story()
+    story.send()
+    story.append(0, 1, [1, 2])
+    story.poll(5, [0, 1])
+    story.send(append=False, offset=1)
+    path = story.finish().write(tmp_path / "r")
+    rewrite(path, "history", [[0, 1, *range(5, len(story.history))], [2, 3, 4]])
+    verdicts = verdicts_in_blocks([path], spark, check([path], engine="reference"))
+    assert {anomaly.kind for verdict, _ in verdicts for anomaly in verdict.anomalies} == {"unwritten-read"}
+    assert not list(disagreements(verdicts))
 
 
 def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
