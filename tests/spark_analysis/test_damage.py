@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from checkers import Engine, check
 from harness.checker import Outcome, Verdict
-from harness.errors import EnvironmentFault
+from harness.cli import main
+from harness.errors import EnvironmentFault, ExitCode
 from harness.history import RunDirectory
 from harness.history.arrow import write_rows
 from harness.history.schema import TABLES
 from spark_analysis import answers
 from tests.checkers.story import Story
+from tests.spark_analysis.submitted import said
 
 ENGINES: tuple[Engine, ...] = ("reference", "spark")
+
+Change = Callable[[pa.Table], pa.Table]
 
 
 def quiet(path: Path) -> Path:
@@ -57,6 +64,55 @@ def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path, spark: SparkSession,
     file.write_bytes(content)
     [verdict] = check([path], engine=engine, session=spark)
     assert verdict.outcome is Outcome.INVALID
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_truncated_file_makes_that_run_invalid_and_is_named(
+    tmp_path: Path, spark: SparkSession, engine: Engine
+) -> None:
+    paths = [quiet(tmp_path / name) for name in ("sound", *sorted(TABLES))]
+    files = [RunDirectory.open(path).table_files(name)[0] for name, path in zip(sorted(TABLES), paths[1:], strict=True)]
+    for file in files:
+        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    sound, *broken = check(paths, engine=engine, session=spark)
+    assert sound.outcome is Outcome.PASS
+    for file, verdict in zip(files, broken, strict=True):
+        assert verdict.outcome is Outcome.INVALID
+        assert f"{file} is truncated" in verdict.reasons[0]
+
+
+def without(name: str) -> Change:
+    return lambda rows: rows.drop_columns(name)
+
+
+def of_type(name: str, type_: pa.DataType) -> Change:
+    return lambda rows: rows.set_column(rows.schema.names.index(name), name, rows.column(name).cast(type_))
+
+
+MISMATCHES = (
+    ("history", "acks", without("acks")),
+    ("history", "index", of_type("index", pa.int32())),
+    ("timeline", "isr", without("isr")),
+    ("replica_logs", "value", of_type("value", pa.string())),
+    ("faults", "proof", without("proof")),
+)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.usefixtures("spark")
+def test_a_table_with_other_columns_is_exit_code_3_and_says_which(
+    tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
+) -> None:
+    places = [quiet(tmp_path / f"{table}-{column}") for table, column, _ in MISMATCHES]
+    for (table, _, change), place in zip(MISMATCHES, places, strict=True):
+        [file] = RunDirectory(place).table_files(table)
+        pq.write_table(change(pq.read_table(file)), file)
+    assert main(["check", *map(str, places), "--engine", engine]) == ExitCode.INVALID
+    printed = "".join(capsys.readouterr().out.split())
+    for (table, column, _), place in zip(MISMATCHES, places, strict=True):
+        sentence = f"{RunDirectory(place).table_files(table)[0]} lacks column {column} of the table {table}."
+        assert said(place)["reasons"][0] == sentence
+        assert sentence.replace(" ", "") in printed
 
 
 @pytest.mark.parametrize("engine", ENGINES)
