@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, get_args
 
 from faults.clock import Clock
 from faults.corrupt_log import CorruptLog
@@ -14,20 +14,18 @@ from faults.log_dir_failure import LogDirFailure
 from faults.partition import Partition
 from faults.pause import Pause
 from faults.power_loss import PowerLoss
+from faults.stall import Stall
 from faults.stop import Stop
 from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.refusal import closest, validated
 
-AnyFault = Kill | Stop | Pause | Partition | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure
-
-KINDS: Mapping[str, type[AnyFault]] = MappingProxyType(
-    {
-        fault.kind: fault
-        for fault in (Kill, Stop, Pause, Partition, DiskFull, Clock, PowerLoss, WipeDisk, CorruptLog, LogDirFailure)
-    }
+AnyFault = (
+    Kill | Stop | Pause | Partition | Stall | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure
 )
+
+KINDS: Mapping[str, type[AnyFault]] = MappingProxyType({fault.kind: fault for fault in get_args(AnyFault)})
 """The class of each kind of fault."""
 
 

@@ -26,6 +26,8 @@ class Word(StrEnum):
     """One value is in the log twice."""
     REORDERED = "reordered"
     """Two records of one producer are in the log in another order than they were sent in."""
+    DIRTY = "dirty"
+    """Who reads only what is committed was given a record of a transaction that was aborted."""
     SKIPPED = "skipped"
     """A consumer group has gone past a record that none of its members was ever given."""
     DOCUMENTED = "documented"
@@ -44,6 +46,7 @@ LETTERS = {
     Word.UNAVAILABLE: "U",
     Word.DUPLICATED: "dup",
     Word.REORDERED: "ord",
+    Word.DIRTY: "G1a",
     Word.SKIPPED: "skip",
     Word.DOCUMENTED: "doc",
     Word.WEAK: "w",

@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.model import NO_LEADER, TopicPartition
 from harness.selection import EndSelector
+from harness.workload import Ending
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,7 +63,7 @@ class Send(Where):
 
     Attributes:
         per_partition: how many records each partition gets; or
-        records: their names, the same for each partition.
+        records: their names, the same for each partition; none are needed to end a transaction that is open.
         acks: of the request.
         batch: how many records go into one batch, which is one request.
         age_s: how long ago the client says that the records were made (CreateTime); negative: in the future.
@@ -71,12 +72,13 @@ class Send(Where):
         producer: a name: sends with the same one are of one producer, whose order and sequence numbers they share.
         idempotent: whether the producer numbers its batches (KIP-98); needs ``producer``.
         transaction: the records of each partition are a transaction of ``producer``, and this is how it ends:
-            ``commit``, or ``abort``, after which none of them counts as acknowledged. Only real Kafka has transactions.
+            ``commit``, or ``abort``, after which none of them counts as acknowledged; ``open``: it does not end, and
+            the producer's next send goes on with it, to whichever partition. Only real Kafka has transactions.
         name: (``as``) with a name the schedule goes on at once, and ``until: {sent: name}`` waits for the answers.
     """
 
     per_partition: int | None = Field(default=None, ge=1, le=MAX_RECORDS)
-    records: tuple[Name, ...] | None = Field(default=None, min_length=1, max_length=MAX_RECORDS)
+    records: tuple[Name, ...] | None = Field(default=None, max_length=MAX_RECORDS)
     acks: Literal["all", 0, 1] = "all"
     batch: int = Field(default=1, ge=1)
     age_s: Age = 0.0
@@ -85,13 +87,15 @@ class Send(Where):
     retry_after_s: Seconds = Field(default=1.0, gt=0)
     producer: Name | None = None
     idempotent: bool = False
-    transaction: Literal["commit", "abort"] | None = None
+    transaction: Ending | None = None
     name: str | None = Field(default=None, alias="as")
 
     @model_validator(mode="after")
     def _is_consistent(self) -> Self:
         if (self.per_partition is None) == (self.records is None):
             raise ValueError("write exactly one of per_partition and records.")
+        if self.records == () and self.transaction not in ("commit", "abort"):
+            raise ValueError("records is empty: nothing would be sent.")
         if self.idempotent and self.producer is None:
             raise ValueError("an idempotent send needs a producer: its sequence numbers are the producer's.")
         if self.transaction is not None and (self.producer is None or self.acks != "all"):

@@ -28,6 +28,7 @@ class Capability(StrEnum):
     KILL = "kill"
     PAUSE = "pause"
     PARTITION = "partition"
+    STALL = "stall"
     DISK_FULL = "disk_full"
     CLOCK = "clock"
     STOP = "stop"
@@ -226,6 +227,22 @@ class Target(Protocol):
 
     def carries(self, link: Link) -> Receipt:
         """Whether a request sent over the link gets through: one that merely got lost proves nothing."""
+        ...
+
+    def stall(self, links: Sequence[Link]) -> None:
+        """Let no byte pass on these directed links, in the connections that there are now, until they are let go on."""
+        ...
+
+    def let_go_on(self, links: Sequence[Link]) -> None:
+        """Undo :meth:`stall` for these links."""
+        ...
+
+    def is_stalled(self, link: Link) -> Receipt:
+        """Whether a request in a connection from before gets stuck on the link, and none in a new connection."""
+        ...
+
+    def has_gone_on(self, link: Link) -> Receipt:
+        """Whether what was stalled on the link has got through."""
         ...
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:

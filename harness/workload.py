@@ -14,12 +14,18 @@ from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
+Ending = Literal["commit", "abort", "open"]
+"""How a part of a transaction ends; ``open``: another part follows."""
+
 ALL_ACKS = -1
 """``acks`` of a request that waits for every in-sync replica."""
 
 
 class Sent(NamedTuple):
-    """What became of one record. ``error`` is the error's name unless ``kind`` is ``ok``."""
+    """What became of one record. ``error`` is the error's name unless ``kind`` is ``ok``.
+
+    Of a transaction that is still open ``ok`` only says that the leader has taken it.
+    """
 
     partition: TopicPartition
     value: int
@@ -60,7 +66,8 @@ class SendOrder:
         age_ms: the records' CreateTime is the client's wall clock minus this.
         retries: how often a request that was refused or not answered in ``retry_after_s`` is sent again as it is.
         producer: orders with the same name share a producer id and its sequence numbers, if they are idempotent.
-        transaction: how the transaction ends that the records of each partition are; None: there is none.
+        transaction: how the transaction ends that the records of each partition are, or are a part of; None: there is
+            none.
     """
 
     partitions: tuple[TopicPartition, ...]
@@ -73,7 +80,7 @@ class SendOrder:
     retry_after_s: float = 1.0
     producer: str | None = None
     idempotent: bool = False
-    transaction: Literal["commit", "abort"] | None = None
+    transaction: Ending | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -99,7 +99,7 @@ class OrderedProducer:
 class TransactingProducer:
     """Sends what a schedule orders in transactions, one for each partition of an order, one after the other.
 
-    Each transaction is of a process of its own in the history.
+    One that an order leaves open the next order goes on with. Each is of a process of its own in the history.
     """
 
     def __init__(self, around: Surroundings, order: SendOrder, size: int) -> None:
@@ -107,15 +107,23 @@ class TransactingProducer:
         self._size = size
         self._one_at_a_time = threading.Lock()
         self._sender = TransactionalSender(around.bootstrap, f"seawall-{order.producer}", order.timeout_s, around.log)
+        self._process: TransactingProcess | None = None
 
     def send(self, partition: TopicPartition, order: SendOrder, give_up: threading.Event) -> list[Sent]:
-        """Run one transaction; none any more once ``give_up`` is set."""
+        """Run one transaction, or a part of one; none any more once ``give_up`` is set.
+
+        Returns what became of the records of the order; where the transaction ends, of all that were sent in it.
+        """
         with self._one_at_a_time:
-            if give_up.is_set():
+            if give_up.is_set() or (self._process is None and not order.count):
                 return []
-            process = TransactingProcess(self._around.recorder, self._around.new_process())
-            records = process.begin(partition, order.count, self._size)
-            return process.end(partition, self._sender.run(partition, records, commits=order.transaction == "commit"))
+            if self._process is None:
+                self._process = TransactingProcess(self._around.recorder, self._around.new_process())
+            ended = self._sender.send(partition, self._process.begin(partition, order.count, self._size))
+            if ended is None and order.transaction == "open":
+                return self._process.taken(self._sender.offsets)[-order.count :]
+            process, self._process = self._process, None
+            return process.end(ended or self._sender.end(commits=order.transaction == "commit"))
 
     def close(self) -> None:
         """Close the connections."""

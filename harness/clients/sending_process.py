@@ -8,8 +8,11 @@ from harness import payload
 from harness.clients.sender import Answer
 from harness.clients.transactional_sender import Transacted
 from harness.history.recorder import Recorder, Sending
-from harness.model import ProcessId, TopicPartition
+from harness.model import Offset, ProcessId, TopicPartition
 from harness.workload import Sent
+
+NOT_ANSWERED = "NOT_ANSWERED"
+"""The error of a record in an open transaction that no leader is known to have taken."""
 
 _PROCESS_SHIFT = 32
 
@@ -44,28 +47,41 @@ class SendingProcess:
 
 
 class TransactingProcess:
-    """A process of the history that runs one transaction, to one partition."""
+    """A process of the history that runs one transaction, part by part."""
 
     def __init__(self, recorder: Recorder, process: ProcessId) -> None:
         self._recorder = recorder
         self._process = process
-        self._values: list[int] = []
+        self._records: list[tuple[TopicPartition, int]] = []
         self._op = -1
 
     def begin(self, partition: TopicPartition, count: int, size: int) -> list[bytes]:
-        """Begin to send ``count`` values; returns the records, each of at least ``size`` bytes."""
+        """Begin to send ``count`` values more; returns the records, each of at least ``size`` bytes."""
         topic, number = partition
-        self._values = [(self._process << _PROCESS_SHIFT) + index for index in range(count)]
-        steps = [Sending(topic, number, value) for value in self._values]
-        self._op = self._recorder.invoke_txn(self._process, steps)
-        return [payload.encode(value, topic, number, size) for value in self._values]
+        first = (self._process << _PROCESS_SHIFT) + len(self._records)
+        values = range(first, first + count)
+        steps = [Sending(topic, number, value) for value in values]
+        if not self._records:
+            self._op = self._recorder.invoke_txn(self._process, steps)
+        elif steps:
+            self._recorder.extend_txn(self._op, steps)
+        self._records += [(partition, value) for value in values]
+        return [payload.encode(value, topic, number, size) for value in values]
 
-    def end(self, partition: TopicPartition, transacted: Transacted) -> list[Sent]:
-        """The transaction ended; returns what became of its records."""
+    def taken(self, offsets: Sequence[Offset | None]) -> list[Sent]:
+        """The transaction stays open; returns what has become of all its records: ``offsets``, None: nobody knows."""
+        return [
+            Sent(partition, value, "info" if offset is None else "ok", offset, NOT_ANSWERED if offset is None else None)
+            for (partition, value), offset in zip(self._records, offsets, strict=True)
+        ]
+
+    def end(self, transacted: Transacted) -> list[Sent]:
+        """The transaction ended; returns what became of all its records."""
         kind, offsets, error = transacted
         self._recorder.complete_txn(self._op, kind, offsets, error)
         return [
-            Sent(partition, value, kind, offset, error) for value, offset in zip(self._values, offsets, strict=True)
+            Sent(partition, value, kind, offset, error)
+            for (partition, value), offset in zip(self._records, offsets, strict=True)
         ]
 
 

@@ -37,11 +37,15 @@ class TransactionalSender:
         timeout_s: how long each part of a transaction may take: to begin with a producer id, to have its records
             answered, and to end.
         log: takes what librdkafka has to say.
+
+    Attributes:
+        offsets: where the records of the open transaction are, as far as is known; empty: none is open.
     """
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_s: float, log: logging.Logger) -> None:
         self._timeout_s = timeout_s
         self._has_producer_id = False
+        self.offsets: list[Offset | None] = []
         timeout_ms = max(1000, int(timeout_s * 1000))
         request_ms = min(_REQUEST_TIMEOUT_MS, timeout_ms - _GRACE_MS)
         self._producer = Producer(
@@ -57,25 +61,34 @@ class TransactionalSender:
             }
         )
 
-    def run(self, partition: TopicPartition, batch: Sequence[bytes], *, commits: bool) -> Transacted:
-        """Send ``batch`` in a transaction, and commit or abort it."""
-        offsets: list[Offset | None] = [None] * len(batch)
+    def send(self, partition: TopicPartition, batch: Sequence[bytes]) -> Transacted | None:
+        """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
+        first = len(self.offsets)
+        self.offsets += [None] * len(batch)
+        if not first:
+            try:
+                self._begin()
+            except KafkaException as refused:  # nothing has been sent
+                return self._ended("fail", refused.args[0].name())
         try:
-            self._begin()
-        except KafkaException as refused:  # nothing has been sent
-            return Transacted("fail", offsets, refused.args[0].name())
-        try:
-            for index, data in enumerate(batch):
-                told = partial(_delivered, offsets, index)
+            for index, data in enumerate(batch, start=first):
+                told = partial(_delivered, self.offsets, index)
                 self._producer.produce(partition.topic, data, partition=partition.partition, on_delivery=told)
-            self._producer.flush(self._timeout_s)
+            self._flush()
+        except KafkaException as refused:
+            return self._given_up(refused.args[0])
+        return None
+
+    def end(self, *, commits: bool) -> Transacted:
+        """Commit or abort the transaction that is open."""
+        try:
             if commits:
                 self._producer.commit_transaction(self._timeout_s)
-                return Transacted("ok", offsets)
+                return self._ended("ok")
             self._producer.abort_transaction(self._timeout_s)
         except KafkaException as refused:
-            return self._given_up(refused.args[0], offsets)
-        return Transacted("fail", offsets, ABORTED)
+            return self._given_up(refused.args[0])
+        return self._ended("fail", ABORTED)
 
     def _begin(self) -> None:
         if not self._has_producer_id:
@@ -83,15 +96,28 @@ class TransactionalSender:
             self._has_producer_id = True
         self._producer.begin_transaction()
 
-    def _given_up(self, error: KafkaError, offsets: list[Offset | None]) -> Transacted:
+    def _flush(self) -> None:
+        """Wait until every record has been answered."""
+        try:
+            self._producer.flush(self._timeout_s)
+        except SystemError as both:  # a fatal error, in the midst of which a record was answered
+            if isinstance(both.__cause__, KafkaException):
+                raise both.__cause__ from None
+            raise
+
+    def _given_up(self, error: KafkaError) -> Transacted:
         """What could not be committed is aborted, if that can be."""
         if not error.txn_requires_abort():
-            return Transacted("info", offsets, error.name())
+            return self._ended("info", error.name())
         try:
             self._producer.abort_transaction(self._timeout_s)
         except KafkaException:
-            return Transacted("info", offsets, error.name())
-        return Transacted("fail", offsets, error.name())
+            return self._ended("info", error.name())
+        return self._ended("fail", error.name())
+
+    def _ended(self, kind: Completion, error: str | None = None) -> Transacted:
+        offsets, self.offsets = self.offsets, []
+        return Transacted(kind, offsets, error)
 
     def close(self) -> None:
         """Forget whatever is outstanding and close the connections."""

@@ -160,6 +160,18 @@ class Recorder:
         ]
         return self._invoke([replace(row, txn=True, mop=mop) for mop, row in enumerate(rows)])
 
+    def extend_txn(self, op: int, steps: Sequence[Sending]) -> None:
+        """The transaction ``op`` is about to run these ``steps``, too, after those before."""
+        with self._lock:
+            assert op in self._open, f"operation {op} was never invoked or has already completed"
+            known = self._open[op]
+            sends = [self._send_row(ProcessId(known[0].process), step) for step in steps]
+            rows = [replace(row, op=op, txn=True, mop=len(known) + mop) for mop, row in enumerate(sends)]
+            known += rows
+            due = self._append(rows)
+        if due:
+            self._write_part()
+
     def complete_txn(self, op: int, kind: Completion, told: Sequence[Told], error: str | None = None) -> None:
         """The transaction ``op`` ended.
 

@@ -234,6 +234,22 @@ EXHIBITS: tuple[Exhibit, ...] = (
         },
     ),
     Exhibit(
+        "The end of the wrong transaction",
+        "KAFKA-17754, found by Jepsen in 2024; KIP-890 in 4.0 for clients that know it",
+        "A request to end a transaction is late, and its client repeats it in another connection, where it is "
+        "answered. When the first one arrives, the next transaction of that producer has begun, and it ends that one: "
+        "nothing tells them apart. No broker fails. The client is librdkafka; brokers of 4.x tell transactions apart "
+        "(transaction.version=2), but only those of clients that know KIP-890, as this one does not.",
+        {
+            "late-abort-ends-the-next-transaction": {
+                (Word.LOST,): "half of a transaction is gone whose commit was acknowledged."
+            },
+            "late-commit-ends-the-next-transaction": {
+                (Word.DIRTY,): "who reads committed records is given half of a transaction that was aborted."
+            },
+        },
+    ),
+    Exhibit(
         "Two requests in flight",
         "KAFKA-3197; max.in.flight.requests.per.connection",
         "Of two requests in flight the first is refused and sent again when the second one has been taken.",

@@ -68,9 +68,13 @@ class Diary:
     def answered(
         self, producer: str | None, names: Mapping[TopicPartition, Sequence[str]], answers: Sequence[Sent]
     ) -> None:
-        """Records have been answered; ``answers`` are in the order of ``names``, partition by partition."""
+        """Records have been answered; ``answers`` are in the order of ``names``, partition by partition.
+
+        The end of a transaction answers for what was sent before in it, too, which comes first.
+        """
         for partition, expected in names.items():
             ours = [answer for answer in answers if answer.partition == partition]
+            ours = ours[max(0, len(ours) - len(expected)) :]
             offsets: dict[str, Offset | None] = {}
             for name, answer in zip(expected, ours, strict=False):
                 self.values[partition][name] = answer.value

@@ -34,7 +34,7 @@ _AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-rea
 """What a loss brings with it: the offsets of what is gone are given again, lower ones than were acknowledged before."""
 
 _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}
-_KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED}
+_KIND_WORDS = {"replica-divergence": Word.DIVERGED, "duplicate": Word.DUPLICATED, "aborted-read": Word.DIRTY}
 _OPEN_ENDED = frozenset({Word.STUCK, Word.EXITED, Word.UNAVAILABLE})
 """Words that say why not everything could be read in the end."""
 

@@ -23,6 +23,7 @@ from harness.targets.addresses import Address, Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
+from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
@@ -40,7 +41,7 @@ _EXIT_HALTED = 1
 """The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
 
 
-class BuiltinTarget(BuiltinDisks):
+class BuiltinTarget(NeverStalls, BuiltinDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -52,7 +53,7 @@ class BuiltinTarget(BuiltinDisks):
     """
 
     name = "builtin"
-    capabilities = frozenset(Capability)
+    capabilities = frozenset(Capability) - {Capability.STALL}
 
     def __init__(
         self,

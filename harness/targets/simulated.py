@@ -24,6 +24,7 @@ from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import Weather, World
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link, try_link
+from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_evidence import timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
@@ -43,7 +44,7 @@ _PING_TIMEOUT_S = 0.15
 _CREATE_TOPICS_VERSION = 5
 
 
-class SimulatedTarget(SimulatedDisks):
+class SimulatedTarget(NeverStalls, SimulatedDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -60,7 +61,7 @@ class SimulatedTarget(SimulatedDisks):
     """
 
     name = "simulated"
-    capabilities = frozenset(Capability)
+    capabilities = frozenset(Capability) - {Capability.STALL}
 
     def __init__(
         self,

@@ -72,6 +72,7 @@ class ScriptedTarget:
         self._damaged: set[tuple[str, LogDamage]] = set()
         self._paused: set[str] = set()
         self._cut: set[Link] = set()
+        self._stalled: set[Link] = set()
         self._full: set[str] = set()
         self._failed: set[tuple[str, int]] = set()
         self._new: dict[tuple[str, int], bool] = {}
@@ -165,6 +166,24 @@ class ScriptedTarget:
         back = Link(link.destination, link.source)
         lost = bool({link, back} & (self._cut | self.lossy)) or not self.is_running(link.destination).holds
         return Receipt(not lost, f"{link}: a probe got {'lost' if lost else 'through'}")
+
+    def stall(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("stall", *links):
+            self._stalled |= set(links)
+
+    def let_go_on(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        if self._obeys("let_go_on", *links):
+            self._stalled -= set(links)
+
+    def is_stalled(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(link in self._stalled, f"{link} is {'stalled' if link in self._stalled else 'not stalled'}")
+
+    def has_gone_on(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return Receipt(link not in self._stalled, f"{link} is {'stalled' if link in self._stalled else 'not stalled'}")
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
         """See :class:`harness.target.Target`."""

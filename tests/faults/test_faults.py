@@ -22,6 +22,7 @@ EVERY_FAULT: list[dict[str, Any]] = [
     {"fault": "partition", "links": [["clients", "leader"]]},
     {"fault": "partition", "isolate": "any"},
     {"fault": "partition", "between": ["leader", "follower"], "direction": "out"},
+    {"fault": "stall", "links": [["clients", "leader"]]},
     {"fault": "disk_full", "node": "any", "free_bytes": 100},
     {"fault": "clock", "node": 0, "offset_ms": -5000},
     {"fault": "stop", "node": "leader"},
@@ -32,8 +33,9 @@ EVERY_FAULT: list[dict[str, Any]] = [
     {"fault": "corrupt_log", "node": 2, "topic": "ledger", "partition": 1, "offset": 0, "how": "cut", "clean": True},
 ]
 DOES_IT = {
-    "kill": "kill", "pause": "pause", "partition": "cut", "disk_full": "limit_disk", "clock": "offset_clock",
-    "stop": "shut_down", "power_loss": "lose_power", "wipe_disk": "wipe_disk", "corrupt_log": "damage_log",
+    "kill": "kill", "pause": "pause", "partition": "cut", "stall": "stall", "disk_full": "limit_disk",
+    "clock": "offset_clock", "stop": "shut_down", "power_loss": "lose_power", "wipe_disk": "wipe_disk",
+    "corrupt_log": "damage_log",
 }  # fmt: skip
 
 

@@ -98,6 +98,13 @@ def test_a_fault_may_be_held_again_once_it_was_released_under_another_name() -> 
     assert [step.kind for step in made.schedule or ()] == ["hold", "release", "hold", "release"]
 
 
+def test_only_the_end_of_a_transaction_needs_no_record() -> None:
+    assert scheduled("send: {records: [], producer: p, transaction: commit}").transacts
+    for wrong in ("{records: []}", "{records: [], producer: p, transaction: open}"):
+        with pytest.raises(UsageError, match="records is empty: nothing would be sent"):
+            scheduled(f"send: {wrong}")
+
+
 def test_a_transaction_needs_a_producer_and_every_replica_in_sync() -> None:
     assert scheduled("send: {records: [a], producer: p, transaction: commit}").transacts
     assert not scheduled("send: {records: [a], producer: p}").transacts

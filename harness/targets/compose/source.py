@@ -67,6 +67,7 @@ class ComposedKafka:
         return {
             Capability.CLOCK: no_shim,
             Capability.POWER_LOSS: combined if self._is_combined and self.takes_shim else no_shim,
+            Capability.STALL: "Toxiproxy cuts a link in all its connections; use --target process:.",
             Capability.LOG_DIR_FAILURE: "A container's volume cannot lose its name; use --target process:.",
         }
 

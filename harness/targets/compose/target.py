@@ -39,13 +39,14 @@ from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.watching import Watching
+from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_disk import in_words
 
 _ZOOKEEPER = "It runs ZooKeeper."
 _READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
 
 
-class ComposeTarget(ComposeCluster):
+class ComposeTarget(NeverStalls, ComposeCluster):
     """Implements :class:`harness.target.Target`. Its arguments are those of :class:`ComposeCluster`."""
 
     name = "compose"

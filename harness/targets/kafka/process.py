@@ -122,6 +122,22 @@ class ProcessTarget(KafkaClocks):
         """See :class:`harness.target.Target`."""
         return self.proxies.carries(link)
 
+    def stall(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self.proxies.stall(links)
+
+    def let_go_on(self, links: Sequence[Link]) -> None:
+        """See :class:`harness.target.Target`."""
+        self.proxies.let_go_on(links)
+
+    def is_stalled(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.proxies.is_stalled(link)
+
+    def has_gone_on(self, link: Link) -> Receipt:
+        """See :class:`harness.target.Target`."""
+        return self.proxies.has_gone_on(link)
+
     # ------------------------------------------------------------------------------------------------ evidence
 
     def copy_logs(self, directory: Path) -> None:

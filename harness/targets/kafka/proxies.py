@@ -2,8 +2,9 @@
 
 Every route of the :class:`~harness.targets.kafka.layout.Layout` has a listening socket in that process, and every
 directed link a gate (:mod:`harness.targets.kafka.relay`), which bytes from x to y pass in connections that x has made
-to y and in those that y has made to x. The harness speaks to the process over its control channel, one JSON line there
-and one back, as to a node of the built-in cluster. It dies with the harness.
+to y and in those that y has made to x. A link can also be stalled in those connections alone that there are at that
+moment: what is under way in them comes later than what is sent in new ones. The harness speaks to the process over its
+control channel, one JSON line there and one back, as to a node of the built-in cluster. It dies with the harness.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from harness.targets.addresses import Address
 from harness.targets.control_client import ask
 from harness.targets.kafka.layout import Layout, Listener, Route
 from harness.targets.kafka.relay import Gate, Relay
+from harness.targets.kafka.stalling import Witness
 from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_link
 
 _READY_TIMEOUT_S = 60.0
@@ -53,6 +55,8 @@ class Proxies:
         self._layout = layout
         self._directory = directory
         self._cut: set[Link] = set()
+        self._stalled: set[Link] = set()
+        self._witnesses: dict[Link, Witness] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Address | None = None
 
@@ -86,6 +90,8 @@ class Proxies:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
             self._process.wait(_STOP_TIMEOUT_S)
+        while self._witnesses:
+            self._witnesses.popitem()[1].close()
 
     @property
     def pid(self) -> int | None:
@@ -99,6 +105,45 @@ class Proxies:
     def mend(self, links: Iterable[Link]) -> None:
         """Undo :meth:`cut` for these links."""
         self._set(self._cut - set(links))
+
+    def stall(self, links: Iterable[Link]) -> None:
+        """Let no byte pass on these links in the connections that there are now, until they are let go on.
+
+        Raises:
+            EnvironmentFault: nobody answers on one of them, so that no connection there could bear witness.
+        """
+        for link in set(links) - self._stalled:
+            if link in self._witnesses:
+                self._witnesses.pop(link).close()
+            try:
+                self._witnesses[link] = Witness(self._leading_to(link).listens)
+            except OSError as error:
+                raise EnvironmentFault(f"{link} cannot be stalled: nobody answers there ({error}).") from error
+        self._set_stalled(self._stalled | set(links))
+
+    def let_go_on(self, links: Iterable[Link]) -> None:
+        """Undo :meth:`stall` for these links."""
+        self._set_stalled(self._stalled - set(links))
+
+    def is_stalled(self, link: Link) -> Receipt:
+        """Whether a request gets stuck in a connection from before, and none in a new one."""
+        witness = self._witnesses.get(link)
+        if witness is None:
+            return Receipt(False, f"{link}: no connection has been stalled")
+        if witness.is_answered(_PING_TIMEOUT_S):
+            return Receipt(False, f"{link}: a request in a connection from before was answered")
+        held = int(self._ask(op="held_bytes")["stalled_bytes"].get(str(link), 0))
+        if not held:
+            return Receipt(False, f"{link}: a request in a connection from before got lost, but nothing is withheld")
+        if self._ping(link, partial(self.held, link)) is not None:
+            return Receipt(False, f"{link}: a request in a new connection got lost, too")
+        return Receipt(True, f"{link}: {held} bytes are withheld in connections from before; a new one gets through")
+
+    def has_gone_on(self, link: Link) -> Receipt:
+        """Whether what was sent in a connection that was stalled has got through."""
+        witness = self._witnesses.get(link)
+        through = witness is None or witness.is_answered(_ANSWER_TIMEOUT_S)
+        return Receipt(through, f"{link}: a request that was stalled {'got through' if through else 'is still stuck'}")
 
     def cuts_off(self, node: str) -> bool:
         """Whether a link between the node and another one is cut."""
@@ -120,18 +165,21 @@ class Proxies:
         return try_link(link, partial(self.held, link), partial(self._ping, link))
 
     def _ping(self, link: Link, held_bytes: Callable[[], int]) -> int | None:
-        back = link.destination == CLIENTS
         with socket.socket() as connection:
             connection.settimeout(_PING_TIMEOUT_S)
-            if back:
+            if link.destination == CLIENTS:
                 connection.bind((self._layout.proxy_host(CLIENTS), 0))
                 self._ask(op="probe_back", address=list(connection.getsockname()))
             try:
-                connection.connect(self._route(*(reversed(link) if back else link)).listens)
+                connection.connect(self._leading_to(link).listens)
                 connection.sendall(API_VERSIONS_REQUEST)
                 return None if _answers(connection, held_bytes) else held_bytes()
             except OSError:
                 return held_bytes()  # refused or reset: what is withheld tells by whom
+
+    def _leading_to(self, link: Link) -> Route:
+        """By which route bytes come to flow on ``link``: where it leads to clients, in their own connections."""
+        return self._route(*(reversed(link) if link.destination == CLIENTS else link))
 
     def _route(self, source: str, destination: str) -> Route:
         wanted = Listener.CLIENTS if source == CLIENTS else Listener.PEERS
@@ -143,12 +191,20 @@ class Proxies:
         raise EnvironmentFault(f"no bytes flow on the link {source}->{destination}: nobody connects that way.")
 
     def _set(self, links: set[Link]) -> None:
+        self._require_known(links)
+        self._ask(op="cut", links=[list(link) for link in sorted(links)])
+        self._cut = links
+
+    def _set_stalled(self, links: set[Link]) -> None:
+        self._require_known(links)
+        self._ask(op="stall", links=[list(link) for link in sorted(links)])
+        self._stalled = links
+
+    def _require_known(self, links: Iterable[Link]) -> None:
         unknown = sorted({end for link in links for end in link} - {*self._layout.nodes, CLIENTS})
         if unknown:
             nodes = ", ".join(self._layout.nodes)
             raise EnvironmentFault(f"there is no node {unknown[0]!r}; the nodes are {nodes}.")
-        self._ask(op="cut", links=[list(link) for link in sorted(links)])
-        self._cut = links
 
     def _ask(self, timeout_s: float = _STOP_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
         assert self._control is not None, "the proxies have not been started"
@@ -190,6 +246,7 @@ class _Process:
         ends = {(route["source"], route["destination"]) for route in routes}
         links = {Link(*pair) for pair in ends} | {Link(back, there) for there, back in ends}
         self._gates = {link: Gate(link) for link in links}
+        self._stalled: dict[Link, Gate] = {}
         self._probes_back: set[Address] = set()
 
     async def run(self, control: socket.socket) -> None:
@@ -230,8 +287,11 @@ class _Process:
                 self._cut({Link(*link) for link in request["links"]})
             case "probe_back":
                 self._probes_back.add(tuple(request["address"]))
+            case "stall":
+                self._stall({Link(*link) for link in request["links"]})
             case "held_bytes":
-                return {"held_bytes": {str(link): gate.held_bytes() for link, gate in self._gates.items()}}
+                both = {"held_bytes": self._gates, "stalled_bytes": self._stalled}
+                return {name: {str(link): g.held_bytes() for link, g in gates.items()} for name, gates in both.items()}
         return {}
 
     def _cut(self, links: set[Link]) -> None:
@@ -240,6 +300,14 @@ class _Process:
                 gate.shut()
             else:
                 gate.open()
+
+    def _stall(self, links: set[Link]) -> None:
+        for link in self._stalled.keys() - links:
+            apart = self._stalled.pop(link)
+            self._gates[link].take_over(apart)
+            apart.open()
+        for link in links - self._stalled.keys():
+            self._stalled[link] = self._gates[link].stalled()
 
 
 def main() -> None:

@@ -3,7 +3,8 @@
 The two directions of a connection are two pumps, and each obeys the gate of its own directed link. While a gate is shut
 its pumps read and write nothing: bytes stay where they are until the buffers are full and the sender has to wait, as on
 a path that loses every packet, and so do the end of a stream, a reset and a new connection. When the gate opens they go
-on in their order.
+on in their order. A gate can also stall the connections that pass it now: they wait behind a gate of their own, and new
+ones pass.
 """
 
 from __future__ import annotations
@@ -55,6 +56,20 @@ class Gate:
         """How many bytes wait in front of it; 0 while it is open."""
         return 0 if self.is_open else sum(pump.held_bytes() for pump in self.pumps)
 
+    def stalled(self) -> Gate:
+        """A shut gate of the same link, before which the connections that pass this one now have to wait."""
+        apart = Gate(self.link)
+        apart.shut()
+        apart.take_over(self)
+        return apart
+
+    def take_over(self, other: Gate) -> None:
+        """Let the connections of ``other`` pass this gate, and none wait there any more."""
+        for pump in other.pumps:
+            pump.gate = self
+        self.pumps |= other.pumps
+        other.pumps.clear()
+
 
 class Pump:
     """One direction of one connection: from ``source`` through the gate."""
@@ -87,13 +102,18 @@ class Pump:
         while True:
             await _ready(asyncio.get_running_loop().add_reader, asyncio.get_running_loop().remove_reader, self._source)
             if not self.gate.is_open:
-                await self.gate.passes()
+                await self._passes()
                 continue
             with suppress(BlockingIOError):
                 return self._source.recv(_CHUNK_BYTES)
 
+    async def _passes(self) -> None:
+        """Wait until bytes pass the gate, which may become another one meanwhile."""
+        while not self.gate.is_open:
+            await self.gate.passes()
+
     async def _write(self, sink: socket.socket) -> None:
-        await self.gate.passes()
+        await self._passes()
         try:
             self._chunk = self._chunk[sink.send(self._chunk) :]
         except BlockingIOError:

@@ -30,7 +30,7 @@ def test_every_record_of_a_transaction_ends_as_the_transaction_does(
     recorder = KeptRecorder("run", SystemClock())
     process = TransactingProcess(recorder, ProcessId(3))
     values = [payload.decode(record) for record in process.begin(LEDGER, 2, 0)]
-    sent = process.end(LEDGER, ended)
+    sent = process.end(ended)
     recorder.flush()
     rows = [row for row in recorder.rows if row["type"] != "invoke"]
     assert [one.value for one in sent] == [one.value for one in values if one] == [row["value"] for row in rows]
@@ -39,11 +39,30 @@ def test_every_record_of_a_transaction_ends_as_the_transaction_does(
     assert {row["op"] for row in rows if row["txn"]} == {row["op"] for row in recorder.rows}
 
 
+def test_the_end_of_a_transaction_answers_for_all_its_parts() -> None:
+    recorder, other = KeptRecorder("run", SystemClock()), TopicPartition("ledger", 1)
+    process = TransactingProcess(recorder, ProcessId(3))
+    process.begin(LEDGER, 1, 0)
+    taken = process.taken([4])
+    process.begin(other, 1, 0)
+    assert [(one.partition, one.kind, one.offset) for one in taken] == [(LEDGER, "ok", 4)]
+    assert [one.kind for one in process.taken([4, None])] == ["ok", "info"]
+    assert process.begin(other, 0, 0) == []
+    sent = process.end(Transacted("fail", [4, 0], ABORTED))
+    recorder.flush()
+    assert [(one.partition, one.kind, one.offset) for one in sent] == [(LEDGER, "fail", 4), (other, "fail", 0)]
+    assert len({one.value for one in sent}) == 2
+    assert [(row["type"], row["mop"], row["partition"]) for row in recorder.rows] == [
+        ("invoke", 0, 0), ("invoke", 1, 1), ("fail", 0, 0), ("fail", 1, 1),
+    ]  # fmt: skip
+
+
 def test_without_a_coordinator_nothing_was_sent() -> None:
     sender = TransactionalSender("127.0.0.1:1", "nobody", 1.0, logging.getLogger("test"))
     try:
-        ended = sender.run(LEDGER, [b"a", b"b"], commits=True)
+        ended = sender.send(LEDGER, [b"a", b"b"])
     finally:
         sender.close()
+    assert ended is not None
     assert (ended.kind, ended.offsets) == ("fail", [None, None])
     assert ended.error

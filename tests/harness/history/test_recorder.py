@@ -159,6 +159,27 @@ def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: Run
     assert {(r["group"], r["isolation"]) for r in rows if r["mop"] == 1} == {("g", "read_uncommitted")}
 
 
+def test_a_transaction_may_go_on_after_others_have_done_something(directory: RunDirectory) -> None:
+    history = recorder(directory)
+    op = history.invoke_txn(P0, [Sending("t", 0, 5)])
+    history.invoke_send(ProcessId(1), "t", 0, 9, -1)
+    history.extend_txn(op, [Sending("t", 1, 6), Sending("t", 1, 7)])
+    history.complete_txn(op, "ok", [3, 4, None])
+    with pytest.raises(AssertionError, match="already completed"):
+        history.extend_txn(op, [Sending("t", 1, 8)])
+    history.close()
+    ours = [r for r in directory.read_table("history") if r["op"] == op and r["f"] == "send"]
+    assert [(r["type"], r["mop"], r["partition"], r["offset"], r["value"]) for r in ours] == [
+        ("invoke", 0, 0, None, 5),
+        ("invoke", 1, 1, None, 6),
+        ("invoke", 2, 1, None, 7),
+        ("ok", 0, 0, 3, 5),
+        ("ok", 1, 1, 4, 6),
+        ("ok", 2, 1, None, 7),
+    ]
+    assert all(r["txn"] and r["process"] == P0 for r in ours)
+
+
 def test_a_consumer_says_what_it_is_assigned_and_what_it_commits(directory: RunDirectory) -> None:
     history, p, q = recorder(directory), TopicPartition("t", 0), TopicPartition("t", 1)
     history.complete(history.invoke(P0, "assign", [p, q], final=True), "ok")

@@ -25,6 +25,8 @@ from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.releases import Metadata
 
 TIMEOUT_S = 10.0
+ANSWER = bytes(4)
+"""The shortest frame of Kafka's protocol: one of no bytes."""
 MOMENT_S = 0.2
 """How long one waits for something that must not come."""
 
@@ -127,7 +129,7 @@ class Answering:
     def _answer(self, end: socket.socket) -> None:
         try:
             while received(end, 14):
-                end.sendall(b"pong")
+                end.sendall(ANSWER)
         except OSError:
             pass
 
@@ -304,6 +306,77 @@ def test_a_cut_is_proven_by_a_request_of_its_own(layout: Layout, proxies: Proxie
             assert "more bytes are withheld" in receipt.seen
             proxies.mend([link])
             assert not proxies.is_cut(link).holds
+
+
+def test_what_stands_is_stalled_and_what_is_new_passes_it(layout: Layout, proxies: Proxies) -> None:
+    link = Link(CLIENTS, "1")
+    with Answering(layout.real("1", Listener.CLIENTS)):
+        before = socket.create_connection(layout.seen_by(CLIENTS, "1", Listener.CLIENTS), TIMEOUT_S)
+        with before:
+            before.sendall(bytes(14))
+            assert received(before, 4) == ANSWER
+            assert not proxies.is_stalled(link).holds
+            proxies.stall([link])
+            before.sendall(bytes(14))
+            receipt = proxies.is_stalled(link)
+            assert receipt.holds
+            assert "28 bytes are withheld" in receipt.seen
+            assert nothing_comes(before)
+            assert not proxies.has_gone_on(link).holds
+            with socket.create_connection(layout.seen_by(CLIENTS, "1", Listener.CLIENTS), TIMEOUT_S) as after:
+                after.sendall(bytes(14))
+                assert received(after, 4) == ANSWER
+            proxies.let_go_on([link])
+            assert received(before, 4) == ANSWER
+        assert proxies.has_gone_on(link).holds
+        assert not proxies.is_stalled(link).holds
+
+
+def test_what_was_stalled_arrives_although_its_sender_has_gone(layout: Layout, proxies: Proxies) -> None:
+    link = Link(CLIENTS, "1")
+    with listening(layout.real("1", Listener.CLIENTS)) as server:
+        address = layout.seen_by(CLIENTS, "1", Listener.CLIENTS)
+        answering = threading.Thread(target=_answer_one, args=[server])
+        with socket.create_connection(address, TIMEOUT_S) as near:
+            far, _ = server.accept()
+            answering.start()
+            proxies.stall([link])
+            near.sendall(b"late")
+        with far:
+            far.settimeout(TIMEOUT_S)
+            assert nothing_comes(far)
+            proxies.let_go_on([link])
+            assert received(far, 5) == b"late"
+        answering.join(TIMEOUT_S)
+
+
+def test_what_is_stalled_stays_so_when_its_link_is_cut_and_mended(layout: Layout, proxies: Proxies) -> None:
+    link = Link(CLIENTS, "1")
+    with Answering(layout.real("1", Listener.CLIENTS)):
+        proxies.stall([link])
+        proxies.cut([link])
+        assert not proxies.is_stalled(link).holds, "nothing new passes, either"
+        proxies.mend([link])
+        assert proxies.is_stalled(link).holds
+        proxies.cut([link])
+        proxies.let_go_on([link])
+        assert not proxies.has_gone_on(link).holds, "a cut holds what was stalled before"
+        proxies.mend([link])
+        assert proxies.has_gone_on(link).holds
+
+
+def test_where_nobody_answers_nothing_can_be_stalled(layout: Layout, proxies: Proxies) -> None:
+    with pytest.raises(EnvironmentFault, match="clients->0 cannot be stalled: nobody answers there"):
+        proxies.stall([Link(CLIENTS, "0")])
+
+
+def _answer_one(server: socket.socket) -> None:
+    """Answer one request in the next connection."""
+    end, _ = server.accept()
+    with end:
+        end.settimeout(TIMEOUT_S)
+        received(end, 14)
+        end.sendall(ANSWER)
 
 
 def test_the_reverse_of_a_cut_link_is_not_taken_for_cut(layout: Layout, proxies: Proxies) -> None:

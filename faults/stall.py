@@ -1,0 +1,37 @@
+"""stall: what is under way in the connections of now arrives later than what is sent in new ones."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.partition import Partition
+from harness.target import Capability, Receipt, Target
+
+
+class Stall(Partition):
+    """Withholds bytes on the links that a partition would cut, in the connections that there are when it begins.
+
+    New connections are not touched. So whoever gives a request up and sends it again in a new connection, as clients of
+    Kafka do, is answered there; and when this is healed, the first one arrives after all.
+    """
+
+    kind: ClassVar[str] = "stall"
+    needs: ClassVar[Capability] = Capability.STALL
+
+    def inject(self, target: Target) -> None:
+        """Stall the links."""
+        target.stall(self._links())
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when on every link a request got stuck in a connection from before, and none in a new one."""
+        seen = [target.is_stalled(link) for link in self._links()]
+        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+
+    def heal(self, target: Target) -> None:
+        """Let the links go on."""
+        target.let_go_on(self._links())
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when on every link that request got through."""
+        seen = [target.has_gone_on(link) for link in self._links()]
+        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
