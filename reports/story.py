@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from harness.checker import Anomaly
 from reports import rows
 from reports.lanes.leadership import Term, believed, decided
 from reports.losses import Stretch
@@ -18,7 +19,7 @@ from reports.run import PartitionRows, Run
 from reports.scale import NS
 
 _BEFORE_NS: Final = 5 * NS
-"""How long before the acknowledgement a fault may have been injected and still be told."""
+"""How long before the acknowledgement a fault may have been healed and still be told."""
 _SAME_KIND: Final = 12
 """How many truncations, elections or faults one story tells."""
 
@@ -159,11 +160,17 @@ def _delivered(loss: Loss) -> Iterator[Event]:
 def _faults(loss: Loss) -> Iterator[Event]:
     first_ns = (loss.acks[0].time_ns if loss.acks else loss.run.start_ns) - _BEFORE_NS
     last_ns = max([t.time_ns for t in loss.cuts] + [a.time_ns for a in loss.acks], default=loss.run.end_ns)
-    told_of = [f for f in loss.run.faults if f.injected_ns is not None and first_ns <= f.injected_ns <= last_ns]
+    told_of = [
+        f
+        for f in loss.run.faults
+        if f.injected_ns is not None and f.injected_ns <= last_ns and (f.healed_ns is None or first_ns <= f.healed_ns)
+    ]
     for f in told_of[-_SAME_KIND:]:
         proof = f"proven: {f.proof}" if f.proven else "NOT PROVEN to have taken effect"
         words = f"Fault {f.name}: {f.kind} on {', '.join(f.nodes)} injected ({proof})."
         yield Event(f.injected_ns, "fault", words, f"faults, {f.name}")
+        if f.healed_ns is not None and f.healed_ns <= last_ns:
+            yield Event(f.healed_ns, "fault", f"Fault {f.name} healed.", f"faults, {f.name}")
 
 
 def _elections_after(loss: Loss, since_ns: int) -> Sequence[rows.Change]:
@@ -184,7 +191,11 @@ def _elections(loss: Loss) -> Iterator[Event]:
 
 def _truncated(loss: Loss) -> Iterator[Event]:
     cuts = loss.cuts
-    if not cuts:
+    closed = next((a for a in loss.run.verdict.anomalies if _closes(a, loss)), None)
+    if closed is not None:
+        words = f"Hidden, not gone: {closed.why} Who reads committed records is not given it."
+        yield Event(loss.run.end_ns, "loss", words, "verdict.json")
+    elif not cuts:
         words = f"No truncation that removed {loss.where} was recorded: what removed it is not known."
         yield Event(loss.run.end_ns, "unknown", words, "")
     for t in cuts[:_SAME_KIND]:
@@ -194,6 +205,12 @@ def _truncated(loss: Loss) -> Iterator[Event]:
     if len(cuts) > _SAME_KIND:
         words = f"and {len(cuts) - _SAME_KIND} more truncations of the range."
         yield Event(cuts[_SAME_KIND].time_ns, "loss", words, "timeline")
+
+
+def _closes(anomaly: Anomaly, loss: Loss) -> bool:
+    """Whether it says that an abort marker closes what was lost."""
+    here = (anomaly.topic, anomaly.partition) == loss.known.partition
+    return here and anomaly.kind == "wrong-marker" and anomaly.value in loss.stretch.values
 
 
 def _removed(loss: Loss, cut: rows.Truncation) -> str:

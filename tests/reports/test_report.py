@@ -140,6 +140,13 @@ def test_the_story_of_a_loss_tells_promise_holders_faults_and_truncation_in_orde
     assert places == sorted(places)
 
 
+def test_a_record_behind_an_abort_marker_is_told_to_be_hidden(tmp_path: Path, double_failover_recording: Any) -> None:
+    marker = Anomaly("wrong-marker", Verdict.VIOLATION, "ledger", 0, 20, 1020, 0, "An abort marker closes it.")
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", [lost_write(20, Verdict.VIOLATION), marker])
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "Hidden, not gone: An abort marker closes it. Who reads committed records is not given it." in said
+
+
 def test_the_record_that_one_replica_kept_is_marked_among_the_replica_logs(loss: str) -> None:
     odd = [cell for cell in tree(loss).iter("td") if "odd" in cell.get("class", "")]
     assert ["".join(cell.itertext()) for cell in odd] == ["≠ 1020@e0"]
