@@ -44,7 +44,7 @@ museum-page: $(STAMP)
 # On a busy machine some runs break off, which is no news of Kafka's; where half of them do, nothing has been shown.
 $(ON_KAFKA): kafka-%: $(STAMP)
 	@$(BIN)/seawall kafka fetch $*
-	@$(BIN)/seawall scenario matrix --target process:$* --may-break-off --out runs/museum
+	@$(BIN)/seawall scenario matrix --target process:$* --jobs 2 --may-break-off --out runs/museum
 
 detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
 	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md

@@ -239,7 +239,8 @@ EXHIBITS: tuple[Exhibit, ...] = (
         "A request to end a transaction is late, and its client repeats it in another connection, where it is "
         "answered. When the first one arrives, the next transaction of that producer has begun, and it ends that one: "
         "nothing tells them apart. No broker fails. The client is librdkafka; brokers of 4.x tell transactions apart "
-        "(transaction.version=2), but only those of clients that know KIP-890, as this one does not.",
+        "(transaction.version=2), but only those of clients that know KIP-890, as this one does not: "
+        "[what happens, and what to do](late-end.md).",
         {
             "late-abort-ends-the-next-transaction": {
                 (Word.LOST,): "half of a transaction is gone whose commit was acknowledged."
@@ -280,6 +281,8 @@ BUSY: Mapping[str, str] = dict.fromkeys(
         "directory-assignment-forgets-elr/20261122T104442-1",
         "directory-assignment-keeps-elr/20261122T105603-2",
         "fast-failover-shorter-log/20261122T103453-1",
+        "leaders-clock-jump-expires/20261122T204304-1",
+        "lost-ack-and-retried/20261122T203533-1",
         "regrown-after-the-incident/20261122T101456-1",
         "regrown-and-found-out/20261122T101449-1",
         "retried-isr-change/20261122T100325-1",
@@ -287,6 +290,7 @@ BUSY: Mapping[str, str] = dict.fromkeys(
         "two-in-flight-idempotent/20261122T101146-1",
         "unclean-flip-flop-common-prefix/20261122T142855-1",
         "unclean-flip-flop/20261122T145149-1",
+        "watermark-regress-after-clean-failover/20261122T200518-1",
         "words-of-a-dead-controller/20261122T100428-1",
     ),
     "The machine was busy with other work, so that processes stood still for seconds: sessions ended that nobody had "

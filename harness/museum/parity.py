@@ -165,7 +165,7 @@ def _promised(runs: Runs, known: Known) -> str:
     names = sorted({f"{known[name].catalogue}" for name, _ in runs if known[name].transacts})
     if not names:
         return ""
-    return f" Not of {', '.join(names)}: they have no transactions, and what is predicted is what Kafka promises."
+    return f" Not of {', '.join(names)}: they have no transactions; what is predicted follows from the protocol."
 
 
 _LONGEST = 160

@@ -85,13 +85,24 @@ _FETCHER_STOPS = (
     "partitions of this leader."
 )
 _BROKER_0_WAS_LAST = (
-    "The controller of 2.0.1 heard of both dead brokers at once, and took broker 1 out of the ISR first (so its log "
-    "says; why in this order is not known): broker 0 was the last member, and broker 1 might not lead."
+    "A controller of 2.0.0 to 2.1.1 hears of both dead brokers at once, and takes broker 1 out of the ISR first (so "
+    "its log says, in every try; why in this order is not known): broker 0 was the last member, and broker 1 might not "
+    "lead."
 )
 _NOBODY_TAKEN_OUT = (
     "Both sessions had ended before the controller was back, and when it starts, a controller of 2.0.1 takes no dead "
     "broker out of the ISR (its log). So broker 1 was elected out of both, in epoch 1 and not in 3; the "
     "records are those that were predicted."
+)
+_WAITS_WITH_THE_LOCK = (
+    "A leader of 2.1.1 that is cut off from ZooKeeper and wants a smaller ISR waits for ZooKeeper with the lock by "
+    "which the ISR is changed; and from 2.1 whoever reads the log needs that lock (Partition.readRecords, which 2.0.1 "
+    "has not). So nobody can look at broker 0 until the links are mended."
+)
+_EPOCHS_NOT_RELIED_ON = (
+    "Clients look where logs part only if they can rely on the leader epochs of the metadata, and that is from 2.4 on "
+    "(Metadata v9): against 2.1.1 librdkafka fetches at once, as its log says, and names no current epoch. Generation "
+    "2.1 stands for 2.1 to 2.7."
 )
 _NOT_LOOKED_AT = (
     "A bug of 2.8.1 (KAFKA-13091, mended later): a leader that has asked the controller for a smaller set in sync does "
@@ -102,6 +113,10 @@ _NOT_LOOKED_AT = (
 # --------------------------------------------------------------------------------------------------------- the table
 
 _LATE = "did not come true within ... s:"
+_BROKER_1_MAY_NOT_LEAD = (
+    f"schedule[15].until: {_LATE} ledger-0: the leader is -1, not 1; ledger-0: the ISR is [0], not [1]; "
+    "ledger-0: node 1: process ... exists, in state ..., and answers."
+)
 _UNANSWERED = "schedule[{}].send: {} of {} records were acknowledged (REQUEST_TIMED_OUT)."
 
 
@@ -163,11 +178,20 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
         _FETCHER_STOPS,
     ),
     _breaks_off(
-        "power-loss-shorter-log-leads",
-        ("2.0.1",),
-        f"schedule[15].until: {_LATE} ledger-0: the leader is -1, not 1; ledger-0: the ISR is [0], not [1]; "
-        "ledger-0: node 1: process ... exists, in state ..., and answers.",
-        _BROKER_0_WAS_LAST,
+        "power-loss-shorter-log-leads", ("2.0.0", "2.0.1", "2.1.1"), _BROKER_1_MAY_NOT_LEAD, _BROKER_0_WAS_LAST
+    ),
+    _breaks_off("power-loss-batches-overlap", ("2.0.0", "2.1.1"), _BROKER_1_MAY_NOT_LEAD, _BROKER_0_WAS_LAST),
+    _breaks_off(
+        "zombie-leader-acks-all",
+        ("2.1.1",),
+        f"schedule[6].until: {_LATE} ledger-0: node 0: process ... exists, in state ..., but does not answer.",
+        _WAITS_WITH_THE_LOCK,
+    ),
+    _breaks_off(
+        "regrown-and-found-out",
+        ("2.1.1",),
+        "schedule[12].consume: what happened to the consumer is 'ok', not 'truncated'.",
+        _EPOCHS_NOT_RELIED_ON,
     ),
     KnownDifference(
         "power-loss-batches-overlap",
