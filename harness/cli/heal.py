@@ -6,8 +6,11 @@ import typer
 
 
 def heal() -> None:
-    """Stop what killed harnesses left running and mark their runs as abandoned. Every run begins with this, too."""
+    """Stop what killed harnesses left running and mark their runs as abandoned.
+
+    Every run begins with this, too; containers that no journal tells of are looked for here and by runs in containers.
+    """
     from harness.runner import heal_leftovers
 
-    for line in heal_leftovers() or ["Nothing to heal."]:
+    for line in heal_leftovers(containers=True) or ["Nothing to heal."]:
         typer.echo(line)

@@ -1,8 +1,8 @@
 """What a harness would have to undo, written down before it is done.
 
 Every running harness keeps one file in a directory that only its user may enter: who it is, where its run
-directory is, which processes it started, and which faults are in force. Whoever starts next finds the files of
-harnesses that died and finishes their job.
+directory is, which processes it started, what its containers are called, and which faults are in force. Whoever
+starts next finds the files of harnesses that died and finishes their job.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import psutil
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.targets import log_dirs
-from harness.targets.compose.cluster import remove_leftovers
+from harness.targets.compose.leftovers import remove_lost, remove_project
 
 _SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
@@ -66,6 +66,7 @@ class Entries:
         is_temporary: whether the harness made that directory for itself and would remove it at its end.
         nodes: its node processes by name.
         faults: the kind and parameters of each fault in force by name.
+        project: the name of what it has in containers; empty: nothing.
     """
 
     owner: ProcessMark
@@ -73,6 +74,7 @@ class Entries:
     is_temporary: bool = False
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
     faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    project: str = ""
 
 
 class Undo(Protocol):
@@ -126,6 +128,10 @@ class Journal:
         with suppress(psutil.NoSuchProcess):
             self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
 
+    def project_coming(self, name: str) -> None:
+        """Note, before there are any, what the cluster's containers, networks and volumes will be called."""
+        self._change(project=name)
+
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """Note, before it is injected, that a fault will be in force."""
         self._change(faults={**self._entries.faults, name: {"kind": kind, "parameters": parameters}})
@@ -164,13 +170,17 @@ def journal_directory() -> Path:
     return directory
 
 
-def heal_leftovers() -> list[str]:
+def heal_leftovers(*, containers: bool = False) -> list[str]:
     """Finish the job of every harness of this user that died: kill its nodes, mark its run directory.
+
+    Args:
+        containers: whether the Docker engine, where there is one, is asked for those that no journal tells of.
 
     Returns:
         One line for each; empty when there was nothing to do.
     """
-    return [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
+    lines = [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
+    return [*lines, *remove_lost()] if containers else lines
 
 
 def _heal(path: Path) -> str | None:
@@ -184,7 +194,7 @@ def _heal(path: Path) -> str | None:
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     mended = log_dirs.mend_all(Path(entries.run_directory))
     try:
-        removed = remove_leftovers(Path(entries.run_directory, "cluster"))
+        removed = remove_project(entries.project) if entries.project else []
     except EnvironmentFault as problem:
         return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
     if entries.is_temporary:
@@ -195,7 +205,7 @@ def _heal(path: Path) -> str | None:
     faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
     put_back = f"; put back {', '.join(mended)}" if mended else ""
-    put_back += f"; removed {removed}" if removed else ""
+    put_back += f"; removed {', '.join(removed)}" if removed else ""
     return (
         f"{what} was abandoned by process {entries.owner.pid}: "
         f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
@@ -236,6 +246,7 @@ def _read(path: Path) -> Entries | None:
         raw = json.loads(path.read_text())
         nodes = {name: ProcessMark(**mark) for name, mark in raw["nodes"].items()}
         temporary = raw.get("is_temporary", False) is True
-        return Entries(ProcessMark(**raw["owner"]), raw["run_directory"], temporary, nodes, raw["faults"])
+        project = str(raw.get("project", ""))
+        return Entries(ProcessMark(**raw["owner"]), raw["run_directory"], temporary, nodes, raw["faults"], project)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -89,6 +89,11 @@ class Plan:
         return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
 
     @property
+    def is_composed(self) -> bool:
+        """Whether it runs in containers."""
+        return self.target.startswith(COMPOSE)
+
+    @property
     def control(self) -> Control:
         """Who controls it."""
         return Control.ONE if self.kafka is None else self.kafka.control

@@ -11,6 +11,7 @@ from typing import Protocol
 import workloads
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
+from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.real import RealKafka
 from harness.simulation.stack.sends import SimulatedSends
@@ -73,9 +74,10 @@ def process(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, 
     return Rig(target, SystemClock(), _measuring(plan, target, log))
 
 
-def compose(plan: Plan, kafka: RealKafka, composed: ComposedKafka, directory: Path, log: logging.Logger) -> Rig:
+def compose(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, journal: Journal) -> Rig:
     """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
-    target = ComposeTarget(directory / "cluster", composed, kafka.settings)
+    assert isinstance(kafka.source, ComposedKafka), "a release is another target"
+    target = ComposeTarget(directory / "cluster", kafka.source, kafka.settings, journal.project_coming)
     return Rig(target, SystemClock(), _measuring(plan, target, log))
 
 
@@ -89,15 +91,15 @@ def _measuring(plan: Plan, target: Target, log: logging.Logger) -> Callable[[Rec
     return workload
 
 
-def rig_of(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
-    """The rig of the plan's target."""
+def rig_of(plan: Plan, directory: Path, log: logging.Logger, journal: Journal) -> Rig:
+    """The rig of the plan's target, which tells ``journal`` what it starts."""
     if plan.kafka is not None:
         if isinstance(plan.kafka.source, ComposedKafka):
-            return compose(plan, plan.kafka, plan.kafka.source, directory, log)
-        return process(plan, plan.kafka, directory, log, started)
+            return compose(plan, plan.kafka, directory, log, journal)
+        return process(plan, plan.kafka, directory, log, journal.node_started)
     match plan.target:
         case BuiltinTarget.name:
-            return builtin(plan, directory, log, started)
+            return builtin(plan, directory, log, journal.node_started)
         case SimulatedTarget.name:
             return simulated(plan, directory, log)
         case unknown:

@@ -44,7 +44,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
         EnvironmentFault: the target could not be started or does not obey, or the run directory was removed.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
-    for line in heal_leftovers():
+    for line in heal_leftovers(containers=plan.is_composed):
         report(line)
     started_s = time.monotonic()
     directory = _new_directory(plan, out_dir)
@@ -52,7 +52,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     why = "the harness itself failed."
     with Journal(directory.path) as journal, Interruption(report) as interruption:
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
-        rig = rig_of(plan, directory.path, log, journal.node_started)
+        rig = rig_of(plan, directory.path, log, journal)
         stage = Stage(plan, DirectoryArchive(directory), rig, journal, report)
         try:
             try:

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
-import psutil
-
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, NodeId, node_id
@@ -20,6 +18,7 @@ from harness.target import Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
 from harness.targets.compose.image import has_image
+from harness.targets.compose.leftovers import owner
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
 from harness.targets.compose.overlay import (
@@ -47,9 +46,6 @@ DISK_MIB = 1024
 OVERLAY = "overlay.json"
 """The file of the overlay, which is YAML as any JSON is, below the directory of the nodes' files."""
 
-PROJECT = "project"
-"""The file with the project's name, beside the overlay; :func:`remove_leftovers` goes by it."""
-
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 5.0
 _METADATA = 4
@@ -67,18 +63,26 @@ class ComposeCluster(RealKafka[ComposeNode]):
         directory: of this machine, for what the nodes leave; created when missing.
         kafka: what is run.
         settings: of every broker and controller.
+        coming: told the project's name before anything bears it.
     """
 
     _READY_TIMEOUT_S = 180.0
     _SHUT_DOWN_TIMEOUT_S = 60.0
     _POLL_S = 0.1
 
-    def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        kafka: ComposedKafka,
+        settings: KafkaSettings,
+        coming: Callable[[str], None] = lambda name: None,
+    ) -> None:
         super().__init__()
         self._directory = directory.resolve()
         self._kafka = kafka
         self._file = kafka.file
         self._settings = settings
+        self._coming = coming
         self.numbering = Numbering(kafka.file.kafka_ids)
         self._ports: Ports | None = None
         self._project: Project | None = None
@@ -101,6 +105,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         name = f"seawall-{random.SystemRandom().getrandbits(32):08x}"
         self._ports = free_ports(self.brokers())
         self._project = Project(client, name, self._file.nodes)
+        self._coming(name)
         self._write_overlay(name, self._ports, tools)
         begun_ns = time.monotonic_ns()
         compose_tool.up(name, [self._file.path, self._directory / OVERLAY], needed(self._file))
@@ -135,10 +140,8 @@ class ComposeCluster(RealKafka[ComposeNode]):
             project.remove()
         finally:
             project.client.close()
-        (self._directory / PROJECT).unlink(missing_ok=True)
 
     def _write_overlay(self, name: str, ports: Ports, tools: str) -> None:
-        """The overlay, and before it the name of what it makes: whoever is killed from now on leaves that."""
         kept = [*self._metadata_services(), *([] if self._has_zookeeper else (one.name for one in self._file.brokers))]
         metadata = {service: self._writable(service, "metadata") for service in kept}
         for keeper in self._file.zookeepers:
@@ -146,6 +149,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
                 self._writable(keeper.name, f"metadata/{part}")
         wishes = Wishes(
             project=name,
+            owner=owner(),
             ports=ports,
             settings=self._settings,
             metadata={service: str(directory) for service, directory in metadata.items()},
@@ -154,7 +158,6 @@ class ComposeCluster(RealKafka[ComposeNode]):
             toxiproxy_image=image_of(TOXIPROXY_IMAGE),
             disk_mib=DISK_MIB,
         )
-        (self._directory / PROJECT).write_text(name)
         made = json.dumps(overlay(self._file, wishes), indent=2)
         (self._directory / OVERLAY).write_text(made.replace("$", "$$"))
 
@@ -333,31 +336,3 @@ def _free_ports() -> Iterator[int]:
         with socket.socket() as listener, suppress(OSError):
             listener.bind(("127.0.0.1", port))
             yield port
-
-
-def _end_tool(project: str) -> None:
-    """End the compose tool, which would go on to make what is being removed: it is at work on this project alone."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if project in process.cmdline():
-                process.kill()
-
-
-def remove_leftovers(directory: Path) -> str | None:
-    """Remove what a target whose harness was killed has left, which kept its files in ``directory``.
-
-    Returns:
-        What was removed; None: there was nothing to remove.
-
-    Raises:
-        EnvironmentFault: the engine does not do it.
-    """
-    note = directory / PROJECT
-    if not note.exists():
-        return None
-    name = note.read_text().strip()
-    _end_tool(name)
-    with closing(connected()) as client:
-        removed = Project(client, name, {}).remove()
-    note.unlink()
-    return ", ".join(removed) or "nothing of it was left"

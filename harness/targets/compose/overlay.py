@@ -36,6 +36,9 @@ METADATA, HELD_METADATA = "/seawall/metadata", "/metadata"
 LABEL = "seawall.run"
 """Of all that the overlay adds to, and adds; the value is the project."""
 
+OWNER = "seawall.owner"
+"""Beside it; the value says which process of seawall the project belongs to."""
+
 _DATA_OF_KAFKA = ("/var/lib/kafka", "/bitnami/kafka", "/kafka", "/tmp/kafka-logs", "/tmp/kraft-combined-logs")  # noqa: S108
 _DATA_OF_ZOOKEEPER = ("/data", "/datalog", "/var/lib/zookeeper", "/bitnami/zookeeper")
 """Where common images keep their data."""
@@ -81,6 +84,7 @@ class Wishes:
 
     Attributes:
         project: its name.
+        owner: see :func:`harness.targets.compose.leftovers.owner`.
         ports: see :class:`Ports`.
         settings: of every broker and controller.
         metadata: the directory of this machine for the metadata log of each broker and controller of KRaft's, and for
@@ -92,6 +96,7 @@ class Wishes:
     """
 
     project: str
+    owner: str
     ports: Ports
     settings: KafkaSettings
     metadata: Mapping[str, str]
@@ -112,10 +117,10 @@ def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
     for number, keeper in enumerate(file.zookeepers):
         services[keeper.name] = _zookeeper(keeper, wishes, is_first=number == 0)
     volumes = {_volume(one): _sized(wishes) for one in file.brokers}
-    volumes |= {volume: {"labels": {LABEL: wishes.project}} for volume in _keep_off(file, services)}
+    volumes |= {volume: {"labels": _labels(wishes)} for volume in _keep_off(file, services)}
     services |= {HOLDER: _holder(file, wishes), TOXIPROXY: _toxiproxy(file, wishes)}
     for service in services.values():
-        service["labels"] = {LABEL: wishes.project}
+        service["labels"] = _labels(wishes)
     made = {"services": services, "volumes": volumes}
     return made if file.version is None else {"version": file.version, **made}
 
@@ -336,4 +341,8 @@ def _volume(broker: KafkaService) -> str:
 
 def _sized(wishes: Wishes) -> dict[str, Any]:
     options = {"type": "tmpfs", "device": "tmpfs", "o": _TMPFS.format(size_mib=wishes.disk_mib)}
-    return {"driver": "local", "driver_opts": options, "labels": {LABEL: wishes.project}}
+    return {"driver": "local", "driver_opts": options, "labels": _labels(wishes)}
+
+
+def _labels(wishes: Wishes) -> dict[str, str]:
+    return {LABEL: wishes.project, OWNER: wishes.owner}

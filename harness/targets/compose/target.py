@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import chain, count
@@ -51,8 +51,14 @@ class ComposeTarget(NeverStalls, ComposeCluster):
 
     name = "compose"
 
-    def __init__(self, directory: Path, kafka: ComposedKafka, settings: KafkaSettings) -> None:
-        super().__init__(directory, kafka, settings)
+    def __init__(
+        self,
+        directory: Path,
+        kafka: ComposedKafka,
+        settings: KafkaSettings,
+        coming: Callable[[str], None] = lambda name: None,
+    ) -> None:
+        super().__init__(directory, kafka, settings, coming)
         self.capabilities = kafka.capabilities
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 

@@ -103,7 +103,7 @@ def test_the_drawn_seed_is_part_of_how_to_reproduce(seawall: Seawall) -> None:
 
 
 def test_ctrl_c_exits_with_130(seawall: Seawall, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted() -> list[str]:
+    def interrupted(**_: bool) -> list[str]:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(runner, "heal_leftovers", interrupted)
@@ -116,7 +116,7 @@ def test_ctrl_c_exits_with_130(seawall: Seawall, monkeypatch: pytest.MonkeyPatch
 def test_sigterm_and_a_closed_terminal_heal_like_ctrl_c(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    def signalled() -> list[str]:
+    def signalled(**_: bool) -> list[str]:
         os.kill(os.getpid(), number)
         return ["not reached"]
 
@@ -127,7 +127,7 @@ def test_sigterm_and_a_closed_terminal_heal_like_ctrl_c(
 
 
 def test_nohup_is_respected(seawall: Seawall, monkeypatch: pytest.MonkeyPatch) -> None:
-    def signalled() -> list[str]:
+    def signalled(**_: bool) -> list[str]:
         os.kill(os.getpid(), signal.SIGHUP)
         return ["went on"]
 
@@ -153,7 +153,7 @@ def test_a_file_that_cannot_be_written_is_the_environments_fault(
 def test_a_bug_keeps_its_traceback_and_is_never_taken_for_a_violation(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, bug: Exception
 ) -> None:
-    def broken() -> list[str]:
+    def broken(**_: bool) -> list[str]:
         raise bug
 
     monkeypatch.setattr(runner, "heal_leftovers", broken)
@@ -177,7 +177,7 @@ def test_a_bug_keeps_its_traceback_and_is_never_taken_for_a_violation(
 def test_what_the_system_refuses_is_one_sentence_and_the_environments_fault(
     seawall: Seawall, monkeypatch: pytest.MonkeyPatch, refusal: OSError, sentence: str
 ) -> None:
-    def refused() -> list[str]:
+    def refused(**_: bool) -> list[str]:
         raise refusal
 
     monkeypatch.setattr(runner, "heal_leftovers", refused)

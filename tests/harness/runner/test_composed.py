@@ -7,16 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import UsageError
+from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
-from harness.runner import Plan, plan
+from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
 from harness.runner.real import with_pattern
 from harness.scenario import load
 from harness.target import Capability
+from harness.targets.compose.leftovers import owner
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.releases import release
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
+from tests.harness.targets.compose.scripted_engine import scripted_engine
 
 TARGET = "compose:stack.yml"
 KRAFT = Path(__file__).parents[3] / "compose" / "kafka-kraft.yml"
@@ -50,6 +52,21 @@ def with_variable(written: str) -> str:
 
 def kinds(made: Plan) -> list[tuple[str, object]]:
     return [(one.fault.kind, one.fault.parameters().get("node")) for one in made.chaos_faults]
+
+
+def test_a_run_begins_with_removing_containers_that_no_journal_tells_of(
+    planned: Planned, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'docker.sock'}")
+    *somebody, _ = owner().split()
+    nowhere, said = tmp_path / "runs", list[str]()
+    nowhere.touch()
+    with scripted_engine(tmp_path / "docker.sock") as engine:
+        engine.add("seawall-00000001", " ".join([*somebody, "1"]))
+        with pytest.raises(EnvironmentFault, match="runs"):
+            run(planned("random-chaos"), nowhere, said.append)
+        assert not engine.left
+    assert "Project seawall-00000001 was abandoned" in said[0]
 
 
 def test_clocks_are_left_out_of_a_random_mix_where_the_shim_has_no_effect_and_that_is_said(planned: Planned) -> None:

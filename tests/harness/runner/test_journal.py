@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,17 +14,20 @@ from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.runner.journal import Entries, Journal, ProcessMark, heal_leftovers, journal_directory
 from harness.targets import log_dirs
+from harness.targets.compose.leftovers import owner
+from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
-def dead_harness(run: Path, nodes: dict[str, ProcessMark], *, is_temporary: bool = False) -> Path:
+def dead_harness(run: Path, nodes: dict[str, ProcessMark], *, is_temporary: bool = False, project: str = "") -> Path:
     """A journal as a harness that was killed in the middle of a run leaves it."""
     gone = subprocess.Popen([sys.executable, "-c", ""])
     owner = ProcessMark.of(gone.pid)
     gone.wait()
     path = journal_directory() / "dead.json"
-    path.write_text(json.dumps(asdict(Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}))))
+    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}, project)
+    path.write_text(json.dumps(asdict(entries)))
     return path
 
 
@@ -104,6 +109,59 @@ def test_only_a_directory_that_the_dead_harness_made_for_itself_is_removed(tmp_p
     [line] = heal_leftovers()
     assert str(kept.parent) in line
     assert kept.parent.exists() is not is_temporary
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedEngine]:
+    """The engine that this process's environment names."""
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'docker.sock'}")
+    with scripted_engine(tmp_path / "docker.sock") as engine:
+        yield engine
+
+
+@pytest.mark.parametrize("is_removed", [False, True])
+def test_the_containers_of_a_dead_harness_are_removed_also_when_its_directory_is_gone(
+    engine: ScriptedEngine, tmp_path: Path, *, is_removed: bool
+) -> None:
+    run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
+    with Journal(run.path) as journal:
+        journal.project_coming("seawall-00000001")
+        (written,) = (json.loads(path.read_text()) for path in journal_directory().glob("*.json"))
+    dead_harness(run.path, {}, project=written["project"])
+    engine.add("seawall-00000001", "somebody")
+    engine.add("seawall-00000002", "somebody")
+    if is_removed:
+        shutil.rmtree(run.path)
+    [line] = heal_leftovers()
+    assert ("whose directory is gone" in line) is is_removed
+    assert "; removed seawall-00000001_kafka_1, seawall-00000001_disk, seawall-00000001_default." in line
+    assert all(name.startswith("seawall-00000002") for name in engine.left)
+    assert heal_leftovers() == []
+
+
+def test_while_the_engine_does_not_answer_it_is_not_forgotten_what_is_left_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "docker.sock"
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{path}")
+    dead_harness(tmp_path / "gone", {}, project="seawall-00000001")
+    for _ in range(2):
+        [line] = heal_leftovers()
+        assert "its containers are still there: no Docker engine answers" in line
+    with scripted_engine(path) as engine:
+        engine.add("seawall-00000001", "somebody")
+        [line] = heal_leftovers()
+        assert "removed seawall-00000001_kafka_1" in line
+        assert not engine.left
+
+
+def test_what_a_lost_journal_told_of_is_found_on_the_engine_by_who_asks_for_containers(engine: ScriptedEngine) -> None:
+    *somebody, _ = owner().split()
+    engine.add("seawall-00000001", " ".join([*somebody, "1"]))
+    assert heal_leftovers() == []
+    [line] = heal_leftovers(containers=True)
+    assert "seawall-00000001" in line
+    assert not engine.left
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"owner": 3}', '{"nodes": {"a": 1}}'])

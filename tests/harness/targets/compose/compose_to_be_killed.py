@@ -12,8 +12,9 @@ from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 
 kafka, directory = find(sys.argv[1]), Path(sys.argv[2])
-target = ComposeTarget(directory / "cluster", kafka, understood({}, kafka.release, len(kafka.file.brokers)))
-with Journal(directory, is_temporary=True):
+settings = understood({}, kafka.release, len(kafka.file.brokers))
+with Journal(directory, is_temporary=True) as journal:
+    target = ComposeTarget(directory / "cluster", kafka, settings, journal.project_coming)
     target.start()
     sys.stdout.write(target.project.name + "\n")
     sys.stdout.flush()

@@ -38,7 +38,7 @@ def test_a_volume_of_the_file_is_replaced_for_all_that_share_it_whatever_its_nam
     file = made(read(FILE.format(volumes='["prod:/in:ro"]')), "2.8.1")
     assert "seawall-of-file-prod:/in:ro" in file["services"]["kafka1"]["volumes"]
     assert "seawall-of-file-prod:/out" in file["services"]["setup"]["volumes"]
-    assert file["volumes"]["seawall-of-file-prod"] == {"labels": {"seawall.run": "seawall-1"}}
+    assert file["volumes"]["seawall-of-file-prod"] == {"labels": {"seawall.run": "seawall-1", "seawall.owner": "me"}}
 
 
 @pytest.mark.parametrize("target", ["/var/lib/kafka/data", "/var/lib/kafka", "/var/lib", "/big/logs", "/big"])

@@ -19,6 +19,7 @@ def made(file: ComposeFile, version: str = "4.1.0", **clocks: Addition) -> dict[
     kept = [one.name for one in file.zookeepers] or [one.name for one in file.kafkas]
     wishes = Wishes(
         project="seawall-1",
+        owner="me",
         ports=Ports(
             clients={node: 21000 + int(node) for node in nodes},
             harness={node: 22000 + int(node) for node in nodes},
@@ -56,6 +57,13 @@ def test_whatever_is_published_is_published_on_loopback_alone() -> None:
         ports = [port for service in services for port in service.get("ports", ())]
         assert ports
         assert all(port.startswith("127.0.0.1:") for port in ports)
+
+
+def test_whatever_is_touched_or_added_says_whose_it_is() -> None:
+    for text in (APACHE_COMBINED, CONFLUENT_ZOOKEEPER, BITNAMI, WURSTMEISTER):
+        overlaid = made(read(text))
+        things = [*overlaid["services"].values(), *overlaid["volumes"].values()]
+        assert all(one["labels"] == {"seawall.run": "seawall-1", "seawall.owner": "me"} for one in things)
 
 
 def test_settings_are_written_in_the_dialect_of_the_image() -> None:

@@ -1,0 +1,120 @@
+"""What a harness that was killed leaves on the engine: a project, known by its name, or else by whose label it bears.
+
+The journal has the name. Where the journal is lost, too, the label tells: everything that the overlay touches says
+which process of seawall has made it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import closing, suppress
+from pathlib import Path
+
+import docker
+import psutil
+from docker.errors import DockerException
+
+from harness.errors import EnvironmentFault
+from harness.targets.compose.containers import is_living
+from harness.targets.compose.overlay import LABEL, OWNER
+from harness.targets.compose.project import Project, connected
+
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+_NAMESPACE = Path("/proc/self/ns/pid")
+_START_TIME = 18
+"""Where the time of start is among the fields of ``/proc/PID/stat`` that follow the state."""
+
+
+def owner() -> str:
+    """This process, as the label has it: user, boot of the machine, namespace of process ids, id, time of start."""
+    pid = str(os.getpid())
+    return " ".join((str(os.getuid()), _boot(), _namespace(), pid, _start_time(pid)))
+
+
+def is_gone(written: str, *, runs: bool) -> bool:
+    """Whether the process that a label names was one of this user's and is certainly no more.
+
+    One that cannot be seen from here, as that of another container, is not taken for gone.
+
+    Args:
+        written: what the label says, see :func:`owner`.
+        runs: whether something of its project runs, as nothing does that was made before the machine's last boot.
+    """
+    match written.split():
+        case [user, *_] if user != str(os.getuid()):
+            return False
+        case [_, boot, _, _, _] if boot != _boot():
+            return not runs
+        case [_, _, namespace, pid, start_time]:
+            return namespace == _namespace() and start_time != _start_time(pid)
+        case _:
+            return False
+
+
+def remove_project(name: str) -> list[str]:
+    """Remove a project, and before it the compose tool, which may still be at work on it; returns what was removed.
+
+    Raises:
+        EnvironmentFault: the engine does not do it.
+    """
+    _end_tool(name)
+    with closing(connected()) as client:
+        return Project(client, name, {}).remove()
+
+
+def remove_lost() -> list[str]:
+    """Remove every project whose owner is gone; one line for each, and none where no engine answers."""
+    try:
+        client = connected()
+    except EnvironmentFault:
+        return []
+    with closing(client):
+        try:
+            lost = _lost(client)
+        except DockerException as problem:
+            return [f"What killed harnesses have left in containers is not known: {problem}."]
+    return [_line(name) for name in lost]
+
+
+def _line(name: str) -> str:
+    try:
+        removed = remove_project(name)
+    except EnvironmentFault as problem:
+        return f"Project {name} was abandoned, and its containers are still there: {problem}"
+    return f"Project {name} was abandoned, and no journal told of it: removed {', '.join(removed) or 'nothing'}."
+
+
+def _lost(client: docker.DockerClient) -> list[str]:
+    """The names of the projects whose owner is gone."""
+    bearing = {"label": OWNER}
+    containers = client.containers.list(all=True, filters=bearing, ignore_removed=True)
+    running = {one.labels[LABEL] for one in containers if is_living(one)}
+    labels = [one.labels for one in containers]
+    labels += [one.attrs["Labels"] for one in client.volumes.list(filters=bearing)]
+    return sorted({one[LABEL] for one in labels if is_gone(one[OWNER], runs=one[LABEL] in running)})
+
+
+def _end_tool(project: str) -> None:
+    """End the compose tool, which would go on to make what is being removed: it is at work on this project alone."""
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if project in process.cmdline():
+                process.kill()
+
+
+def _boot() -> str:
+    return _BOOT.read_text().strip()
+
+
+def _namespace() -> str:
+    return str(_NAMESPACE.readlink())
+
+
+def _start_time(pid: str) -> str:
+    """In ticks since the boot; empty: there is no such process, or it has ended."""
+    try:
+        told = Path("/proc", pid, "stat").read_text()
+    except OSError:
+        return ""
+    state, *fields = told.rpartition(")")[2].split()
+    return "" if state == "Z" else fields[_START_TIME]
