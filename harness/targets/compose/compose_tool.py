@@ -14,27 +14,34 @@ import yaml
 
 from harness.errors import EnvironmentFault, UsageError
 
+TOOLS = (("docker", "compose"), ("docker-compose",))
+"""The words that calls of the tool begin with: of the plugin (v2), and of the old command of its own (v1)."""
+
 _CONFIG_TIMEOUT_S = 60.0
 _UP_TIMEOUT_S = 900.0
-_PLUGIN, _STANDALONE = ("docker", "compose"), ("docker-compose",)
 _MAX_REASON_CHARS = 300
 _VERSION = re.compile(r"""^version:\s*["']?(?P<version>[\d.]+)""", re.MULTILINE)
 
 
 @cache
 def command() -> tuple[str, ...]:
-    """The words that every call of the tool begins with.
+    """The words that every call of the tool begins with: the first of :data:`TOOLS` that answers.
 
     Raises:
         EnvironmentFault: there is none on this machine.
     """
-    for words in (_PLUGIN, _STANDALONE):
-        if shutil.which(words[0]) is not None and _works((*words, "version")):
+    for words in TOOLS:
+        if is_installed(words):
             return words
     raise EnvironmentFault(
         "there is no Docker Compose on this machine: neither `docker compose` nor `docker-compose` answers.",
         "Install the compose plugin of Docker (Debian: apt install docker-compose).",
     )
+
+
+def is_installed(words: Sequence[str]) -> bool:
+    """Whether the tool that these words begin with answers."""
+    return shutil.which(words[0]) is not None and _works((*words, "version"))
 
 
 def resolved(file: Path) -> Mapping[str, Any]:

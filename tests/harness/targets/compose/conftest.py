@@ -81,6 +81,16 @@ def _build(image: str) -> None:
         pytest.skip(f"image seawall/{image} cannot be built: {done.stderr.strip().splitlines()[-1]}")
 
 
+@pytest.fixture(params=compose_tool.TOOLS, ids=" ".join)
+def tool(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
+    """Every compose tool in turn, as if it were the only one; those that are not on this machine are skipped."""
+    words: tuple[str, ...] = request.param
+    if not compose_tool.is_installed(words):
+        pytest.skip(f"`{' '.join(words)}` is not on this machine")
+    monkeypatch.setattr(compose_tool, "command", lambda: words)
+    return words
+
+
 @pytest.fixture(scope="session")
 def engine() -> Iterator[Engine]:
     """The engine. While it is there, the environment variables of this process tell every tool so."""

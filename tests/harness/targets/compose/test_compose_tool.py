@@ -1,4 +1,4 @@
-"""What the compose tool makes of a file; it needs no engine."""
+"""What each compose tool of this machine makes of a file; it needs no engine."""
 
 from __future__ import annotations
 
@@ -8,17 +8,12 @@ import pytest
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.compose import compose_tool
+from harness.targets.compose.compose_file import understood
+
+SHIPPED = Path(__file__).parents[4] / "compose"
 
 
-@pytest.fixture(autouse=True)
-def tool() -> None:
-    """Skips where there is none."""
-    try:
-        compose_tool.command()
-    except EnvironmentFault as missing:
-        pytest.skip(str(missing))
-
-
+@pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize("written", ["version: '2.1'", 'version: "2.1"', "version: '2.1' # as it was"])
 def test_the_version_is_the_one_that_is_written(written: str, tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
@@ -26,14 +21,56 @@ def test_the_version_is_the_one_that_is_written(written: str, tmp_path: Path) ->
     assert compose_tool.resolved(file)["version"] == "2.1"
 
 
+@pytest.mark.usefixtures("tool")
 def test_where_no_version_is_written_there_is_none(tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
     file.write_text("services: {kafka: {image: kafka, labels: {version: '3'}}}\n")
     assert compose_tool.resolved(file)["version"] is None
 
 
+@pytest.mark.usefixtures("tool")
 def test_a_file_that_the_tool_refuses_is_refused_in_its_words(tmp_path: Path) -> None:
     file = tmp_path / "compose.yml"
     file.write_text("services: {kafka: {image: kafka, volumes: ['nowhere:/a']}}\n")
     with pytest.raises(UsageError, match="nowhere"):
         compose_tool.resolved(file)
+
+
+@pytest.mark.usefixtures("tool")
+@pytest.mark.parametrize(
+    ("name", "ids", "controllers"),
+    [("kafka-kraft.yml", [1, 2, 3], 1), ("kafka-toxiproxy.yml", [1, 2, 3], 0), ("kafka-zookeeper.yml", [1, 2, 3], 0)],
+)
+def test_the_shipped_files_are_understood_as_every_tool_resolves_them(
+    name: str, ids: list[int], controllers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KAFKA_IMAGE", "a/kafka:of-mine")
+    file = understood(compose_tool.resolved(SHIPPED / name), SHIPPED / name)
+    assert [broker.kafka_id for broker in file.brokers] == ids
+    assert len(file.controllers) == controllers
+    assert len(file.zookeepers) == (name == "kafka-zookeeper.yml")
+    assert {broker.image for broker in file.brokers} == {"a/kafka:of-mine"}
+
+
+@pytest.mark.parametrize(
+    ("installed", "taken"),
+    [
+        ({"docker", "docker-compose"}, ("docker", "compose")),
+        ({"docker"}, ("docker", "compose")),
+        ({"docker-compose"}, ("docker-compose",)),
+    ],
+)
+def test_the_plugin_is_taken_where_it_is_there_and_else_the_command_of_its_own(
+    installed: set[str], taken: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in installed:
+        (tmp_path / name).symlink_to("/bin/true")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert compose_tool.command.__wrapped__() == taken
+
+
+def test_a_machine_without_either_is_told_what_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "docker").symlink_to("/bin/false")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(EnvironmentFault, match="neither `docker compose` nor `docker-compose` answers"):
+        compose_tool.command.__wrapped__()

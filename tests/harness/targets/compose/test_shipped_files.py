@@ -1,4 +1,7 @@
-"""The compose files that seawall ships: each is started, loaded, and broken by what is special about containers."""
+"""The compose files that seawall ships: each is started, loaded, and broken by what is special about containers.
+
+With every compose tool that is on this machine.
+"""
 
 from __future__ import annotations
 
@@ -33,6 +36,7 @@ METADATA_COPIES = {
 }
 
 
+@pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("file", "images"),
     [
