@@ -27,9 +27,9 @@ IMAGE = "kafka:4.1.0"
 API = 8474
 LISTENERS = {1: 29092, 2: 29093, 3: 29094}
 BOOTSTRAP = ",".join(f"localhost:{port}" for port in LISTENERS.values())
-LEDGER = TopicSpec("ledger", 2, 3, tuple(tuple(map(NodeId, ids)) for ids in ((1, 2, 3), (2, 3, 1))))
+LEDGER = TopicSpec("ledger", 2, 1, ((NodeId(1),), (NodeId(2),)))
 AT_1, AT_2 = (TopicPartition(LEDGER.name, number) for number in range(LEDGER.partitions))
-"""The partitions that kafka-1 and kafka-2 lead."""
+"""The partitions that are at kafka-1 alone, and at kafka-2 alone."""
 
 COMPOSE_TIMEOUT_S = 120.0
 PATIENCE_S = 120.0
@@ -87,7 +87,6 @@ def is_acknowledged(partition: TopicPartition) -> bool:
         return sender.send(partition, b"a record").kind == "ok"
 
 
-@pytest.mark.nightly
 @pytest.mark.usefixtures("brought_up")
 def test_a_client_reaches_kafka_through_its_proxy_until_that_is_cut() -> None:
     assert eventually(has_topic)
@@ -97,7 +96,6 @@ def test_a_client_reaches_kafka_through_its_proxy_until_that_is_cut() -> None:
     proxies = toxiproxy.proxies()
     assert set(proxies) == {"kafka-1", "kafka-2", "kafka-3"}
     with proxies["kafka-1"].down():
-        assert not is_acknowledged(AT_1)
         assert eventually(lambda: is_acknowledged(AT_2))
         assert not is_acknowledged(AT_1)
     assert eventually(lambda: is_acknowledged(AT_1))
