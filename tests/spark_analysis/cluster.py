@@ -6,12 +6,16 @@ import os
 import re
 import signal
 import subprocess
+import sys
+import sysconfig
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pyspark
+
+from harness.cli.origin import PACKAGES
 
 SPARK_HOME = Path(pyspark.__file__).parent
 
@@ -44,10 +48,23 @@ def cluster(directory: Path, workers: int = 2) -> Iterator[Cluster]:
         yield Cluster(url, running)
 
 
+def bare_python(directory: Path) -> Path:
+    """A Python for executors: this one, with all that is installed but seawall itself."""
+    library, others = Path(sysconfig.get_path("purelib")), directory / "library"
+    others.mkdir()
+    for package in library.iterdir():
+        if package.suffix != ".pth" and package.name not in PACKAGES:
+            (others / package.name).symlink_to(package)
+    python = directory / "python"
+    python.write_text(f'#!/bin/sh\nPYTHONPATH="{others}:$PYTHONPATH" exec {sys.executable} -S "$@"\n')
+    python.chmod(0o755)
+    return python
+
+
 def _started(daemons: ExitStack, directory: Path, name: str, daemon: str, *options: str) -> subprocess.Popen[bytes]:
     command = ["java", "-Xmx256m", "-cp", f"{SPARK_HOME}/jars/*", f"org.apache.spark.deploy.{daemon}", "--port", "0"]
     environment = {
-        **os.environ,
+        **{name: value for name, value in os.environ.items() if name != "PYTHONPATH"},  # nothing of the driver's
         "SPARK_HOME": str(SPARK_HOME),
         "SPARK_SCALA_VERSION": "2.13",
         "SPARK_LOCAL_IP": "127.0.0.1",

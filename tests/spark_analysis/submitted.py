@@ -1,4 +1,7 @@
-"""A run that is judged on a cluster, and what is expected of that."""
+"""A run that is judged on a cluster, and what is expected of that.
+
+As a program (``python -m tests.spark_analysis.submitted check ...``) it is ``seawall`` to which every run is large.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from checkers import check
+from harness.cli import main
 from tests.checkers.story import Story
+from tests.spark_analysis.differential import tiny_blocks
+
+_ROOT = Path(__file__).parents[2]
 
 
 def lossy(path: Path) -> Path:
@@ -24,12 +31,17 @@ def lossy(path: Path) -> Path:
     return story.finish().write(path)
 
 
-def submit(master: str, uri: str, *conf: str, **environment: str) -> subprocess.Popen[str]:
-    """``seawall check`` of the run at ``uri``; ``conf`` are settings of Spark's, as ``name=value``."""
+def submit(master: str, uri: str, *conf: str, large: bool = False, **environment: str) -> subprocess.Popen[str]:
+    """``seawall check`` of the run at ``uri``; ``conf`` are settings of Spark's, as ``name=value``.
+
+    ``large``: it is judged as a large run.
+    """
+    seawall = [str(Path(sys.executable).with_name("seawall"))]
     words = " ".join(f"--conf {one}" for one in ("spark.executor.memory=512m", *conf))
     wanted = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": f"{words} pyspark-shell"}
     return subprocess.Popen(
-        [str(Path(sys.executable).with_name("seawall")), "check", "--master", master, uri],
+        [*([sys.executable, "-m", __name__] if large else seawall), "check", "--master", master, uri],
+        cwd=_ROOT,
         env={**os.environ, **wanted, **environment},
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
@@ -46,3 +58,8 @@ def expected(path: Path) -> Any:
     document = said(path)
     (path / "verdict.json").unlink()
     return document | {"engine": "spark"}
+
+
+if __name__ == "__main__":
+    with tiny_blocks():
+        sys.exit(main(sys.argv[1:]))

@@ -9,8 +9,11 @@ from typing import Any
 
 import pytest
 
+from harness.cli.origin import PACKAGES
 from harness.errors import ExitCode
-from tests.spark_analysis.cluster import Cluster, cluster
+from harness.history import RunDirectory
+from tests.checkers.dealing import rewrite
+from tests.spark_analysis.cluster import Cluster, bare_python, cluster
 from tests.spark_analysis.submitted import expected, lossy, said, submit
 
 
@@ -21,28 +24,53 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def running(root: Path) -> Any:
-    with cluster(root) as started:
+    with cluster(root, workers=3) as started:
         yield started
 
 
-def submit_mounted(master: str, root: Path, name: str) -> subprocess.Popen[str]:
+def submit_mounted(
+    master: str, root: Path, name: str, *, large: bool = False, **environment: str
+) -> subprocess.Popen[str]:
     """``seawall check`` of a run below ``root``, which is mounted on a file system of Hadoop's."""
     mounted = f"spark.hadoop.fs.viewfs.mounttable.here.link./runs={root.as_uri()}"
-    return submit(master, f"viewfs://here/runs/{name}", mounted)
+    return submit(master, f"viewfs://here/runs/{name}", mounted, large=large, **environment)
 
 
 def test_a_worker_that_dies_meanwhile_changes_nothing(root: Path, running: Cluster) -> None:
     path = lossy(root / "lossy")
     wanted = expected(path)
     process = submit_mounted(running.master, root, "lossy")
-    while not list(path.glob(".scratch-*/2/_SUCCESS")):
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.02)
-    running.kill_worker()
+    kill_worker_when(process, running, path, ".scratch-*/2/_SUCCESS")
     output, _ = process.communicate()
     assert process.returncode == ExitCode.VIOLATION, output
     assert said(path) == wanted
     assert not list(path.glob(".scratch-*"))
+
+
+def test_a_worker_that_dies_while_a_large_run_is_digested_changes_nothing(root: Path, running: Cluster) -> None:
+    """Executors lack seawall: what digests files comes with the tasks."""
+    path = lossy(root / "large")
+    for table in ("history", "replica_logs"):
+        rows = len(RunDirectory(path).read_table(table))
+        rewrite(path, table, [range(begin, min(begin + 5, rows)) for begin in range(0, rows, 5)])
+    wanted = expected(path)
+    python = bare_python(root)
+    for known, code in (("numpy, pyarrow, pyspark", 0), *((package, 1) for package in PACKAGES)):
+        assert subprocess.run([python, "-c", f"import {known}"], cwd=root, env={}, check=False).returncode == code
+    process = submit_mounted(running.master, root, "large", large=True, PYSPARK_PYTHON=str(python))
+    kill_worker_when(process, running, path, ".scratch-*/1/_temporary")
+    output, _ = process.communicate()
+    assert process.returncode == ExitCode.VIOLATION, output
+    assert said(path) == wanted
+    assert not list(path.glob(".scratch-*"))
+
+
+def kill_worker_when(process: subprocess.Popen[str], running: Cluster, path: Path, there: str) -> None:
+    """Kill a worker as soon as the check has come so far that something matches the pattern ``there``."""
+    while not list(path.glob(there)):
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.02)
+    running.kill_worker()
 
 
 def test_a_damaged_file_behind_a_uri_is_named(root: Path, running: Cluster) -> None:
