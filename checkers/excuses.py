@@ -20,6 +20,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
         "unclean_election": frozenset(
             {
                 "G0-realtime",
+                "G1c-realtime",
                 "commit-beyond-end",
                 "committed-cut",
                 "duplicate",

@@ -47,6 +47,9 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "vanished-read": frozenset({"history"}),
         "torn-transaction": frozenset({"history"}),
         "lost-commit": frozenset({"history"}),
+        "nonmonotonic-send": frozenset({"history"}),
+        "G0-realtime": frozenset({"history"}),
+        "G1c-realtime": frozenset({"history"}),
         "nonmonotonic-poll": frozenset({"history"}),
         "int-nonmonotonic-poll": frozenset({"history"}),
         "unwritten-read": frozenset({"history"}),
@@ -72,9 +75,9 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "stuck": frozenset({"timeline"}),
     }
 )
-"""The kinds that say that something is *not* there, and in which table: where that table has a gap, it may just be in
-the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In which tables an excuse may be
-missing say :mod:`checkers.excuses`."""
+"""The kinds that say that something is *not* there, or not before something else, and in which table: where that table
+has a gap, it may just be in the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In
+which tables an excuse may be missing say :mod:`checkers.excuses`."""
 
 CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -95,13 +98,14 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
         "nonmonotonic-send": ("lost-write",),
         "G0-realtime": ("lost-write",),
+        "G1c-realtime": ("lost-write", "vanished-read"),
         "commit-beyond-end": ("lost-write", "vanished-read"),
         "uncommitted-deletion": ("lost-write", "vanished-read"),
     }
 )
 """Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
 same offset, or about a range with that offset in it; a send out of order follows from the loss of the record that was
-acknowledged before it."""
+acknowledged, or delivered, before it."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
@@ -354,8 +358,8 @@ def _foreseen(
     return anomaly.verdict
 
 
-_SENDS = frozenset({"nonmonotonic-send", "G0-realtime"})
-"""The kinds that are about a record, and about another one that was acknowledged before it."""
+_SENDS = frozenset({"nonmonotonic-send", "G0-realtime", "G1c-realtime"})
+"""The kinds that are about a record, and about another one that was acknowledged, or delivered, before it."""
 
 _RANGES = frozenset(
     {
@@ -384,14 +388,13 @@ def _follows(finding: Finding, cause: Finding) -> bool:
     match finding.kind:
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
             end = (finding.other_offset or 0) + 1
-        case "nonmonotonic-send" | "G0-realtime":
+        case kind if kind in _SENDS:
             first, end = finding.other_offset or 0, (finding.other_offset or 0) + 1
         case "commit-beyond-end":
             first, end = finding.other_offset or 0, finding.offset
         case kind if kind in _RANGES:
             end = finding.until or 0
-    values = {"vanished-read": finding.value, "nonmonotonic-send": finding.other_value,
-              "G0-realtime": finding.other_value}  # fmt: skip
+    values = {"vanished-read": finding.value, **dict.fromkeys(_SENDS, finding.other_value)}
     return first <= cause.offset < end and values.get(finding.kind, cause.value) == cause.value
 
 

@@ -34,7 +34,7 @@ _KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets"
 _POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll"})
 _SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS
 
-FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime", "commit-beyond-end"})
+FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime", "G1c-realtime", "commit-beyond-end"})
 """The kinds that clients show, of which nobody may know the epoch or the time: given away is what they follow from."""
 
 

@@ -313,10 +313,13 @@ class RunRows:
             return any(fork.time_ns >= time_ns for fork in known)
         return any(fork.gave_up(leader_epoch, offset) for fork in known)
 
-    def cut_off(self, place: TopicPartition, offset: int, time_ns: int) -> bool:
-        """Whether an unclean election at ``time_ns`` or later gave up everything from ``offset`` on."""
-        known = [fork for fork in self.forks.get(place, []) if fork.time_ns >= time_ns]
-        return any(fork.log_end is None or fork.log_end <= offset for fork in known)
+    def cut_off(self, place: TopicPartition, offset: int, time_ns: int, leader_epoch: int | None = None) -> bool:
+        """Whether an unclean election gave up everything from ``offset`` on that was written in ``leader_epoch``.
+
+        When nobody knows the epoch (None): one at ``time_ns`` or later.
+        """
+        known = [fork for fork in self.forks.get(place, []) if fork.log_end is None or fork.log_end <= offset]
+        return any(x.time_ns >= time_ns if leader_epoch is None else x.leader_epoch > leader_epoch for x in known)
 
     @cached_property
     def final_epochs(self) -> dict[TopicPartition, int]:

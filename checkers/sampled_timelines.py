@@ -53,6 +53,7 @@ _OF_A_LEADER = frozenset({"unjustified-ack", "uncommitted-read"})
 _GIVEN_UP = frozenset(
     {
         "G0-realtime",
+        "G1c-realtime",
         "commit-beyond-end",
         "inconsistent-offsets",
         "int-nonmonotonic-poll",

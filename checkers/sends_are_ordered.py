@@ -1,9 +1,11 @@
-"""A record that is sent after another one was acknowledged comes after it.
+"""A record that is sent after another one was acknowledged, or delivered, comes after it.
 
 * ``int-nonmonotonic-send``: two sends of one operation to a partition, and the later one has the lower offset.
 * ``nonmonotonic-send``: a process sends a record after another one was acknowledged to it in the same partition, and it
   is stored at a lower offset.
 * ``G0-realtime``: the same between two processes, where the process itself was told nothing to the contrary.
+* ``G1c-realtime``: a record that is sent after another one was delivered, to whomever, is stored at a lower offset, and
+  no acknowledgement with acks=all says so. What the final read delivers does not count: then nobody sends any more.
 
 Where a record is, its acknowledgement says; where that does not, or nobody knows how its send ended, what delivers it
 and the final leader's log do, if they name one offset alone. An acknowledgement of acks=0 without an offset comes
@@ -12,8 +14,10 @@ before the record is stored, so that nothing comes after it.
 Sends that overlap may be appended in any order, and other records may come between those of one operation.
 
 Severity: ``VIOLATION``. ``WEAK`` when either sender waited for less than all in-sync replicas: the record may have been
-given up, and its offset free again. ``DOCUMENTED`` when an unclean election after the earlier acknowledgement made
-somebody lead whose log ended no later than where the later record is, and the configuration permits such elections.
+given up, and its offset free again; but what was delivered was committed, whatever its sender waited for.
+``DOCUMENTED`` when an unclean election after the earlier acknowledgement, or of a later epoch than the record that was
+delivered (a consumer may be given it long after it was fetched), made somebody lead whose log ended no later than where
+the later record is, and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -29,13 +33,14 @@ from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime")
+KINDS = ("int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime", "G1c-realtime")
 
 
 class Told(NamedTuple):
-    """Where a process's record is.
+    """Where a process's record is, or a delivered one.
 
-    ``invoked_row``: where it was sent; ``acked``: row ``row`` says that it is stored.
+    ``invoked_row``: where it was sent; ``acked``: row ``row`` says that it is stored. ``leader_epoch``: in which one
+    that was delivered was written; None: nobody knows.
     """
 
     where: TopicPartition
@@ -49,6 +54,7 @@ class Told(NamedTuple):
     acks: int
     invoked_row: int
     acked: bool
+    leader_epoch: int | None = None
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
@@ -61,8 +67,10 @@ def find(rows: RunRows) -> Iterator[Finding]:
             if after.mop > before.mop and after.offset < before.offset:
                 yield _disorder(rows, "int-nonmonotonic-send", before, after)
     stored = sorted(_stored(rows.sends, where_is), key=lambda t: t.where)
-    for _, same in groupby(stored, key=lambda t: t.where):
-        yield from _late(rows, list(same))
+    heard = sorted(_delivered(rows), key=lambda t: t.where)
+    delivered = {place: list(same) for place, same in groupby(heard, key=lambda t: t.where)}
+    for place, same in groupby(stored, key=lambda t: t.where):
+        yield from _late(rows, list(same), delivered.get(place, []))
 
 
 def why(finding: Finding) -> str:
@@ -72,12 +80,15 @@ def why(finding: Finding) -> str:
         what = f"value {finding.value} to offset {finding.offset}"
         return f"Process {finding.process} sent {what} after {before}, in one operation."
     stored = f"Value {finding.value} is at offset {finding.offset}"
-    return f"{stored}, and was sent after the acknowledgement of {before}."
+    what = "delivery" if finding.kind == "G1c-realtime" else "acknowledgement"
+    return f"{stored}, and was sent after the {what} of {before}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The two acknowledgements, and what the replicas hold."""
+    """The two acknowledgements, or the delivery, and what the replicas hold."""
     yield from witnesses.send(finding._replace(value=finding.other_value))
+    if finding.kind == "G1c-realtime":
+        yield from witnesses.reads(finding, finding.other_offset, finding.other_value)
     yield from witnesses.send(finding)
     yield from witnesses.holders(finding)
 
@@ -107,22 +118,48 @@ def _stored(sends: Iterable[Send], where_is: Mapping[tuple[TopicPartition, int],
             )  # fmt: skip
 
 
-def _late(rows: RunRows, stored: Sequence[Told]) -> Iterator[Finding]:
-    """Of every send of a partition the first acknowledgement of a higher offset, when that came before it began."""
-    anybody: list[Told] = []
+def _delivered(rows: RunRows) -> Iterator[Told]:
+    """Every record that was delivered before the final read, by its first delivery."""
+    for (place, offset, value), reads in rows.delivered.items():
+        early = [read for read in reads if read.sound and not read.final]
+        if early and value is not None:
+            first, time_ns = min(read.row for read in early), min(read.time_ns for read in early)
+            epochs = [read.leader_epoch for read in early if read.leader_epoch is not None]
+            yield Told(
+                place, -1, 0, first, time_ns, -1, offset, value, ALL, first, True, min(epochs, default=None)
+            )  # fmt: skip
+
+
+def _late(rows: RunRows, stored: Sequence[Told], delivered: Sequence[Told]) -> Iterator[Finding]:
+    """Of every send of a partition what told first of a higher offset, when that came before it began."""
+    anybody: Told | None = None
+    heard: Told | None = None
     own: dict[int, Told] = {}
+    unheard = sorted(delivered, key=lambda t: (t.offset, t.row))
     by_offset = sorted(stored, key=lambda t: (-t.offset, t.row))
-    for _, same in groupby(by_offset, key=lambda t: t.offset):
+    for offset, same in groupby(by_offset, key=lambda t: t.offset):
+        while unheard and unheard[-1].offset > offset:
+            heard = _first(heard, unheard.pop())
         here = list(same)
         for after in here:
-            mine = own.get(after.process, after)
-            if mine.row < after.invoked_row:
-                yield _disorder(rows, "nonmonotonic-send", mine, after)
-            elif anybody and anybody[0].row < after.invoked_row:
-                yield _disorder(rows, "G0-realtime", anybody[0], after)
+            mine, theirs, read = (_since(told, after) for told in (own.get(after.process), anybody, heard))
+            kind, before = ("nonmonotonic-send", mine) if mine else ("G0-realtime", theirs)
+            if read and (before is None or before.acks != ALL):
+                kind, before = "G1c-realtime", read
+            if before:
+                yield _disorder(rows, kind, before, after)
         for one in (told for told in here if told.acked):
-            anybody = [min(*anybody, one, key=lambda t: t.row)] if anybody else [one]
-            own[one.process] = min(own.get(one.process, one), one, key=lambda t: t.row)
+            anybody = _first(anybody, one)
+            own[one.process] = _first(own.get(one.process), one)
+
+
+def _first(known: Told | None, one: Told) -> Told:
+    return one if known is None else min(known, one, key=lambda t: t.row)
+
+
+def _since(told: Told | None, after: Told) -> Told | None:
+    """``told`` if ``after`` was sent after that."""
+    return told if told is not None and told.row < after.invoked_row else None
 
 
 def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
@@ -143,4 +180,5 @@ def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
 def _excuse(rows: RunRows, before: Told, after: Told) -> Excuse | None:
     if {before.acks, after.acks} != {ALL}:
         return "acks"
-    return "unclean" if rows.cut_off(after.where, after.offset, before.time_ns) else None
+    gone = rows.cut_off(after.where, after.offset, before.time_ns, before.leader_epoch)
+    return "unclean" if gone else None

@@ -39,6 +39,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "nonmonotonic-send": Kind("A process's record was stored before one whose acknowledgement it had waited for."),
         "int-nonmonotonic-send": Kind("One transaction's records are stored in another order than it sent them."),
         "G0-realtime": Kind("A record was stored before one that another process had been acknowledged before."),
+        "G1c-realtime": Kind("A record was stored before one that somebody had been given before it was sent."),
         "lost-commit": Kind("A consumer group was told something else than its last commit."),
         "commit-beyond-end": Kind("A consumer group has committed an offset beyond the end of the log."),
         "corrupt-read": Kind("A consumer was given bytes whose hash, topic or partition is wrong."),

@@ -149,12 +149,7 @@ class Digests:
         the first acknowledgement, ``invoked_row`` the last send.
         """
         names = (*PLACE, "offset", "row", "invoked_row")
-        halves = self._digest("halves").groupBy("value", *PLACE).agg(
-            f.min("offset").alias("offset"),
-            f.max("offset").alias("highest"),
-            f.min("row").alias("row"),
-            f.min("invoked_row").alias("invoked_row"),
-        )  # fmt: skip
+        halves = self.halves()
         # What was acknowledged at several offsets, or was not sent, is out of order with everything.
         sound = (f.col("offset") == f.col("highest")) & f.col("invoked_row").isNotNull()
         row, invoked = f.when(sound, f.col("row")).otherwise(-1), f.when(sound, f.col("invoked_row"))
@@ -162,6 +157,38 @@ class Digests:
             {"row": row, "invoked_row": f.coalesce(invoked, f.lit(NEVER))}
         )
         return self._digest("sends").select(*names).union(whole.select(*names))
+
+    def halves(self) -> DataFrame:
+        """The sends of which some chunk of the history has one end only, or no offset.
+
+        ``run, topic, partition, value``, and what is known: ``offset, highest``, where it was acknowledged at the least
+        and the most; ``row, invoked_row``, in which row that was, and in which it was sent; ``since``, the first row of
+        the chunk in which it was; ``heard``, the highest offset that had been delivered in that chunk before.
+        """
+        return self._digest("halves").groupBy("value", *PLACE).agg(
+            f.min("offset").alias("offset"),
+            f.max("offset").alias("highest"),
+            *[f.min(name).alias(name) for name in ("row", "invoked_row", "since", "heard")],
+        )  # fmt: skip
+
+    def overtaking(self) -> DataFrame:
+        """What was delivered before the final read, and what was sent: ``run, topic, partition, offset, row, since``.
+
+        By chunk of the history one row with the highest ``offset`` that was delivered, and the first ``row`` that
+        delivered anything; and one with the lowest ``offset`` that a record of its sends was given, with ``since``, the
+        row with which the chunk begins: all of them were sent there or later. ``since`` is :data:`NEVER` where one was
+        sent after a higher offset than its own had been delivered in that chunk. What is not of a row is null.
+        Of ``halves`` each is a row.
+        """
+        none = f.lit(None).cast("long")
+        chunks, halves = self._digest("overtaking"), self.halves()
+        delivered = chunks.where(f.col("delivered").isNotNull()).select(*PLACE, "delivered", "row", none)
+        sent = chunks.where(f.col("sent").isNotNull()).select(*PLACE, "sent", none, "since")
+        late = f.coalesce(f.col("heard") > f.col("offset"), f.lit(False)) | f.col("since").isNull()
+        torn = halves.where(f.col("offset").isNotNull()).select(
+            *PLACE, "offset", none, f.when(late, NEVER).otherwise(f.col("since"))
+        )
+        return delivered.union(sent).union(torn).toDF(*PLACE, "offset", "row", "since")
 
     def polls(self) -> DataFrame:
         """What each process was given: ``run, topic, partition, process, first_row, last_row, first, last, steady``.

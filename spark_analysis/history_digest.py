@@ -53,6 +53,7 @@ class _History:
         self.final = self._is_final()
         self.sending = self.send & self.named & ~self.malformed
         self.reading = self.poll & ~self.invoke & self.named & ~self.malformed
+        self.sound = self.valued & rows.flags("intact", null=True)
 
     def _is_malformed(self) -> Flags:
         partition = self._rows.known("partition")
@@ -158,8 +159,7 @@ class _History:
         which = (self.sending | self.reading) & self.placed
         place, offset, value, time_ns = taken(which, self.place, self.offset, self.value, self.time_ns)
         sending = self.send[which]
-        sound = self.valued & self._rows.flags("intact", null=True)
-        strange = ~(self.ok & ~self.txn & sound)[which]
+        strange = ~(self.ok & ~self.txn & self.sound)[which]
         claims = (self.send & self.ok & (self.acks == ALL))[which]
         source = np.where(sending, ACKS, np.where(self.final[which], FINAL, EARLY))
         whose = np.where(sending, 0, self.process[which])
@@ -200,25 +200,34 @@ class _History:
         Those whose send, or acknowledgement, is in another chunk are ``halves``. Offsets that follow each other are one
         row, the lowest of them, if all is in order within: then the first acknowledgement and the last send of it are
         what others can be out of order with.
+
+        And of every partition what was delivered before the final read, and whether that was overtaken: by a record
+        that was sent here, or may have been in another chunk.
         """
         which = self.sending
+        delivered, heard = self._heard()
         place, value, index = self.place[which], self.value[which], self.index[which]
         offset, acked = self.offset[which], (self.ok & self.placed)[which]
         each = Groups(place, value)
         begun, at, highest = each.least(index), each.least(offset, acked), each.most(offset, acked)
         row = each.least(index, acked)
+        before = each.least(heard[which], self.invoke[which])
         place, value = each.first(place), each.first(value)
         invoked = each.first(self.invoke[which])
         told = at < NEVER
+        ended = told & invoked
+        yield self._overtaking(delivered, place[ended], at[ended], before[ended])
         # What was acknowledged at several offsets is out of order with everything, as is what is not in order here.
         torn = told & ((at < highest) | (not self._steady))
         row, begun = np.where(torn, -1, row), np.where(torn, NEVER - 1, begun)
-        half = ~(told & invoked)
+        half = ~ended
         halves = {
             "value": value[half],
             "offset": nullable(at[half]),
             "row": nullable(np.where(told, row, NEVER)[half]),
             "invoked_row": nullable(np.where(invoked, begun, NEVER)[half]),
+            "since": nullable(np.where(invoked, self._begin(), NEVER)[half]),
+            "heard": nullable(before[half]),
         }
         yield Piece("halves", place[half], halves)
         place, offset, row, begun = taken(~half, place, at, row, begun)
@@ -235,6 +244,51 @@ class _History:
             "invoked_row": np.concatenate([stretches.most(begun)[whole], begun[single]]),
         }
         yield Piece("sends", np.concatenate([stretches.first(place)[whole], place[single]]), columns)
+
+    def _begin(self) -> int:
+        return int(self.index.min()) if len(self.index) else NEVER
+
+    def _heard(self) -> tuple[Flags, Numbers]:
+        """What was delivered before the final read; and by row, the highest offset of those of its partition before it.
+
+        ``-NEVER`` for none; ``NEVER - 1`` where rows are not in order, so that nobody knows what was before.
+        """
+        delivered = self.reading & self.placed & self.sound & ~self.final
+        heard = np.full(len(self.index), -NEVER, np.int64)
+        if not delivered.any():
+            return delivered, heard
+        low, high = int(self.offset[delivered].min()), int(self.offset[delivered].max())
+        span = high - low + 2
+        if not self._steady or span * (len(self._rows.places) + 1) >= ROOM:
+            return delivered, np.full(len(self.index), NEVER - 1, np.int64)
+        concerned = np.flatnonzero(delivered | (self.sending & self.invoke))
+        place = self.place[concerned].astype(np.min_scalar_type(len(self._rows.places)))  # small ones are sorted faster
+        order = concerned[np.argsort(place, kind="stable")]
+        # A partition's number is added, so that what is highest so far begins anew with each.
+        before = self.place[order] * span
+        highest = np.maximum.accumulate(before + np.where(delivered, self.offset - low + 1, 0)[order]) - before
+        heard[order] = np.where(highest > 0, highest + low - 1, -NEVER)
+        return delivered, heard
+
+    def _overtaking(self, delivered: Flags, place: Numbers, offset: Numbers, heard: Numbers) -> Piece:
+        """By partition, the first delivery and the highest offset delivered; and the lowest of what was sent here.
+
+        ``offset`` of it was stored, after ``heard`` had been delivered. ``since``: sent where the chunk begins, or
+        later; ``NEVER`` if one of them has overtaken something.
+        """
+        since = np.where(heard > offset, NEVER, self._begin())
+        both = np.concatenate([self.place[delivered], place])
+        sent = np.arange(len(both)) >= np.count_nonzero(delivered)
+        groups = Groups(both)
+        rows = np.concatenate([self.index[delivered], since])
+        offsets = np.concatenate([self.offset[delivered], offset])
+        columns = {
+            "row": nullable(groups.least(rows, ~sent)),
+            "delivered": nullable(groups.most(offsets, ~sent)),
+            "sent": nullable(groups.least(offsets, sent)),
+            "since": np.ma.MaskedArray(groups.most(rows, sent), ~groups.any(sent)),
+        }
+        return Piece("overtaking", groups.first(both), columns)
 
     def polls(self) -> Piece:
         """What each process was given of each partition: from where to where, and whether one after the other."""

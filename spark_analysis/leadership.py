@@ -195,12 +195,19 @@ def thrown_back(leader_epoch: Column, offset: Column, time_ns: Column) -> Column
     )
 
 
-def cut_off(offset: Column, time_ns: Column) -> Column:
-    """Whether one of the row's ``unclean`` elections at ``time_ns`` or later gave up everything from ``offset`` on."""
-    return f.exists(
-        "unclean",
-        lambda fork: (fork["time_ns"] >= time_ns) & (fork["log_end"].isNull() | (fork["log_end"] <= offset)),
-    )
+def cut_off(offset: Column, time_ns: Column, leader_epoch: Column | None = None) -> Column:
+    """Whether one of the row's ``unclean`` elections gave up everything from ``offset`` on that is of ``leader_epoch``.
+
+    Where nobody knows the epoch: one at ``time_ns`` or later.
+    """
+
+    def is_so(fork: Column) -> Column:
+        later = fork["time_ns"] >= time_ns
+        if leader_epoch is not None:
+            later = f.when(leader_epoch.isNull(), later).otherwise(fork["leader_epoch"] > leader_epoch)
+        return later & (fork["log_end"].isNull() | (fork["log_end"] <= offset))
+
+    return f.exists("unclean", is_so)
 
 
 def deleted_to(until_ns: Column | None = None) -> Column:

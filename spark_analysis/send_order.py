@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, different, out_of_order, place_of, with_earlier, word_of
@@ -16,18 +16,18 @@ from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
-_EARLIER = ("row", "time_ns", "offset", "value", "acks")
+_EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch")
 
 
 def unordered_sends(views: Views) -> DataFrame | None:
-    """The three kinds that ``checkers.sends_are_ordered`` defines."""
+    """The four kinds that ``checkers.sends_are_ordered`` defines."""
     wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
     if "txn" in views.uses:
         wrong.append(_within_operations(views))
     if not wrong:
         return None
     known = with_partitions(reduce(DataFrame.unionByName, wrong), views)
-    gone = cut_off(f.col("offset"), f.col("earlier.time_ns"))
+    gone = cut_off(f.col("offset"), f.col("earlier.time_ns"), f.col("earlier.leader_epoch"))
     weak = (f.col("acks") != ALL) | (f.col("earlier.acks") != ALL)
     return findings(
         known,
@@ -40,7 +40,7 @@ def unordered_sends(views: Views) -> DataFrame | None:
 
 
 def _late(views: Views) -> DataFrame:
-    """Of every stored record the first acknowledgement of a higher offset, where that came before it was sent."""
+    """Of every stored record what told first of a higher offset, where that came before it was sent."""
     records = views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
         *PLACE, "process", "offset", "value", "acks", "invoked_row",
@@ -48,19 +48,41 @@ def _late(views: Views) -> DataFrame:
         f.col("acked_ns").alias("time_ns"),
         f.lit(True).alias("acked"),
     )  # fmt: skip
-    stored = acked.unionByName(_placed(records))
-    told = f.when(f.col("acked"), f.struct(*_EARLIER))
-    known = with_earlier(
-        stored, PLACE, "offset", {"anybody": Earlier(told, "least")}, descending=True, blocks=views.large
-    )
+    stored = acked.unionByName(_placed(records)).withColumn("leader_epoch", _no_epoch())
+    told, heard = (f.when(condition, f.struct(*_EARLIER)) for condition in (f.col("acked"), f.col("acked").isNull()))
+    earlier = {"anybody": Earlier(told, "least"), "heard": Earlier(heard, "least")}
+    everything = stored.unionByName(_delivered(records), allowMissingColumns=True)
+    known = with_earlier(everything, PLACE, "offset", earlier, descending=True, blocks=views.large)
     own = {"own": Earlier(told, "least")}
-    both = with_earlier(known, ["process", *PLACE], "offset", own, descending=True, blocks=views.large)
-    later = [f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", "anybody")]
-    kind = f.when(later[0], "nonmonotonic-send").when(later[1], "G0-realtime")
+    sent = known.where(f.col("acked").isNotNull())
+    both = with_earlier(sent, ["process", *PLACE], "offset", own, descending=True, blocks=views.large)
+    late = {name: f.coalesce(f.col(name)["row"] < f.col("invoked_row"), f.lit(False)) for name in ("own", *earlier)}
+    before = f.when(late["own"], f.col("own")).when(late["anybody"], f.col("anybody"))
+    read = late["heard"] & (before.isNull() | (before["acks"] != ALL))
+    kind = f.when(read, "G1c-realtime").when(late["own"], "nonmonotonic-send").when(late["anybody"], "G0-realtime")
     return both.withColumn("kind", kind).where(f.col("kind").isNotNull()).select(
         *PLACE, "kind", "process", "offset", "value", "acks", "row", "time_ns",
-        f.when(later[0], f.col("own")).otherwise(f.col("anybody")).alias("earlier"),
+        f.when(read, f.col("heard")).otherwise(before).alias("earlier"),
     )  # fmt: skip
+
+
+def _delivered(records: DataFrame) -> DataFrame:
+    """Every record that was delivered before the final read; so it was committed, whatever its sender waited for.
+
+    Returns:
+        ``run, topic, partition, offset, value, acks, row, time_ns, leader_epoch``: of its first delivery.
+    """
+    return records.where(f.col("delivered_row").isNotNull()).select(
+        *PLACE, "offset", "value",
+        f.lit(ALL).alias("acks"),
+        f.col("delivered_row").alias("row"),
+        f.col("delivered_ns").alias("time_ns"),
+        f.col("polled_epoch").alias("leader_epoch"),
+    )  # fmt: skip
+
+
+def _no_epoch() -> Column:
+    return f.lit(None).cast("int")
 
 
 def _placed(records: DataFrame) -> DataFrame:
@@ -85,20 +107,40 @@ def _placed(records: DataFrame) -> DataFrame:
 
 
 def _are_in_order(digests: Digests, views: Views) -> bool:
-    """Whether no record was acknowledged before one with a lower offset was sent: a look that is quick."""
+    """Whether nobody was told of a record before one with a lower offset was sent: a look that is quick."""
     # What was sent, or acknowledged, several times may have been in order here and there, and not as a whole.
-    several = [
+    doubtful = [
         words.where(f.col("rows") > different()).select(*PLACE)
         for words in (digests.values(), digests.offsets().where(f.col("source") == ACKS))
     ]
-    told = digests.sends()
+    told, overtaking = digests.sends(), digests.overtaking()
     if "record" in views.uses:
         placed = _placed(views.records)
-        several.append(_acknowledged(placed, digests))
+        doubtful.append(_acknowledged(placed, digests))
         row = f.when(f.col("acked"), f.col("row")).otherwise(NEVER)
         told = told.union(placed.select(*PLACE, "offset", row, "invoked_row"))
-    wrong = out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row"))
-    return reduce(DataFrame.union, [wrong, *several]).isEmpty()
+        overtaking = overtaking.union(_overtaking(placed, digests))
+    doubtful.append(out_of_order(told, PLACE, "offset", f.col("row"), f.col("invoked_row")))
+    doubtful.append(out_of_order(overtaking, PLACE, "offset", f.col("row"), f.col("since")))
+    doubtful.append(_overlapping(digests.order()))
+    return reduce(DataFrame.union, doubtful).isEmpty()
+
+
+def _overlapping(stretches: DataFrame) -> DataFrame:
+    """The runs in which a chunk of the history begins before another one has ended, or is not in order itself."""
+    before = Window.partitionBy("run").orderBy("first").rowsBetween(Window.unboundedPreceding, -1)
+    overlaps = f.coalesce(f.max("last").over(before) >= f.col("first"), f.lit(False))
+    known = stretches.withColumn("overlaps", overlaps | ~f.col("steady"))
+    return known.where("overlaps").select("run", f.lit(None).cast("string"), f.lit(None).cast("int"))
+
+
+def _overtaking(placed: DataFrame, digests: Digests) -> DataFrame:
+    """Whether one of ``placed`` may have overtaken what was delivered; see ``Digests.overtaking``."""
+    sent = placed.select(*PLACE, "value", "offset")
+    known = sent.join(digests.halves().select(*PLACE, "value", "since", "heard"), on=[*PLACE, "value"], how="left")
+    late = f.coalesce(f.col("heard") > f.col("offset"), f.lit(False)) | f.col("since").isNull()
+    since = f.when(late, NEVER).otherwise(f.col("since"))
+    return known.select(*PLACE, "offset", f.lit(None).cast("long"), since)
 
 
 def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
@@ -117,7 +159,8 @@ def _within_operations(views: Views) -> DataFrame:
     shown = views.records.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
     stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
     rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
-    told = rows.withColumns({"row": f.col("index"), "offset": stored}).where(f.col("offset").isNotNull())
+    known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch()}
+    told = rows.withColumns(known).where(f.col("offset").isNotNull())
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
     steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})
     # Several rows of one send, which only a history has that is none, are not out of order with each other.

@@ -30,7 +30,7 @@ from harness.wire.messages import METADATA_TOPIC
 LOSSES = frozenset({"lost-write", "vanished-read"})
 """The kinds of anomalies that say that a record is gone."""
 
-_AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime"})
+_AFTER_A_LOSS = frozenset({"int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime", "G1c-realtime"})
 """What a loss brings with it: the offsets of what is gone are given again, lower ones than were acknowledged before."""
 
 _LOSS_WORDS = {Verdict.VIOLATION: Word.LOST, Verdict.DOCUMENTED: Word.DOCUMENTED, Verdict.WEAK: Word.WEAK}

@@ -242,6 +242,27 @@ def leave_behind(story: Story, rng: random.Random) -> None:
         story.state(behind)
 
 
+def overtake_what_was_read(story: Story, rng: random.Random) -> None:
+    """Now and then a record is told a lower offset than one that was read before it was sent, or meanwhile."""
+    if rng.random() > 0.15:
+        return
+    p = rng.choice(list(story.partitions))
+    for _ in range(rng.randrange(1, 4)):
+        story.send(p, result=rng.choice(("info", "info", "ok")), acks=rng.choice((-1, 1)), process=40)
+    end = len(story.partitions[p].logs[story.partitions[p].leader])
+    about: Row = {"process": 41, "op": next(story.ops), "f": "send", "topic": "ledger", "partition": p}
+    about |= {"value": next(story.values), "acks": rng.choice((-1, -1, 1))}
+    under_way = rng.random() < 0.3
+    if under_way:
+        story.row(**about, type="invoke")
+    poll(story, 42, [end - 1], p, rng.choice(("ok", "info")), isolation=rng.choice((None, "read_uncommitted")))
+    if rng.random() < 0.3:
+        story.elect(rng.choice(NODES), p, clean=rng.random() < 0.5)
+    if not under_way:
+        story.row(**about, type="invoke")
+    story.row(**about, type="ok", offset=max(0, end - rng.choice((0, 2, 2, 3))))
+
+
 def give_up_and_send_again(story: Story, rng: random.Random) -> None:
     """Now and then a record is appended, seen or not, lost for a good reason or a bad one, and then sent again."""
     if rng.random() > 0.25:

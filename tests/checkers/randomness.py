@@ -14,7 +14,7 @@ from tests.checkers.client_randomness import (
     client_step,
     read_the_end_again,
 )
-from tests.checkers.planting import FALSE_PLANTS, PLANTS, give_up_and_send_again, leave_behind
+from tests.checkers.planting import FALSE_PLANTS, PLANTS, give_up_and_send_again, leave_behind, overtake_what_was_read
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
@@ -48,6 +48,7 @@ def random_story(seed: int) -> Story:
     if not calm:
         leave_behind(story, random.Random(f"{seed}:behind"))
         give_up_and_send_again(story, random.Random(f"{seed}:given up"))
+        overtake_what_was_read(story, random.Random(f"{seed}:overtaken"))
     _end(story, rng)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)

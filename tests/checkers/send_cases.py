@@ -5,14 +5,18 @@ Importing this module adds them to ``CASES``.
 
 from __future__ import annotations
 
+from typing import Any
+
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.reader_cases import CASES, only_clients
-from tests.checkers.story import Story
+from tests.checkers.story import GUARANTEES, Story
 
 __all__ = ["CASES"]
+
+UNCLEAN: dict[str, Any] = {"guarantees": GUARANTEES | {"unclean_election": True}}
 
 
 def stored(story: Story, *values: int) -> None:
@@ -101,3 +105,153 @@ def a_record_of_a_transaction_that_everybody_was_taken_past_is_found(story: Stor
     poll(story, 900, [0], 0, final=True)
     poll(story, 900, [1], 1, final=True)
     only_clients(story)
+
+
+# -------------------------------------------------------------------------------------------- what was delivered before
+
+
+def overtake(story: Story, *, acks: int = -1, result: str = "ok", isolation: str | None = None) -> None:
+    """Somebody is given a record that nobody was told of; then another one is sent, which is stored before it."""
+    stored(story, 1, 0)
+    story.send(result="info", append=False, process=0)
+    poll(story, 20, [1], isolation=isolation)
+    story.send(offset=0, append=False, process=1, acks=acks, result=result)
+
+
+@case(Outcome.VIOLATION, ("G1c-realtime", "VIOLATION", 0))
+def a_record_that_overtakes_one_that_was_delivered_is_found(story: Story) -> None:
+    overtake(story)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G1c-realtime", "VIOLATION", 0))
+def it_is_found_whatever_the_consumer_was_willing_to_read(story: Story) -> None:
+    overtake(story, isolation="read_uncommitted")
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G1c-realtime", "VIOLATION", 0))
+def a_record_that_timed_out_and_overtook_one_that_was_delivered_is_found(story: Story) -> None:
+    overtake(story, result="info")
+    story.finish()
+
+
+@case(Outcome.PASS, ("G1c-realtime", "WEAK", 0))
+def a_record_of_acks_1_may_overtake_what_was_delivered(story: Story) -> None:
+    overtake(story, acks=1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G1c-realtime", "VIOLATION", 0))
+def a_record_of_a_transaction_that_overtakes_one_that_was_delivered_is_found(story: Story) -> None:
+    stored(story, 1, 0)
+    story.send(result="info", append=False, process=0)
+    poll(story, 20, [1])
+    transact(story, Sent(append=False, offset=0))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G1c-realtime", "VIOLATION", 0))
+def what_was_delivered_was_committed_whatever_its_sender_waited_for(story: Story) -> None:
+    stored(story, 1, 0)
+    story.send(offset=1, append=False, process=0, acks=1)
+    poll(story, 20, [1])
+    story.send(offset=0, append=False, process=1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("G0-realtime", "VIOLATION", 0))
+def what_was_acknowledged_and_delivered_is_overtaken_once(story: Story) -> None:
+    stored(story, 1, 0)
+    story.send(offset=1, append=False, process=0)
+    poll(story, 20, [1])
+    story.send(offset=0, append=False, process=1)
+    story.finish()
+
+
+@case(Outcome.INVALID, ("G1c-realtime", "INDETERMINATE", 0))
+def a_record_that_may_have_been_sent_before_another_one_was_delivered_is_held_against_nobody(story: Story) -> None:
+    overtake(story)
+    del story.history[-2]
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_record_that_was_sent_before_another_one_was_delivered_may_lie_before_it(story: Story) -> None:
+    overtake(story)
+    rows = [story.history[at] for at in (0, 4, 1, 2, 3, 5)]
+    for index, (row, time_ns) in enumerate(zip(rows, [row["time_ns"] for row in story.history], strict=True)):
+        row |= {"index": index, "time_ns": time_ns}
+    story.history = rows
+    story.finish()
+
+
+@case(Outcome.PASS, ("duplicate", "DOCUMENTED", 0), guarantees=GUARANTEES | {"idempotent_producers": False})
+def a_record_that_is_there_twice_overtakes_nothing(story: Story) -> None:
+    stored(story, story.send())
+    poll(story, 20, [0, 1])
+    story.send()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("corrupt-read", "VIOLATION", 1))
+def of_a_damaged_record_nobody_knows_where_it_belongs(story: Story) -> None:
+    overtake(story)
+    story.history[3]["intact"] = False
+    story.finish()
+
+
+def give_again(story: Story, *, clean: bool, late: bool = False) -> None:
+    """Somebody is given a record, sooner or ``late``; another leader lacks it, and gives its place to others."""
+    part = story.partitions[0]
+    story.send()
+    part.isr = {0, 1}
+    story.state(0)
+    for _ in range(3):
+        story.send(result="info", process=0)
+    if not late:
+        poll(story, 20, [3])
+    lost = part.logs[0][3]
+    story.elect(2, clean=clean)
+    part.isr = {0, 1, 2}
+    if late:
+        part.logs[2] += [lost] * 3
+        poll(story, 20, [3])
+        del part.logs[2][1:]
+    story.send(process=1)
+
+
+REGRESSION, AGAIN = ("hw-regression", "VIOLATION", 1), ("G1c-realtime", "VIOLATION", 1)
+
+
+@case(Outcome.VIOLATION, ("vanished-read", "VIOLATION", 3), REGRESSION, AGAIN)
+def an_offset_that_is_given_again_after_a_loss_is_found(story: Story) -> None:
+    give_again(story, clean=True)
+    story.finish()
+
+
+@case(
+    Outcome.AS_PREDICTED, ("vanished-read", "EXPECTED", 3), ("hw-regression", "EXPECTED", 1),
+    ("G1c-realtime", "EXPECTED", 1), predictions=[{"kind": "vanished-read"}, {"kind": "hw-regression"}],
+)  # fmt: skip
+def an_offset_that_is_given_again_after_a_predicted_loss_follows_from_it(story: Story) -> None:
+    give_again(story, clean=True)
+    story.finish()
+
+
+@case(
+    Outcome.PASS, ("vanished-read", "DOCUMENTED", 3), ("hw-regression", "DOCUMENTED", 1),
+    ("G1c-realtime", "DOCUMENTED", 1), **UNCLEAN,
+)  # fmt: skip
+def an_offset_that_an_unclean_election_gave_up_may_be_given_again(story: Story) -> None:
+    give_again(story, clean=False)
+    story.finish()
+
+
+@case(
+    Outcome.INCONCLUSIVE, ("hw-regression", "DOCUMENTED", 1), ("G1c-realtime", "DOCUMENTED", 1),
+    *[("committed-cut", "DOCUMENTED", 1)] * 2, *[("unseen", "INDETERMINATE", at) for at in (0, 1)], **UNCLEAN,
+)  # fmt: skip
+def what_a_consumer_fetched_before_an_unclean_election_may_be_given_to_it_later(story: Story) -> None:
+    give_again(story, clean=False, late=True)
+    story.finish(read=False)

@@ -97,6 +97,13 @@ def test_a_record_that_overtakes_an_acknowledged_one_is_found(judged: Verdicts) 
     assert found(verdict) == [("G0-realtime", "VIOLATION", 0)]
 
 
+def test_a_record_that_overtakes_one_that_was_polled_is_found(judged: Verdicts) -> None:
+    unended = ["0 invoke send [[:send 4 17]]", "0 info send [[:send 4 17]], :error :timeout"]
+    overtaken = [*unended, *polled(2, "4 [[1 17]]"), *sent(1, 4, 18, 0)]
+    verdict = judged(*overtaken, *READ_ALL, *polled(10, "4 [[0 18] [1 17]]"))
+    assert found(verdict) == [("G1c-realtime", "VIOLATION", 0)]
+
+
 def test_a_record_that_overtakes_is_found_where_only_polls_say_where_it_is(judged: Verdicts) -> None:
     first = sent(1, 4, 17, None)
     unended = ["1 invoke send [[:send 4 18]]", "1 info send [[:send 4 18]], :error :timeout"]
