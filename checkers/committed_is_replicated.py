@@ -10,15 +10,19 @@ another leader epoch, or older than what the leader has heard of, says nothing:
   the leader's epoch, so that it cannot have fetched in it (T7). Of a leader that goes on in the very next epoch, as one
   whose ISR shrinks does in old generations, the epoch from which on it has led counts: nobody led in between.
 * ``unjustified-join``: the watermark had been there before, and a member's log does not reach it: somebody is counted
-  as in sync who is not (T10, T6, and so R4: it may be elected).
+  as in sync who is not (T10, T6, and so R4: it may be elected). Or the controller has somebody in the ISR whom it had
+  not there before in that leader epoch, and whose log, by what it has said in that epoch, never reached to where its
+  leader's ended when it began to lead: a new leader's watermark lags, and whoever has reached that may lack what is
+  committed (KAFKA-7128).
 
 How far a member's log reaches is the furthest that it has said since it last cut its log; what it says at the same
 instant counts. What a crash took from it is not held against the leader, who cannot know. Where a member has said
 nothing yet, nothing is judged. All nodes write to one clock, and a follower writes its row before it fetches on, so a
 leader that has counted a fetch is never earlier than the row.
 
-One anomaly for each leader, epoch and member: the first such row. ``offset`` is the first that the member lacks (or,
-in an epoch that it has not heard of, the first that was committed without it), ``until`` the watermark.
+One anomaly for each leader, epoch and member: the first such row, of leaders and of the controller. ``offset`` is the
+first that the member lacks (or, in an epoch that it has not heard of, the first that was committed without it),
+``until`` the watermark, or where the epoch began.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` before 2.1, where leaders count the fetches of followers in other epochs.
 """
@@ -27,7 +31,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from checkers.rows import Row, RunRows, detail, where
@@ -73,10 +78,17 @@ def find(rows: RunRows) -> Iterator[Finding]:
             if finding is not None and node != claim.member:
                 found.setdefault(key, finding)
         yield from found.values()
+    for place, ours in decisions.items():
+        yield from _let_in(rows.run, place, ours, by_replica)
 
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
+    if finding.node == CONTROLLER_ID:
+        return (
+            f"Node {finding.other_node} came into the ISR of epoch {finding.leader_epoch} with its log up to "
+            f"{finding.offset} only, although that epoch's leader began it with its own up to {finding.until}."
+        )
     leader = f"Node {finding.node}, leader in epoch {finding.leader_epoch}"
     if finding.kind == "unjustified-join":
         return (
@@ -90,9 +102,11 @@ def why(finding: Finding) -> str:
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
-    """The leader's row, and what became of the offset."""
+    """The leader's row, or the controller's, and what became of the offset."""
     row = {"node": finding.node or 0, "incarnation": finding.incarnation or 0, "sequence": finding.row or 0}
-    yield Evidence("timeline", row, f"node {finding.node} had committed up to {finding.until}")
+    let_in = f"the controller had node {finding.other_node} in the ISR from here on"
+    committed = f"node {finding.node} had committed up to {finding.until}"
+    yield Evidence("timeline", row, let_in if finding.node == CONTROLLER_ID else committed)
     yield from witnesses.decision(finding)
     yield from witnesses.cuts(finding)
     yield from witnesses.holders(finding)
@@ -158,6 +172,48 @@ def _unfounded(run: str, place: TopicPartition, claim: _Claim, said: Sequence[Ro
         other_node=claim.member,
         until=mark,
     )  # fmt: skip
+
+
+def _let_in(
+    run: str,
+    place: TopicPartition,
+    decisions: Sequence[Row],
+    by_replica: Mapping[tuple[TopicPartition, int], list[Row]],
+) -> Iterator[Finding]:
+    """A finding for everybody who came into the ISR without having reached the start of its leader's epoch."""
+    found: set[tuple[int, int]] = set()
+    for before, row in pairwise(decisions):
+        epoch = row["leader_epoch"]
+        if epoch is None or epoch != before["leader_epoch"] or None in (row["isr"], before["isr"]):
+            continue
+        start = _start_of(epoch, by_replica.get((place, row["leader"]), []))
+        for member in sorted({*row["isr"]} - {*before["isr"], row["leader"]}):
+            said = [
+                r["log_end_offset"]
+                for r in by_replica.get((place, member), [])
+                if r["leader_epoch"] == epoch and r["time_ns"] <= row["time_ns"] and r["log_end_offset"] is not None
+            ]
+            if start is not None and said and max(said) < start and (epoch, member) not in found:
+                found.add((epoch, member))
+                yield Finding(
+                    run, "unjustified-join", *place,
+                    offset=max(said),
+                    leader_epoch=epoch,
+                    row=row["sequence"],
+                    time_ns=row["time_ns"],
+                    node=row["node"],
+                    incarnation=row["incarnation"],
+                    other_node=member,
+                    until=start,
+                )  # fmt: skip
+
+
+def _start_of(leader_epoch: int, ours: Sequence[Row]) -> int | None:
+    """Where the log ended of a replica when it began to lead in an epoch; None: it did not, or nobody knows."""
+    led = [r for r in ours if (r["kind"], r["role"], r["leader_epoch"]) == ("state", "leader", leader_epoch)]
+    first = min(led, key=lambda r: (r["incarnation"], r["sequence"]), default=None)
+    start: int | None = first["log_end_offset"] if first is not None else None
+    return start
 
 
 def _time(row: Row) -> tuple[int, int, int]:

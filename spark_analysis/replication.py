@@ -10,6 +10,9 @@ from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings
 
 _ORDER = ("time_ns", "claims", "incarnation", "sequence")
+_NAMED = {"row": "sequence", "other_node": "member"} | {
+    name: name for name in ("leader_epoch", "time_ns", "node", "incarnation")
+}
 _CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "watermark", "before", "since")
 
 
@@ -33,15 +36,44 @@ def unfounded_commits(views: Views) -> DataFrame:
     first = f.min_by(f.struct(*_CLAIM, "reached"), f.struct("sequence"))
     key = [*PLACE, "node", "incarnation", "leader_epoch", "member"]
     found = unfounded.groupBy(*key).agg(first.alias("first")).select(*PLACE, "member", "first.*")
-    return findings(
-        found,
-        f.when(_rose(), "unjustified-advance").otherwise("unjustified-join"),
-        offset=f.when(short, f.col("reached")).otherwise(f.col("before")),
-        row="sequence",
-        other_node="member",
-        until="watermark",
-        **{name: name for name in ("leader_epoch", "time_ns", "node", "incarnation")},
+    kind = f.when(_rose(), "unjustified-advance").otherwise("unjustified-join")
+    lacking = f.when(short, f.col("reached")).otherwise(f.col("before"))
+    committed = findings(found, kind, **_NAMED, offset=lacking, until="watermark")
+    let_in = findings(_let_in(told, ends), "unjustified-join", **_NAMED, offset="reached", until="start")
+    return committed.unionByName(let_in)
+
+
+def _let_in(told: DataFrame, ends: DataFrame) -> DataFrame:
+    """Who came into the ISR without having reached the start of its leader's epoch.
+
+    Returns:
+        ``run, topic, partition, leader_epoch, member, time_ns, node, incarnation, sequence, reached, start``.
+    """
+    decided = told.where((f.col("node") == CONTROLLER_ID) & f.col("kind").isin("election", "isr"))
+    last = f.lag(f.struct("leader_epoch", "isr")).over(
+        Window.partitionBy(*PLACE).orderBy("time_ns", "incarnation", "sequence")
     )
+    steps = decided.withColumn("last", last).where(f.col("last.leader_epoch") == f.col("leader_epoch"))
+    joined = steps.withColumn("member", f.explode(f.array_except("isr", "last.isr"))).where("member != leader")
+    row = ("time_ns", "incarnation", "sequence")
+    states = ends.where((f.col("kind") == "state") & (f.col("role") == "leader") & f.col("leader_epoch").isNotNull())
+    starts = states.groupBy(*PLACE, f.col("node").alias("leader"), "leader_epoch").agg(
+        f.min_by("log_end_offset", f.struct("incarnation", "sequence")).alias("start")
+    )
+    known = joined.select(*PLACE, "leader", "leader_epoch", "member", "node", *row)
+    began = known.join(starts, on=[*PLACE, "leader", "leader_epoch"], how="inner")
+    said = ends.select(
+        *PLACE, "leader_epoch", "log_end_offset",
+        f.col("node").alias("member"),
+        f.col("time_ns").alias("said_ns"),
+    )  # fmt: skip
+    both = f.broadcast(began).join(said, on=[*PLACE, "leader_epoch", "member"], how="inner")
+    by_then = both.where(f.col("said_ns") <= f.col("time_ns"))
+    key = [*PLACE, "leader_epoch", "member"]
+    reached = by_then.groupBy(*key, "node", *row, "start").agg(f.max("log_end_offset").alias("reached"))
+    short = reached.where(f.col("reached") < f.col("start"))
+    first = f.min_by(f.struct("node", *row, "reached", "start"), f.struct(*row))
+    return short.groupBy(*key).agg(first.alias("first")).select(*key, "first.*")
 
 
 def _rose() -> Column:

@@ -213,6 +213,54 @@ def a_member_that_lacks_what_is_committed_is_found(story: Story) -> None:
     story.finish()
 
 
+def let_in(story: Story, has: int, *, cut: int = 0, say: bool = True) -> None:
+    """Node 1 leads with three records and a watermark of 0; node 2 is let in, having no more than ``has`` of them."""
+    part = story.partitions[0]
+    part.isr = {0, 1}
+    write(story, 3)
+    part.leader, part.epoch, part.marks[1] = 1, 1, 0
+    decide(story, "election", leader=1, leader_epoch=1, partition_epoch=3, isr=[0, 1], detail={"clean": True})
+    story.state(1)
+    whole, part.logs[2] = part.logs[1], part.logs[1][:has]
+    if say:
+        story.state(2)
+    if cut:
+        part.logs[2] = part.logs[1][:cut]
+        story.restart(2)
+    decide(story, leader=1, leader_epoch=1, partition_epoch=4, isr=list(NODES))
+    part.logs[2], part.isr = list(whole), set(NODES)
+    for node in (2, 1, 0):
+        story.state(node)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("unjustified-join", "VIOLATION", 1))
+def who_is_let_in_at_a_watermark_that_lags_is_found(story: Story) -> None:
+    let_in(story, 1)
+
+
+@case(Outcome.PASS, ("unjustified-join", "DOCUMENTED", 1), generation="0.11")
+def old_generations_let_in_who_has_reached_a_watermark_that_lags(story: Story) -> None:
+    let_in(story, 1)
+
+
+@case(Outcome.PASS)
+def who_has_reached_the_start_of_its_leader_s_epoch_may_be_let_in(story: Story) -> None:
+    let_in(story, 3)
+
+
+@case(Outcome.PASS)
+def of_whom_nobody_heard_in_that_epoch_nobody_knows_what_it_had(story: Story) -> None:
+    let_in(story, 1, say=False)
+
+
+@case(Outcome.PASS)
+def what_a_crash_took_after_it_was_reached_is_held_against_nobody(story: Story) -> None:
+    story.fault(kind="power_loss", nodes=["2"])
+    let_in(story, 3, cut=1)
+
+
 # ------------------------------------------------------------------------------------------------------ candidates
 
 
