@@ -99,7 +99,6 @@ _IN_SYNC = (
               scenarios=("a-laggard-with-a-session",)),
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
           "A follower joins the ISR that has not reached the start of its leader's epoch.",
-          "it takes a leader that dies between its election and its first commit, and a fourth replica that is behind",
           scenarios=("in-sync-at-a-stale-watermark",), isr_join="hw"),
     _knob("stale_isr_change_taken", "KIP-841, KIP-903",
           "Leader and controller take back into the ISR who has restarted, or has no session, since its leader saw it.",
