@@ -111,6 +111,7 @@ _ZOOKEEPER_3_5 = Artifact("org.apache.zookeeper", "zookeeper", "3.5.9")
 
 _ZK, _KRAFT = Metadata.ZOOKEEPER, Metadata.KRAFT
 _OFFLINE_DIR = {"disk_full": "offline_dir"}
+_LAST_STAYS = {"last_isr_member": "stays"}
 _DIVERGING = {"diverging_fetch_is_progress": "true"}
 _STALE = {"stale_truncation_applied": "true"}
 _DIRTY = {"hw_from_diverging": "true"}
@@ -121,6 +122,7 @@ FAMILIES: tuple[Family, ...] = (
     Family("0.10.2.0", "0.10", "2.12", _ZK, magic=1, jars=(_JAXB,)),
     Family("0.11.0.0", "0.11", "2.12", _ZK, jars=(_JAXB,)),
     Family("1.0.0", "0.11", "2.12", _ZK, knobs=_OFFLINE_DIR, binding=_LOG4J),
+    Family("1.1.0", "0.11", "2.12", _ZK, knobs={**_OFFLINE_DIR, **_LAST_STAYS}, binding=_LOG4J),
     Family("2.0.0", "2.0.0", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),
     Family("2.0.1", "2.0.1", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),
     Family("2.1.0", "2.1", "2.12", _ZK, jars=(_ZOOKEEPER,), binding=_LOG4J),

@@ -51,7 +51,7 @@ def saying(cell: Cell, *differences: str) -> Cell:
 )
 def test_what_differs_as_is_known_is_no_news_and_the_reason_is_told(cell: Cell) -> None:
     assert not cell.is_news
-    assert "controller of 2.0" in str(cell.known)
+    assert "of the ISR" in str(cell.known)
     assert cell.to_json()["known"] == cell.known
 
 
