@@ -68,6 +68,7 @@ def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession)
     _are_judged_the_same([*cases, *random_runs(range(120), tmp_path)], spark)
 
 
+@pytest.mark.nightly
 def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     """So a run may be when somebody has written its tables again: no file has all rows between its first and last."""
     cases = [deal(case.story(case.name).write(tmp_path / case.name, **case.manifest), case.name) for case in CASES]

@@ -47,6 +47,7 @@ def test_a_worker_that_dies_meanwhile_changes_nothing(root: Path, running: Clust
     assert not list(path.glob(".scratch-*"))
 
 
+@pytest.mark.nightly
 def test_a_worker_that_dies_while_a_large_run_is_digested_changes_nothing(root: Path, running: Cluster) -> None:
     """Executors lack seawall: what digests files comes with the tasks."""
     path = lossy(root / "large")
