@@ -39,11 +39,11 @@ title: Who controls dies, is cut off and loses power under load
 source: a test
 cluster: {settings: {min.insync.replicas: 2}}
 topics: [{name: ledger, partitions: 3, replication_factor: 3}]
-workload: {name: unique_sends, producers: 2, consumers: 1, rate: 100, delivery_timeout_s: 5}
+workload: {name: unique_sends, producers: 6, consumers: 1, rate: 100, delivery_timeout_s: 5}
 settle_s: 90
-duration_s: 1
+duration_s: 2
 chaos:
-  interval_s: [0.1, 0.2]
+  interval_s: [1.0, 1.2]  # until every partition has been sent to
   faults:
 """
 
