@@ -7,6 +7,7 @@ which process of seawall has made it.
 from __future__ import annotations
 
 import os
+import socket
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -26,26 +27,27 @@ _START_TIME = 18
 
 
 def owner() -> str:
-    """This process, as the label has it: user, boot of the machine, namespace of process ids, id, time of start."""
+    """This process, as the label has it: user, host, boot, namespace of process ids, id, time of start."""
     pid = str(os.getpid())
-    return " ".join((str(os.getuid()), _boot(), _namespace(), pid, _start_time(pid)))
+    return " ".join((str(os.getuid()), socket.gethostname(), _boot(), _namespace(), pid, _start_time(pid)))
 
 
 def is_gone(written: str, *, runs: bool) -> bool:
     """Whether the process that a label names was one of this user's and is certainly no more.
 
-    One that cannot be seen from here, as that of another container, is not taken for gone.
+    One that cannot be seen from here, as that of another container, or of another host that uses the same engine, is
+    not taken for gone.
 
     Args:
         written: what the label says, see :func:`owner`.
         runs: whether something of its project runs, as nothing does that was made before the machine's last boot.
     """
     match written.split():
-        case [user, *_] if user != str(os.getuid()):
+        case [user, host, *_] if (user, host) != (str(os.getuid()), socket.gethostname()):
             return False
-        case [_, boot, _, _, _] if boot != _boot():
+        case [_, _, boot, _, _, _] if boot != _boot():
             return not runs
-        case [_, _, namespace, pid, start_time]:
+        case [_, _, _, namespace, pid, start_time]:
             return namespace == _namespace() and start_time != _start_time(pid)
         case _:
             return False

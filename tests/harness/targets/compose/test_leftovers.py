@@ -40,7 +40,7 @@ def dead() -> str:
 
 def another(written: str, **parts: str) -> str:
     """The same owner but for these parts."""
-    names = ("user", "boot", "namespace", "pid", "start_time")
+    names = ("user", "host", "boot", "namespace", "pid", "start_time")
     return " ".join({**dict(zip(names, written.split(), strict=True)), **parts}.values())
 
 
@@ -67,6 +67,7 @@ def test_a_process_that_has_the_number_of_another_is_not_that_one() -> None:
 def test_who_cannot_be_seen_from_here_is_not_taken_for_gone(dead: str) -> None:
     assert not is_gone(another(dead, user="4242"), runs=False)
     assert not is_gone(another(dead, namespace="pid:[1]"), runs=False)
+    assert not is_gone(another(dead, host="elsewhere", boot="another"), runs=False)
     assert not is_gone("somebody", runs=False)
     assert not is_gone("", runs=False)
 
