@@ -94,6 +94,12 @@ _NOBODY_TAKEN_OUT = (
     "no dead broker out of the ISR (its log). So broker 1 was elected out of both, in epoch 1 and not in 3; the "
     "records are those that were predicted."
 )
+_LED_AGAIN_IN_ITS_EPOCH = (
+    "The controller was back when both sessions had ended. When broker 1 comes, it is told first what had been decided "
+    "before, that it leads in epoch 0, and 0.14 s later that it is elected, in epoch 1 (the controller's log). In "
+    "between it led in epoch 0 again, without the record that its power loss had taken, and took m2 at that offset: so "
+    "epoch 0 has two records there, which no comparison of epochs shows, and the replicas differ."
+)
 _AS_FROM_2_0 = "1.1.1 replicates as generation 0.11 does, and its controller and its disks are those of 2.0.0: "
 _LAST_MEMBER_STAYS = (
     f"{_AS_FROM_2_0}the last member of an ISR stays in it when its broker dies, unclean elections or not, and leads "
@@ -126,6 +132,10 @@ _BROKER_1_MAY_NOT_LEAD = (
 _FELL_BACK = (
     "unexpected hw-regression: Node 0, leader in epoch 3, fell back to 0, although everything below 3 had been "
     "committed. It follows from the lost-write of value ... at offset 0."
+)
+_DISAGREE_AT_1 = (
+    "unexpected replica-divergence: The replicas' logs disagree about offset 1; see the evidence for every side. "
+    "It follows from the lost-write of value ... at offset 1."
 )
 _UNANSWERED = "schedule[{}].send: {} of {} records were acknowledged (REQUEST_TIMED_OUT)."
 
@@ -212,6 +222,18 @@ KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
             "the log of ledger-0 on broker 1 is m0@0 m2@1, not m0@0 m2@3.",
         ),
         _NOBODY_TAKEN_OUT,
+    ),
+    KnownDifference(
+        "power-loss-shorter-log-leads",
+        ("2.0.1",),
+        (Word.DIVERGED, Word.DOCUMENTED),
+        (
+            "observed and not predicted: diverged.",
+            "the log of ledger-0 on broker 0 is m0@0 m1@0, not m0@0 m2@3.",
+            "the log of ledger-0 on broker 1 is m0@0 m2@0, not m0@0 m2@3.",
+            _DISAGREE_AT_1,
+        ),
+        _LED_AGAIN_IN_ITS_EPOCH,
     ),
     KnownDifference(
         "empty-disk-leads-unclean",
