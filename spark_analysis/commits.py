@@ -21,8 +21,11 @@ def broken_commits(views: Views) -> DataFrame:
 def _lost(rows: DataFrame) -> DataFrame:
     whose = [f.coalesce("group", f.lit("")).alias("group") if name == "group" else f.col(name) for name in _WHOSE]
     ended = f.max(f.when(f.col("type") != "invoke", f.struct("index", "type", "offset", "time_ns")))
-    operations = rows.groupBy(*whose, "op", "f", "process").agg(
-        f.min("index").alias("begun"), f.min("offset").alias("asked_offset"), ended.alias("end")
+    # What is committed the invocation says; what the other rows say, only where there is none.
+    asked = f.min(f.struct(f.col("type") != "invoke", "index", "offset"))
+    operations = rows.groupBy(*whose, "op", "f", "process").agg(asked.alias("asked"), ended.alias("end"))
+    operations = operations.select(
+        "*", f.col("asked.index").alias("begun"), f.col("asked.offset").alias("asked_offset")
     )
     commits = operations.where(
         (f.col("f") == "commit") & f.coalesce(f.col("end.type") != "fail", f.lit(True))
