@@ -394,16 +394,6 @@ def a_group_that_is_told_an_older_commit_is_found(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1))
-def a_commit_is_of_the_offset_that_was_to_be_committed_whatever_its_end_says(story: Story) -> None:
-    write(story, 3)
-    begun = commit(story, 3, end=False)
-    again = {name: begun[name] for name in ("process", "op", "f", "group", "topic", "partition")}
-    story.row(**again, type="ok", offset=1)
-    commit(story, 1, "committed")
-    story.finish()
-
-
 @case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", None))
 def a_group_whose_commit_is_forgotten_is_found(story: Story) -> None:
     write(story, 3)

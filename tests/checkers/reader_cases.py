@@ -165,6 +165,16 @@ def a_group_may_be_told_a_commit_that_timed_out(story: Story) -> None:
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1))
+def a_commit_is_of_the_offset_that_was_to_be_committed_whatever_its_end_says(story: Story) -> None:
+    write(story, 3)
+    begun = commit(story, 3, end=False)
+    again = {name: begun[name] for name in ("process", "op", "f", "group", "topic", "partition")}
+    story.row(**again, type="ok", offset=1)
+    commit(story, 1, "committed")
+    story.finish()
+
+
 @case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 2))
 def a_group_that_is_told_a_commit_that_failed_is_found(story: Story) -> None:
     write(story, 4)
