@@ -73,4 +73,4 @@ class LogDirFailure(NodeFault):
         receipts = [back, target.takes_writes(self.name)]
         if self.replaced:
             receipts.append(target.is_log_dir_new(self.name, self.log_dir))
-        return Receipt(all(one.holds for one in receipts), "; ".join(one.seen for one in receipts))
+        return Receipt.of_all(receipts)

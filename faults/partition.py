@@ -74,8 +74,7 @@ class Partition(BaseModel):
 
     def probe(self, target: Target) -> Receipt:
         """Holds when a request got stuck on every link."""
-        seen = [target.is_cut(link) for link in self._links()]
-        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+        return Receipt.of_all(target.is_cut(link) for link in self._links())
 
     def heal(self, target: Target) -> None:
         """Mend the links."""
@@ -87,8 +86,7 @@ class Partition(BaseModel):
         But for those of brokers that have ended themselves, and those on which none can: nothing is withheld there,
         and another fault keeps the answer, which the receipt names.
         """
-        seen = [_carries_again(target, link) for link in self._links()]
-        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+        return Receipt.of_all(_carries_again(target, link) for link in self._links())
 
     def _links(self) -> list[Link]:
         return [Link(str(source), str(destination)) for source, destination in self.links or ()]

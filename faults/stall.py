@@ -24,8 +24,7 @@ class Stall(Partition):
 
     def probe(self, target: Target) -> Receipt:
         """Holds when on every link a request got stuck in a connection from before, and none in a new one."""
-        seen = [target.is_stalled(link) for link in self._links()]
-        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+        return Receipt.of_all(target.is_stalled(link) for link in self._links())
 
     def heal(self, target: Target) -> None:
         """Let the links go on."""
@@ -33,5 +32,4 @@ class Stall(Partition):
 
     def probe_healed(self, target: Target) -> Receipt:
         """Holds when on every link that request got through."""
-        seen = [target.has_gone_on(link) for link in self._links()]
-        return Receipt(all(receipt.holds for receipt in seen), "; ".join(receipt.seen for receipt in seen))
+        return Receipt.of_all(target.has_gone_on(link) for link in self._links())

@@ -144,6 +144,12 @@ class Receipt:
     holds: bool
     seen: str
 
+    @classmethod
+    def of_all(cls, receipts: Iterable[Receipt]) -> Receipt:
+        """What several probes saw: holds when each of them does."""
+        several = list(receipts)
+        return cls(all(one.holds for one in several), "; ".join(one.seen for one in several))
+
 
 class Target(Protocol):
     """A cluster that can be started, broken, healed, looked at and stopped."""
