@@ -184,10 +184,7 @@ class Digests:
         chunks, halves = self._digest("overtaking"), self.halves()
         delivered = chunks.where(f.col("delivered").isNotNull()).select(*PLACE, "delivered", "row", none)
         sent = chunks.where(f.col("sent").isNotNull()).select(*PLACE, "sent", none, "since")
-        late = f.coalesce(f.col("heard") > f.col("offset"), f.lit(False)) | f.col("since").isNull()
-        torn = halves.where(f.col("offset").isNotNull()).select(
-            *PLACE, "offset", none, f.when(late, NEVER).otherwise(f.col("since"))
-        )
+        torn = halves.where(f.col("offset").isNotNull()).select(*PLACE, "offset", none, sent_since())
         return delivered.union(sent).union(torn).toDF(*PLACE, "offset", "row", "since")
 
     def polls(self) -> DataFrame:
@@ -233,6 +230,12 @@ class Digests:
         words = [*PLACE, *(("f", "type") if name == "tally" else ())]
         numbers = [_typed(f"c{number}", column) for number, column in enumerate(COLUMNS[name])]
         return self._rows.where(f.col("digest") == name).select(*words, *numbers)
+
+
+def sent_since() -> Column:
+    """``since`` of :meth:`Digests.overtaking`, of a row with ``offset, since, heard``; see :meth:`Digests.halves`."""
+    late = f.coalesce(f.col("heard") > f.col("offset"), f.lit(False)) | f.col("since").isNull()
+    return f.when(late, NEVER).otherwise(f.col("since"))
 
 
 def _prints() -> dict[str, Column]:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import Earlier, different, out_of_order, place_of, with_earlier, word_of
 from spark_analysis.chunks import NEVER
 from spark_analysis.digest_rows import ACKS
-from spark_analysis.digests import Digests
+from spark_analysis.digests import Digests, sent_since
 from spark_analysis.leadership import cut_off
 from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
@@ -138,9 +138,7 @@ def _overtaking(placed: DataFrame, digests: Digests) -> DataFrame:
     """Whether one of ``placed`` may have overtaken what was delivered; see ``Digests.overtaking``."""
     sent = placed.select(*PLACE, "value", "offset")
     known = sent.join(digests.halves().select(*PLACE, "value", "since", "heard"), on=[*PLACE, "value"], how="left")
-    late = f.coalesce(f.col("heard") > f.col("offset"), f.lit(False)) | f.col("since").isNull()
-    since = f.when(late, NEVER).otherwise(f.col("since"))
-    return known.select(*PLACE, "offset", f.lit(None).cast("long"), since)
+    return known.select(*PLACE, "offset", f.lit(None).cast("long"), sent_since())
 
 
 def _acknowledged(placed: DataFrame, digests: Digests) -> DataFrame:
