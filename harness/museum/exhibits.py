@@ -65,7 +65,7 @@ EXHIBITS: tuple[Exhibit, ...] = (
             "hw-truncation-noticed-unclean": {
                 (Word.DOCUMENTED,): "the defaults of its time lose the record that the new leader had held before it "
                 "restarted.",
-                (Word.SAFE,): "the defaults keep it.",
+                (Word.SAFE,): "the same settings keep it.",
             },
             "hw-truncation-noticed": {
                 (Word.UNAVAILABLE,): "nobody may lead until the right one is back, where the restart was noticed.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import product
 from statistics import median
 
@@ -14,17 +15,23 @@ from harness.museum.parity import left_out, parity
 from harness.outcome import Word
 from harness.scenario import Scenario
 
+Cells = AbstractSet[tuple[str, str]]
+"""Scenarios with releases."""
+
+_SETTLED = "†"
+
 
 def page(entries: Sequence[Entry], scenarios: Sequence[Scenario]) -> str:
     """The text of ``docs/museum.md`` from ``entries``; ``scenarios`` are those that are shipped."""
     known = {one.id: one for one in scenarios}
     runs = counted(entries, known)
     older = [one for one in entries if not counts(one, known)]
+    settled = {(one.scenario, one.release) for one in older}
     parts = [
         _INTRODUCTION,
         _overview(runs, len(older)),
-        _how_much_it_rests_on(runs, older),
-        *("\n".join(_exhibit(one, runs, known)) for one in EXHIBITS),
+        _how_much_it_rests_on(runs, settled),
+        *("\n".join(_exhibit(one, runs, known, settled)) for one in EXHIBITS),
         "\n".join(parity(runs, known)),
         "\n".join(left_out(runs, known)),
         "\n".join(_machines(runs)),
@@ -43,15 +50,16 @@ def _overview(runs: Runs, older: int) -> str:
     )
 
 
-def _how_much_it_rests_on(runs: Runs, older: Iterable[Entry]) -> str:
+def _how_much_it_rests_on(runs: Runs, settled: Cells) -> str:
     tries = {cell: sum(map(proves, entries)) for cell, entries in runs.items()}
     proven = {cell for cell, several in tries.items() if several}
     single = sum(tries[cell] == 1 for cell in proven)
-    again = len(proven.intersection((one.scenario, one.release) for one in older))
+    again = len(proven & settled)
     return (
         f"Of {len(proven)} pairs of a scenario and a release of which something is proven, {single} rest on one try"
         + (
-            f"; in at least {again}, what is played or predicted was settled after a first run had been seen."
+            f"; in at least {again} ({_SETTLED} below), what is played or predicted was settled after a first run "
+            "had been seen."
             if again
             else "."
         )
@@ -61,7 +69,7 @@ def _how_much_it_rests_on(runs: Runs, older: Iterable[Entry]) -> str:
 # ---------------------------------------------------------------------------------------------------------- exhibits
 
 
-def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Iterator[str]:
+def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario], settled: Cells) -> Iterator[str]:
     yield f"## {exhibit.title}\n"
     yield f"*{exhibit.issues}.* {exhibit.happened}\n"
     yield from _findings(exhibit, runs)
@@ -69,7 +77,7 @@ def _exhibit(exhibit: Exhibit, runs: Runs, known: Mapping[str, Scenario]) -> Ite
     yield "|---|---|---|---|---|---|---|"
     for name in exhibit.scenarios:
         for version in _releases_of(name, runs):
-            yield _try(known[name], version, runs[name, version])
+            yield _try(known[name], version, runs[name, version], _SETTLED if (name, version) in settled else "")
     for name in exhibit.scenarios:
         yield from _logs(name, runs)
     best = next(_best(exhibit, runs), None)
@@ -112,13 +120,13 @@ def _meaning(one: Entry, outcomes: Outcomes) -> str:
     return foreseen or f"`{one.catalogue}` came to this: {_words(one.observed)}."
 
 
-def _try(scenario: Scenario, version: str, entries: Sequence[Entry]) -> str:
+def _try(scenario: Scenario, version: str, entries: Sequence[Entry], mark: str) -> str:
     good = [one for one in entries if proves(one)]
     seen = " or ".join(dict.fromkeys(_words(one.observed) for one in good)) or "nothing that counts"
     detected = [one.detected_s for one in good]
-    seeds = ", ".join(map(str, dict.fromkeys(one.seed for one in entries)))
+    seeds = ", ".join(map(str, sorted(one.seed for one in entries)))
     return (
-        f"| `{scenario.catalogue}` | {version} | {_words(entries[0].predicted)} | {seen} | {_how_often(entries)} "
+        f"| `{scenario.catalogue}` | {version} | {_words(entries[0].predicted)}{mark} | {seen} | {_how_often(entries)} "
         f"| {_seconds(detected)} | {seeds} |"
     )
 
@@ -186,8 +194,9 @@ observed, real brokers did, each a Java process ([targets](targets.md)), judged 
 from the same evidence. What is said of a release was recorded on that release.
 
 This page is generated from `reports/museum.json`, which holds every run that was recorded, those that broke off, too,
-unless its cluster did not even start. `make museum` records again and writes both; `seawall museum RUN_DIR` adds runs
-of one's own.
+unless its cluster did not even start. `make museum` plays every scenario once more on one release of each generation
+and on the newest, adds that and writes both; what is said of other releases rests on single runs (`seawall scenario
+run`), which `seawall museum RUN_DIR` added.
 
 *Tries*: in how many of the runs that prove something it went as predicted; beside that, how many broke off, or went
 wrong by a mistake of the harness. *Time to detect*: from the first fault until the evidence was complete and checked,

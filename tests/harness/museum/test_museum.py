@@ -181,9 +181,18 @@ def test_the_page_says_how_much_rests_on_one_try_and_what_was_seen_before_it_was
     again, broken = replace(one, run="quiet/2"), replace(one, run="quiet/3", observed=(), differences=("late",))
     assert f"{rests}0 rest on one try.\n" in page([one, again, broken], [now])
     settled = (
-        "1 rest on one try; in at least 1, what is played or predicted was settled after a first run had been seen.\n"
+        "1 rest on one try; in at least 1 († below), what is played or predicted was settled after a first run had "
+        "been seen.\n"
     )
     assert f"{rests}{settled}" in page([one, replace(again, prediction="0")], [now])
+
+
+def test_a_prediction_that_was_settled_after_a_run_is_marked() -> None:
+    name, release = "kip-101-double-failover", "0.10.2.2"
+    before = next(one for one in RECORDED if (one.scenario, one.release) == (name, release))
+    unmarked, marked = f"| `A02` | {release} | lost, diverged | ", f"| `A02` | {release} | lost, diverged† | "
+    assert unmarked in page(RECORDED, SHELF)
+    assert marked in page([*RECORDED, replace(before, run="before", prediction="0")], SHELF)
 
 
 def test_a_cell_says_what_was_seen_and_refers_to_why_it_differs() -> None:
