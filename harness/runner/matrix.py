@@ -142,11 +142,6 @@ def impossible(scenario: Scenario, generation: str) -> str | None:
     return None
 
 
-def is_mostly_decided(cells: Sequence[Cell]) -> bool:
-    """Whether more than half of the cells prove something, or break off where the release is known to."""
-    return 2 * sum(one.proves_nothing and one.is_news for one in cells) < len(cells)
-
-
 def letters(words: Iterable[Word]) -> str:
     """``L+D``; a question mark for a run that proves nothing."""
     return "+".join(LETTERS[word] for word in words) or "?"

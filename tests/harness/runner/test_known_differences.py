@@ -12,7 +12,7 @@ from harness.outcome import Word
 from harness.runner import plan
 from harness.runner.expectation import expectations
 from harness.runner.known_differences import KNOWN_DIFFERENCES, why_it_differs
-from harness.runner.matrix import Cell, is_mostly_decided, unplayed
+from harness.runner.matrix import Cell, unplayed
 from harness.runner.real import RealKafka
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.local import LocalKafka
@@ -83,11 +83,6 @@ def test_a_known_difference_that_does_not_show_is_no_news_and_is_still_told() ->
     assert (cell.agrees, cell.is_news) == (True, False)
     assert cell.known == OTHERWISE.known
     assert saying(replace(OTHERWISE, release=None)).known is None
-
-
-def test_what_breaks_off_as_is_known_is_decided() -> None:
-    assert is_mostly_decided([BROKEN_OFF])
-    assert not is_mostly_decided([saying(BROKEN_OFF, "node 1 has not come up within 60 s.")])
 
 
 def test_a_cell_says_of_which_release_it_is(tmp_path: Path) -> None:
