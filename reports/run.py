@@ -44,7 +44,7 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        left_out: one sentence for each table that is missing, broken or too large; it is drawn as if it were empty.
+        left_out: by table that is missing, broken or too large, a sentence; it is drawn as if it were empty.
     """
 
     directory: Path
@@ -57,7 +57,7 @@ class Run:
     brokers: Sequence[int]
     start_ns: int
     end_ns: int
-    left_out: Sequence[str]
+    left_out: Mapping[str, str]
 
     def partitions(self) -> Sequence[TopicPartition]:
         """Every partition of a workload's that a table names, and every one that an anomaly names, in order."""
@@ -164,19 +164,19 @@ def partition_of(topic: str | None, partition: int | None) -> TopicPartition | N
     return None if topic is None or partition is None else TopicPartition(topic, partition)
 
 
-def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Sequence[str]]:
-    tables, left_out = {}, []
+def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[str, str]]:
+    tables, left_out = {}, {}
     for name, table in TABLES.items():
         tables[name] = arrow_schema(table).empty_table()
         try:
             files = _files(directory, name)
             number = sum(pq.read_metadata(file).num_rows for file in files)
             if number > MOST_ROWS:
-                left_out.append(f"Checked, but not drawn: the {number:,} rows of {table.path}.")
+                left_out[name] = f"Checked, but not drawn: the {number:,} rows of {table.path}."
             else:
                 tables[name] = pq.read_table(files, schema=arrow_schema(table))
         except InvalidRun as error:
-            left_out.append(f"Not looked at: {error.sentence}")
+            left_out[name] = f"Not looked at: {error.sentence}"
     return tables, left_out
 
 

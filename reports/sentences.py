@@ -11,7 +11,6 @@ from typing import Final
 from harness.checker import Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
 from reports.glossary import LOST_WRITE, OUTCOMES
-from reports.rows import Fault
 from reports.run import Run
 
 _MARKS: Final[Mapping[Outcome, tuple[str, str]]] = MappingProxyType(
@@ -58,7 +57,7 @@ def banner(run: Run) -> Banner:
         tone,
         word,
         _finding(run),
-        [_writes(run), faults_proven(run.faults), *_gaps(run), *run.verdict.limits],
+        [_writes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
         [*run.verdict.reasons, *unmet],
         f"{int(run.verdict.exit_code)} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),
@@ -81,9 +80,12 @@ def prediction(predicted: Prediction) -> str:
     return f"{predicted.kind} in {place}" if place else predicted.kind
 
 
-def faults_proven(faults: Sequence[Fault]) -> str:
+def faults_proven(run: Run) -> str:
     """How many faults were proven, and which were not."""
+    faults = run.faults
     unproven = [f.name for f in faults if not f.proven]
+    if "faults" in run.left_out:
+        return "Which faults were injected is not known here."
     if not faults:
         return "No fault was injected."
     if not unproven:
@@ -160,7 +162,7 @@ def _lost(run: Run, acknowledged: int) -> str:
 def _gaps(run: Run) -> Iterator[str]:
     if run.manifest.state != "complete":
         yield f"The run is {run.manifest.state}, not complete."
-    yield from run.left_out
+    yield from run.left_out.values()
     unhealed = [f.name for f in run.faults if f.injected_ns is not None and not f.heal_proven]
     if unhealed:
         yield f"Healing not proven: {', '.join(unhealed)}."
