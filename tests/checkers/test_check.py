@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -108,6 +109,17 @@ def test_a_part_of_a_sampled_timeline_that_is_lost_makes_the_run_invalid(tmp_pat
     assert verdict.outcome is Outcome.INVALID
     lacking = f"The table timeline has {len(rows) - 1} rows in 1 files, where run.json says {len(rows)} rows in 1."
     assert lacking in verdict.reasons
+
+
+def test_who_was_looked_at_nobody_says_without_a_timeline(tmp_path: Path) -> None:
+    sampled = {"min_insync_replicas": 2, "unclean_election": False, "timeline": "sampled"}
+    path = quiet().write(tmp_path / "r", guarantees=sampled)
+    [file] = RunDirectory.open(path).table_files("timeline")
+    file.unlink()
+    [verdict] = check([path], engine="reference")
+    assert verdict.outcome is Outcome.INVALID
+    assert any(re.search("timeline.* is missing", reason) for reason in verdict.reasons)
+    assert not any("never looked at" in reason for reason in verdict.reasons)
 
 
 def test_a_run_that_an_older_version_recorded_is_not_compared(tmp_path: Path) -> None:
