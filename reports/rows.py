@@ -52,6 +52,7 @@ class State:
     """A replica as its own broker saw it. ``kind`` is state, final or storage_failed; ``isr`` is its belief.
 
     Attributes:
+        incarnation: the broker's life, from 0.
         source: of final: ``live``, or ``disk`` where the broker did not answer and its checkpoints were read.
     """
 
@@ -66,6 +67,7 @@ class State:
     log_end_offset: int | None
     log_start_offset: int | None
     isr: tuple[int, ...] | None
+    incarnation: int = 0
     source: str | None = None
 
 

@@ -59,6 +59,11 @@ class Run:
     end_ns: int
     left_out: Mapping[str, str]
 
+    @property
+    def sampled(self) -> bool:
+        """Whether the timeline is only what somebody saw who looked at the brokers now and then."""
+        return self.manifest.guarantees.get("timeline") == "sampled"
+
     def partitions(self) -> Sequence[TopicPartition]:
         """Every partition of a workload's that a table names, and every one that an anomaly names, in order."""
         named = {p for table in (self.history, self.timeline, self.replica_logs) for p in _partitions(table)}

@@ -1,22 +1,24 @@
 """The short story of a lost range, in order of time, each sentence with the row it was read from.
 
-Nothing is inferred that no row says; where the rows are silent, the story says that they are.
+Nothing is inferred that no row says; where the rows are silent, the story says that they are. Where the brokers were
+only looked at now and then, it says from which look it knows what it tells, and between which two something happened.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from harness.checker import Anomaly
-from reports import rows
+from reports import looks, rows
 from reports.lanes.leadership import Term, believed, decided
 from reports.losses import Stretch
 from reports.run import PartitionRows, Run
-from reports.scale import NS
+from reports.scale import NS, seconds
 
 _BEFORE_NS: Final = 5 * NS
 """How long before the acknowledgement a fault may have been healed and still be told."""
@@ -41,7 +43,7 @@ class Event:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loss:
     """A lost range with everything its story is told from."""
 
@@ -51,7 +53,7 @@ class Loss:
     offset: int
     end_offset: int
 
-    @property
+    @cached_property
     def acks(self) -> Sequence[rows.Send]:
         """The acknowledgements that turned out to be void, by time."""
         mine = self.stretch.values
@@ -64,11 +66,59 @@ class Loss:
         return f"offset {self.offset}" if last == self.offset else f"offsets {self.offset} to {last}"
 
     @property
+    def since_ns(self) -> int:
+        """When the first of it was acknowledged; where nobody knows that, when the run began."""
+        return self.acks[0].time_ns if self.acks else self.run.start_ns
+
+    @cached_property
     def cuts(self) -> Sequence[rows.Truncation]:
         """The truncations that removed any of the range after its first acknowledgement, by time."""
-        since = self.acks[0].time_ns if self.acks else self.run.start_ns
         lost = range(self.offset, self.end_offset)
-        return [t for t in self.known.truncations if t.time_ns >= since and any(map(t.removes, (lost[0], lost[-1])))]
+        return [
+            t for t in self.known.truncations if t.time_ns >= self.since_ns and any(map(t.removes, (lost[0], lost[-1])))
+        ]
+
+    @cached_property
+    def falls(self) -> Sequence[looks.Fall]:
+        """Every log end that was seen to have fallen into the range since, by the time of the second look."""
+        found = [
+            fall
+            for states in self.known.states.values()
+            for fall in looks.falls(states, self.known.truncations, self.run.faults, self.known.partition)
+            if fall.after.time_ns >= self.since_ns and fall.start < self.end_offset and fall.end > self.offset
+        ]
+        return sorted(found, key=lambda fall: fall.after.time_ns)
+
+    @cached_property
+    def replacements(self) -> Sequence[rows.Send]:
+        """The acknowledgements of other values at its offsets, by time."""
+        return [
+            s
+            for s in self.known.sends
+            if s.type == rows.ACKNOWLEDGED
+            and s.offset is not None
+            and self.offset <= s.offset < self.end_offset
+            and s.value not in self.stretch.values
+        ]
+
+    @property
+    def gone_ns(self) -> int:
+        """When it was last seen to go from a log; where nobody saw that, when it was replaced; else the run's end."""
+        seen = [t.time_ns for t in self.cuts] + [fall.after.time_ns for fall in self.falls]
+        if seen:
+            return max(seen)
+        told_ns = self.acks[-1].time_ns if self.acks else self.run.start_ns
+        return next((s.time_ns for s in self.replacements if s.time_ns >= told_ns), self.run.end_ns)
+
+    @cached_property
+    def epochs(self) -> AbstractSet[int]:
+        """The leader epochs of its records; where nobody knows them and few looked, those of the acknowledgements."""
+        named = {a.leader_epoch for a in self.stretch.anomalies if a.leader_epoch is not None}
+        if named or not self.run.sampled or not self.acks:
+            return named
+        first_ns, last_ns = self.acks[0].time_ns, self.acks[-1].time_ns
+        terms = [t for t in _terms(self) if t.start_ns <= last_ns and first_ns < t.end_ns]
+        return {t.epoch for t in terms if t.epoch is not None}
 
 
 def told(loss: Loss) -> Sequence[Event]:
@@ -80,6 +130,8 @@ def told(loss: Loss) -> Sequence[Event]:
         *_faults(loss),
         *_elections(loss),
         *_truncated(loss),
+        *_fallen(loss),
+        *_unseen(loss),
         *_replaced(loss),
     ]
     ordered = sorted(events, key=lambda e: e.time_ns or loss.run.start_ns)
@@ -88,10 +140,11 @@ def told(loss: Loss) -> Sequence[Event]:
 
 def closeup(loss: Loss) -> tuple[int, int]:
     """When the story plays: from before the first acknowledgement to after the last truncation, elections included."""
-    acks, cuts = loss.acks, loss.cuts
+    acks = loss.acks
     start_ns = min([a.invoked_ns or a.time_ns for a in acks], default=loss.run.start_ns)
     elections = [c.time_ns for c in _elections_after(loss, start_ns)]
-    end_ns = max([t.time_ns for t in cuts] + elections + [a.time_ns for a in acks], default=loss.run.end_ns)
+    seen = [t.time_ns for t in loss.cuts] + [fall.after.time_ns for fall in loss.falls]
+    end_ns = max([*seen, *elections, *(a.time_ns for a in acks)], default=loss.run.end_ns)
     margin = max((end_ns - start_ns) // 8, NS // 20)
     return max(loss.run.start_ns, start_ns - margin), min(loss.run.end_ns, end_ns + margin)
 
@@ -111,11 +164,11 @@ def _acknowledged(loss: Loss) -> Iterator[Event]:
         promise = f"Acknowledged within {lasted:.3f} s: {len(acks)} values at {loss.where}, to {processes}"
     source = f"history, index {first.index}" + (f" to {last.index}" if len(acks) > 1 else "")
     yield Event(first.time_ns, "acknowledged", f"{promise} (acks={_acks(first)}), {leader}.", source)
-    yield _held(loss, last.time_ns)
+    yield from _looked_at(loss, last.time_ns) if loss.run.sampled else [_held(loss, last.time_ns)]
 
 
 def _held(loss: Loss, time_ns: int) -> Event:
-    then = [s for states in loss.known.states.values() if (s := _at(states, time_ns)) is not None]
+    then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
     holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
     if not then:
         return Event(time_ns, "unknown", "No broker says which logs held it then.", "")
@@ -126,6 +179,30 @@ def _held(loss: Loss, time_ns: int) -> Event:
     return Event(time_ns, "committed", f"Held at that moment by {names}. What each knew: {marks}.", _rows_of(then))
 
 
+def _looked_at(loss: Loss, time_ns: int) -> Iterator[Event]:
+    """Who held it by the last looks up to then, and who was first seen to hold it only afterwards, in that term."""
+    then = [s for states in loss.known.states.values() if (s := looks.at(states, time_ns)) is not None]
+    holders = [s for s in then if (s.log_end_offset or 0) >= loss.end_offset]
+    if not then:
+        yield Event(time_ns, "unknown", "Nobody had looked at a broker by then.", "")
+    else:
+        whose = _several("the log of broker", "the logs of brokers", [s.node for s in holders])
+        found = "; ".join(looks.marks(s, time_ns) for s in then)
+        words = f"At the last looks by then, {whose if holders else 'no log'} reached past it: {found}."
+        yield Event(time_ns, "committed" if holders else "unknown", words, _rows_of(then))
+    term = _term(loss, time_ns)
+    others = [states for node, states in loss.known.states.items() if node not in {s.node for s in holders}]
+    later = [
+        s
+        for states in others
+        if term is not None and (s := looks.reached(states, time_ns, loss.end_offset, term.epoch)) is not None
+    ]
+    if later:
+        found = "; ".join(looks.marks(s, time_ns) for s in later)
+        words = f"Seen to reach past it only afterwards, in the same epoch: {found}."
+        yield Event(max(s.time_ns for s in later), "committed", words, _rows_of(later))
+
+
 def _committed(loss: Loss) -> Iterator[Event]:
     leading = [
         s
@@ -134,18 +211,19 @@ def _committed(loss: Loss) -> Iterator[Event]:
         if s.role == "leader" and (s.high_watermark or 0) >= loss.end_offset and _of_its_epoch(loss, s)
     ]
     if not leading:
-        words = f"No leader of that epoch reported a high watermark above {loss.where}: "
+        nobody = "No look found a leader of that epoch with" if loss.run.sampled else "No leader of that epoch reported"
+        words = f"{nobody} a high watermark above {loss.where}: "
         yield Event(loss.acks[-1].time_ns if loss.acks else None, "unknown", words + "not shown to be committed.", "")
         return
     s = min(leading, key=lambda s: s.time_ns)
     be = "was" if loss.end_offset - loss.offset == 1 else "were"
-    words = f"Committed: broker {s.node}, leading in epoch {s.leader_epoch}, raised its high watermark to"
+    did = "was seen with its high watermark at" if loss.run.sampled else "raised its high watermark to"
+    words = f"Committed: broker {s.node}, leading in epoch {s.leader_epoch}, {did}"
     yield Event(s.time_ns, "committed", f"{words} {s.high_watermark}: {loss.where} {be} below it.", _rows_of([s]))
 
 
 def _of_its_epoch(loss: Loss, state: rows.State) -> bool:
-    epochs = {a.leader_epoch for a in loss.stretch.anomalies} - {None}
-    return not epochs or state.leader_epoch in epochs
+    return not loss.epochs or state.leader_epoch in loss.epochs
 
 
 def _delivered(loss: Loss) -> Iterator[Event]:
@@ -158,8 +236,8 @@ def _delivered(loss: Loss) -> Iterator[Event]:
 
 
 def _faults(loss: Loss) -> Iterator[Event]:
-    first_ns = (loss.acks[0].time_ns if loss.acks else loss.run.start_ns) - _BEFORE_NS
-    last_ns = max([t.time_ns for t in loss.cuts] + [a.time_ns for a in loss.acks], default=loss.run.end_ns)
+    first_ns = loss.since_ns - _BEFORE_NS
+    last_ns = max([loss.gone_ns, *(a.time_ns for a in loss.acks)])
     told_of = [
         f
         for f in loss.run.faults
@@ -174,13 +252,13 @@ def _faults(loss: Loss) -> Iterator[Event]:
 
 
 def _elections_after(loss: Loss, since_ns: int) -> Sequence[rows.Change]:
-    until_ns = max((t.time_ns for t in loss.cuts), default=loss.run.end_ns)
+    until_ns = loss.gone_ns if loss.cuts or loss.falls else loss.run.end_ns
     found = [c for c in loss.known.changes if c.kind == "election" and since_ns <= c.time_ns <= until_ns]
     return found[:_SAME_KIND]
 
 
 def _elections(loss: Loss) -> Iterator[Event]:
-    for c in _elections_after(loss, loss.acks[0].time_ns if loss.acks else loss.run.start_ns):
+    for c in _elections_after(loss, loss.since_ns):
         kind = {True: "Clean election", False: "UNCLEAN election", None: "Election"}[c.clean]
         who = "no leader" if c.leader < 0 else f"broker {c.leader} leads"
         isr = ",".join(map(str, c.isr))
@@ -191,20 +269,51 @@ def _elections(loss: Loss) -> Iterator[Event]:
 
 def _truncated(loss: Loss) -> Iterator[Event]:
     cuts = loss.cuts
-    closed = next((a for a in loss.run.verdict.anomalies if _closes(a, loss)), None)
-    if closed is not None:
-        words = f"Hidden, not gone: {closed.why} Who reads committed records is not given it."
-        yield Event(loss.run.end_ns, "loss", words, "verdict.json")
-    elif not cuts:
-        words = f"No truncation that removed {loss.where} was recorded: what removed it is not known."
-        yield Event(loss.run.end_ns, "unknown", words, "")
     for t in cuts[:_SAME_KIND]:
         words = f"Gone from broker {t.node}: it truncated its log from {t.from_offset} to {t.to_offset} ({t.reason}), "
-        words += f"{_removed(loss, t)} with it."
+        words += f"{_removed(loss, t.to_offset, t.from_offset)} with it."
         yield Event(t.time_ns, "loss", words, f"timeline, node {t.node}, sequence {t.sequence}")
     if len(cuts) > _SAME_KIND:
         words = f"and {len(cuts) - _SAME_KIND} more truncations of the range."
         yield Event(cuts[_SAME_KIND].time_ns, "loss", words, "timeline")
+
+
+def _fallen(loss: Loss) -> Iterator[Event]:
+    """What two successive looks at a broker show: its log had become shorter."""
+    for fall in loss.falls[:_SAME_KIND]:
+        before, after = fall.before, fall.after
+        times = " and ".join(seconds(s.time_ns - loss.run.start_ns) for s in (before, after))
+        gone = _removed(loss, fall.start, fall.end)
+        ends = f"its log was seen to end at {fall.end} and then at {fall.start}, {gone} with it"
+        if fall.restarted:
+            why = f"; in between, {fall.taken}." if fall.taken else "; in between it was started anew."
+            words = f"Gone from broker {after.node} between {times}: {ends}{why}"
+        else:
+            words = f"Truncated by broker {after.node} between {times}: {ends}."
+        yield Event(after.time_ns, "loss", words, _rows_of([before, after]))
+    if len(loss.falls) > _SAME_KIND:
+        words = f"and {len(loss.falls) - _SAME_KIND} more logs that were seen to have become shorter."
+        yield Event(loss.falls[_SAME_KIND].after.time_ns, "loss", words, "timeline")
+
+
+def _unseen(loss: Loss) -> Iterator[Event]:
+    """What took it where no log was seen to lose it."""
+    closed = next((a for a in loss.run.verdict.anomalies if _closes(a, loss)), None)
+    behind = looks.ends_behind(loss.known.states, loss.end_offset - 1)
+    if closed is not None:
+        words = f"Hidden, not gone: {closed.why} Who reads committed records is not given it."
+        yield Event(loss.run.end_ns, "loss", words, "verdict.json")
+    elif loss.cuts or loss.falls:
+        return
+    elif behind:
+        starts = "; ".join(f"broker {s.node} at {s.log_start_offset}" for s in behind)
+        yield Event(loss.run.end_ns, "loss", f"In the end logs begin behind it: {starts}.", _rows_of(behind))
+    elif loss.run.sampled:
+        words = f"No look found a log that had lost {loss.where}: what removed it, and when, was not seen."
+        yield Event(loss.run.end_ns, "unknown", words, "")
+    else:
+        words = f"No truncation that removed {loss.where} was recorded: what removed it is not known."
+        yield Event(loss.run.end_ns, "unknown", words, "")
 
 
 def _closes(anomaly: Anomaly, loss: Loss) -> bool:
@@ -213,20 +322,14 @@ def _closes(anomaly: Anomaly, loss: Loss) -> bool:
     return here and anomaly.kind == "wrong-marker" and anomaly.value in loss.stretch.values
 
 
-def _removed(loss: Loss, cut: rows.Truncation) -> str:
-    low, high = max(loss.offset, cut.to_offset), min(loss.end_offset, cut.from_offset) - 1
+def _removed(loss: Loss, start: int, end: int) -> str:
+    """What of the range lies from one offset to another, exclusive."""
+    low, high = max(loss.offset, start), min(loss.end_offset, end) - 1
     return f"offset {low}" if low == high else f"offsets {low} to {high}"
 
 
 def _replaced(loss: Loss) -> Iterator[Event]:
-    taken = [
-        s
-        for s in loss.known.sends
-        if s.type == rows.ACKNOWLEDGED
-        and s.offset is not None
-        and loss.offset <= s.offset < loss.end_offset
-        and s.value not in loss.stretch.values
-    ]
+    taken = loss.replacements
     if taken:
         first = taken[0]
         words = f"Its place is taken: value {first.value} was acknowledged at offset {first.offset}"
@@ -255,8 +358,8 @@ def _left(loss: Loss) -> Iterator[Event]:
 
 
 def _disks(loss: Loss) -> Event:
-    if not len(loss.run.replica_logs):
-        return Event(None, "unknown", "The brokers' disks were not collected.", "")
+    if "replica_logs" in loss.run.left_out:
+        return Event(None, "unknown", "What the brokers' disks hold was not looked at: see the top.", "")
     mine = loss.stretch.values
     entries = loss.run.log(loss.known.partition, loss.offset, loss.end_offset)
     kept = Counter(node for node, value in {(e.node, e.value) for e in entries} if value in mine)
@@ -288,18 +391,22 @@ def _polls(loss: Loss) -> Sequence[rows.Poll]:
 
 
 def _leader_words(loss: Loss, time_ns: int) -> str:
-    terms: Sequence[Term] = decided(loss.known.changes, loss.run.end_ns)
-    if not terms:
-        terms = sorted(t for states in loss.known.states.values() for t in believed(states, loss.run.end_ns) if t.leads)
-    term = next((t for t in reversed(terms) if t.start_ns <= time_ns), None)
+    term = _term(loss, time_ns)
     if term is None or term.leader < 0:
         return "with no leader known"
     return f"with broker {term.leader} leading in epoch {term.epoch}"
 
 
-def _at(states: Sequence[rows.State], time_ns: int) -> rows.State | None:
-    place = bisect_right(states, time_ns, key=lambda s: s.time_ns)
-    return states[place - 1] if place else None
+def _term(loss: Loss, time_ns: int) -> Term | None:
+    return next((t for t in reversed(_terms(loss)) if t.start_ns <= time_ns), None)
+
+
+def _terms(loss: Loss) -> Sequence[Term]:
+    """The leaders' terms, by time: as the controller decided them, or where it says nothing, as leaders did."""
+    terms = decided(loss.known.changes, loss.run.end_ns)
+    if terms:
+        return terms
+    return sorted(t for states in loss.known.states.values() for t in believed(states, loss.run.end_ns) if t.leads)
 
 
 def _acks(send: rows.Send) -> str:
@@ -315,4 +422,7 @@ def _several(one: str, many: str, numbers: Sequence[int]) -> str:
 
 
 def _rows_of(states: Sequence[rows.State]) -> str:
-    return "timeline, " + "; ".join(f"node {s.node}, sequence {s.sequence}" for s in states)
+    return "timeline, " + "; ".join(
+        f"node {s.node}, {f'incarnation {s.incarnation}, ' if s.incarnation else ''}sequence {s.sequence}"
+        for s in states
+    )

@@ -259,7 +259,7 @@ def test_missing_tables_are_told_of_and_not_an_error(tmp_path: Path, double_fail
     assert said.count("Not looked at:") == 3
     assert "Which faults were injected is not known here." in said
     assert "No fault was" not in said
-    assert "The brokers' disks were not collected." in said
+    assert "What the brokers' disks hold was not looked at: see the top." in said
     assert "No truncation that removed offset 5 was recorded: what removed it is not known." in said
 
 

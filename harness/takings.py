@@ -1,0 +1,29 @@
+"""What a fault's proof says that the fault took from a replica's log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from harness.model import TopicPartition
+
+_VERBS: Final[Mapping[str, str]] = MappingProxyType({"power_loss": "dropped", "corrupt_log": "damaged"})
+_EMPTY: Final = "its disk is empty"
+"""What the proof of a wiped disk says."""
+
+
+def taken(kind: str, proof: str | None, partition: TopicPartition) -> str | None:
+    """In words what a fault of this kind took of a partition's log: ``dropped ledger-0/0.log (106 bytes)``.
+
+    A power loss names the first of the files of which something was lost, so that more may have been; a wiped disk is
+    empty. None: the proof says nothing of this log.
+    """
+    if kind == "wipe_disk":
+        return "emptied the disk" if _EMPTY in (proof or "") else None
+    if kind not in _VERBS:
+        return None
+    pieces = [piece.partition(" and ")[0].strip() for piece in re.split(r"[;,]\s|:\s", proof or "")]
+    mine = [piece for piece in pieces if piece.startswith((f"{partition}/", f"{partition} at "))]
+    return f"{_VERBS[kind]} {', '.join(mine)}" if mine else None
