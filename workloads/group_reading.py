@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from collections.abc import Mapping
 from typing import Literal
 
 from harness.clients.group import CommittedOffset, GroupClient
+from harness.clients.group_process import GroupProcess
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, Reader
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
@@ -18,6 +21,7 @@ Incident = Literal["reset", "out_of_range", "truncated", "unreachable"]
 _POLL_S = 0.1
 _POLL_RECORDS = 500
 _LOOK_TIMEOUT_S = 1.0
+_BACKOFF_S = 0.05
 
 
 class GroupMember:
@@ -27,6 +31,7 @@ class GroupMember:
         self._around = around
         self._order = order
         self._patience = Patience(order.timeout_s)
+        self._process = GroupProcess(around.recorder, around.new_process, order.group)
         self._incident: Incident | None = None
         self._values: dict[TopicPartition, list[int | None]] = {name: [] for name in order.partitions}
         self._epochs: dict[TopicPartition, int] = {}
@@ -52,10 +57,13 @@ class GroupMember:
         if self._order.start != "committed":
             return {}
         while left_s := self._patience.left_s():
+            self._process.ask(self._order.partitions)
             answer = group.committed(self._order.partitions, min(left_s, _LOOK_TIMEOUT_S))
+            self._process.told(answer)
             if not isinstance(answer, str):
                 return answer
             self._around.log.info("offsets of group %s: %s", self._order.group, answer)
+            time.sleep(_BACKOFF_S)
         return None
 
     def _commit(self, group: GroupClient) -> None:
@@ -63,12 +71,8 @@ class GroupMember:
             name: CommittedOffset(offset, self._epochs.get(name, NO_EPOCH) if self._order.checks_epochs else NO_EPOCH)
             for name, offset in self._positions.items()
         }
-        while self._patience.left_s():
-            error = group.commit(offsets)
-            if error is None:
-                return
-            self._around.log.info("commit of group %s: %s", self._order.group, error)
-        self._incident = "unreachable"
+        if _commit(group, self._process, offsets, self._patience, self._around.log) is not None:
+            self._incident = "unreachable"
 
     def _read(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
         match self._order.start, committed:
@@ -97,10 +101,12 @@ class GroupMember:
 
     def _read_from(self, partition: TopicPartition, start: Offset | None, epoch: int = NO_EPOCH) -> str | None:
         """Read from ``start``, None meaning the end, as a new process; returns the error that ended it."""
-        process = self._around.new_process()
+        process, recorder = self._around.new_process(), self._around.recorder
         where = {partition: BEGINNING if start is None else start}
         log = self._around.log
+        assigning = recorder.invoke(process, "assign", [partition], self._order.group)
         reader = Reader(self._around.bootstrap, f"seawall-{process}", where, log, epochs={partition: epoch})
+        recorder.complete(assigning, "ok")
         try:
             bounds = self._bounds(partition, reader)
             if bounds is None:
@@ -124,10 +130,11 @@ class GroupMember:
         in_range = bounds.start_offset <= first <= bounds.end_offset
         least = Patience(_LOOK_TIMEOUT_S if validates and first == bounds.end_offset else 0.0)
         process, reader = who
+        group, isolation = self._order.group, reader.isolation
         while not in_range or least.left_s() or max(first, reader.positions[partition]) < bounds.end_offset:
             if not self._patience.left_s():
                 return "_TIMED_OUT"
-            op = self._around.recorder.invoke_poll(process, final=False, isolation=reader.isolation)
+            op = self._around.recorder.invoke_poll(process, final=False, group=group, isolation=isolation)
             records, error = reader.poll(_POLL_RECORDS, _POLL_S)
             if error is not None and not records:
                 self._around.recorder.poll_failed(op, error)
@@ -153,11 +160,29 @@ def commit(around: Surroundings, order: CommitOrder) -> Done:
     """Commit what ``order`` says; tries again until its time is over, for the coordinator may be moving."""
     patience = Patience(order.timeout_s)
     group = GroupClient(around.bootstrap, f"seawall-{order.group}", order.group, around.log)
+    process = GroupProcess(around.recorder, around.new_process, order.group)
     offsets = {name: CommittedOffset(offset, order.leader_epoch) for name, offset in order.offsets.items()}
-    error: str | None = "_TIMED_OUT"
     try:
-        while error is not None and patience.left_s():
-            error = group.commit(offsets)
+        return Done(_commit(group, process, offsets, patience, around.log))
     finally:
         group.close()
-    return Done(error)
+
+
+def _commit(
+    client: GroupClient,
+    process: GroupProcess,
+    offsets: Mapping[TopicPartition, CommittedOffset],
+    patience: Patience,
+    log: logging.Logger,
+) -> str | None:
+    """Commit ``offsets``, again and again until it works or the time is up; the last error's name, None: it worked."""
+    error: str | None = "_TIMED_OUT"
+    while patience.left_s():
+        process.begin_commit(offsets)
+        error = client.commit(offsets)
+        process.end_commit(error)
+        if error is None:
+            return None
+        log.info("commit of group %s: %s", process.group, error)
+        time.sleep(_BACKOFF_S)
+    return error

@@ -42,6 +42,8 @@ class GroupClient:
             answers = self._consumer.committed(asked, timeout=timeout_s)
         except KafkaException as refused:
             return str(refused.args[0].name())
+        if (error := _first_error(answers)) is not None:
+            return error
         return {
             TopicPartition(one.topic, one.partition): CommittedOffset(one.offset, _epoch(one.leader_epoch))
             for one in answers
@@ -55,7 +57,7 @@ class GroupClient:
             answers = self._consumer.commit(offsets=told, asynchronous=False)
         except KafkaException as refused:
             return str(refused.args[0].name())
-        return next((str(one.error.name()) for one in answers or () if one.error is not None), None)
+        return _first_error(answers or ())
 
     def close(self) -> None:
         """Close the connections."""
@@ -67,6 +69,10 @@ def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> As
     if leader_epoch == NO_EPOCH:
         return Assigned(partition.topic, partition.partition, offset)
     return Assigned(partition.topic, partition.partition, offset, leader_epoch=leader_epoch)
+
+
+def _first_error(answers: Iterable[Assigned]) -> str | None:
+    return next((str(one.error.name()) for one in answers if one.error is not None), None)
 
 
 def _epoch(known: int | None) -> int:

@@ -247,6 +247,12 @@ def test_a_group_goes_on_where_it_committed(cluster: BuiltinTarget, tmp_path: Pa
     assert finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 1}))).error is None
     assert cluster.committed("g") == {LEDGER: 1}
     recorded.workload.stop()
+    ours = [row for row in recorded.history() if row["group"] == "g" and row["f"] != "poll"]
+    assert [(row["f"], row["type"], row["offset"]) for row in ours] == [
+        ("assign", "invoke", None), ("assign", "ok", None), ("commit", "invoke", 3), ("commit", "ok", 3),
+        ("committed", "invoke", None), ("committed", "ok", 3), ("assign", "invoke", None), ("assign", "ok", None),
+        ("commit", "invoke", 1), ("commit", "ok", 1),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Literal, NamedTuple, Protocol, cast
+from typing import Literal, Protocol, cast
 
 from confluent_kafka import KafkaError
 
+from harness.clients.group import CommittedOffset
+from harness.clients.group_process import GroupProcess
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds
 from harness.clients.spoofed_fetch import spoofed_request
 from harness.history.recorder import Recorder
@@ -63,19 +65,12 @@ class Around(Protocol):
         ...
 
 
-class Committed(NamedTuple):
-    """The offset of the next record to read, and the epoch of the last one read; ``NO_EPOCH``: not known."""
-
-    offset: Offset
-    leader_epoch: int = NO_EPOCH
-
-
 # ---------------------------------------------------------------------------------------------------- groups' offsets
 
 
 async def fetch_offsets(
-    client: Client, order: ConsumeOrder, deadline_ns: int
-) -> dict[TopicPartition, Committed] | None:
+    client: Client, process: GroupProcess, order: ConsumeOrder, deadline_ns: int
+) -> dict[TopicPartition, CommittedOffset] | None:
     """What the group has committed, partitions without it left out; None when nobody says so in time."""
     topics: dict[str, list[int]] = {}
     for name in order.partitions:
@@ -84,46 +79,58 @@ async def fetch_offsets(
     request = OffsetFetchRequest(group_id=order.group, topics=asked)
     while client.world.now_ns < deadline_ns and not client.is_closed:
         call = Call(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request, _ASK_TIMEOUT_S)
-        answer = cast("OffsetFetchResponse | None", await _ask_coordinator(client, order.group, call))
-        if answer is not None and not answer.error_code:
-            return {
-                TopicPartition(topic.name, one.partition_index): Committed(
-                    one.committed_offset, one.committed_leader_epoch
-                )
-                for topic in answer.topics
-                for one in topic.partitions
-                if one.committed_offset >= 0
-            }
+        process.ask(order.partitions)
+        told = _told(cast("OffsetFetchResponse | None", await _ask_coordinator(client, order.group, call)))
+        process.told(told)
+        if not isinstance(told, str):
+            return told
         await client.sleep(_BACKOFF_S)
     return None
 
 
+def _told(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
+    if answer is None or answer.error_code:
+        return _TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
+    return {
+        TopicPartition(topic.name, one.partition_index): CommittedOffset(
+            one.committed_offset, one.committed_leader_epoch
+        )
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
+
+
 async def commit_offsets(
-    client: Client, group: str, offsets: Mapping[TopicPartition, Committed], deadline_ns: int
+    client: Client, process: GroupProcess, offsets: Mapping[TopicPartition, CommittedOffset], deadline_ns: int
 ) -> str | None:
     """Commit ``offsets``, again and again until it works or the time is up; the last error's name, None: it worked."""
     topics: dict[str, list[OffsetCommitRequestPartition]] = {}
     for name, (offset, epoch) in offsets.items():
         topics.setdefault(name.topic, []).append(OffsetCommitRequestPartition(name.partition, offset, epoch))
     told = [OffsetCommitRequestTopic(topic, partitions) for topic, partitions in topics.items()]
-    request = OffsetCommitRequest(group_id=group, topics=told)
+    request = OffsetCommitRequest(group_id=process.group, topics=told)
     error: str | None = _TIMED_OUT
     while client.world.now_ns < deadline_ns and not client.is_closed:
         call = Call(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request, _ASK_TIMEOUT_S)
-        answer = cast("OffsetCommitResponse | None", await _ask_coordinator(client, group, call))
+        process.begin_commit(offsets)
+        answer = cast("OffsetCommitResponse | None", await _ask_coordinator(client, process.group, call))
+        error = _TIMED_OUT
         if answer is not None:
             codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
             error = KafkaError(codes[0]).name() if codes else None
+        process.end_commit(error)
         if error is None:
             return None
         await client.sleep(_BACKOFF_S)
     return error
 
 
-async def commit(client: Client, order: CommitOrder) -> Done:
+async def commit(around: Around, client: Client, order: CommitOrder) -> Done:
     """Commit what ``order`` says."""
-    offsets = {name: Committed(offset, order.leader_epoch) for name, offset in order.offsets.items()}
-    return Done(await commit_offsets(client, order.group, offsets, _deadline_ns(client, order.timeout_s)))
+    process = GroupProcess(around.recorder, around.new_process, order.group)
+    offsets = {name: CommittedOffset(offset, order.leader_epoch) for name, offset in order.offsets.items()}
+    return Done(await commit_offsets(client, process, offsets, _deadline_ns(client, order.timeout_s)))
 
 
 async def _ask_coordinator(client: Client, group: str, call: Call) -> object | None:
@@ -147,6 +154,7 @@ class GroupMember:
         self._new_client = new_client
         self._order = order
         self._client = new_client(order.group)
+        self._process = GroupProcess(around.recorder, around.new_process, order.group)
         self._deadline_ns = _deadline_ns(self._client, order.timeout_s)
         self._incident: Incident | None = None
         self._values: dict[TopicPartition, list[int | None]] = {name: [] for name in order.partitions}
@@ -155,9 +163,9 @@ class GroupMember:
 
     async def read(self) -> Consumed:
         """Read, and commit if that is ordered."""
-        committed: dict[TopicPartition, Committed] | None = {}
+        committed: dict[TopicPartition, CommittedOffset] | None = {}
         if self._order.start == "committed":
-            committed = await fetch_offsets(self._client, self._order, self._deadline_ns)
+            committed = await fetch_offsets(self._client, self._process, self._order, self._deadline_ns)
         for partition in self._order.partitions if committed is not None else ():
             await self._read(partition, committed.get(partition) if committed else None)
         if committed is None:
@@ -168,15 +176,15 @@ class GroupMember:
 
     async def _commit(self) -> None:
         offsets = {
-            name: Committed(offset, self._epochs.get(name, NO_EPOCH) if self._order.checks_epochs else NO_EPOCH)
+            name: CommittedOffset(offset, self._epochs.get(name, NO_EPOCH) if self._order.checks_epochs else NO_EPOCH)
             for name, offset in self._positions.items()
         }
-        if await commit_offsets(self._client, self._order.group, offsets, self._deadline_ns) is not None:
+        if await commit_offsets(self._client, self._process, offsets, self._deadline_ns) is not None:
             self._incident = "unreachable"
 
-    async def _read(self, partition: TopicPartition, committed: Committed | None) -> None:
+    async def _read(self, partition: TopicPartition, committed: CommittedOffset | None) -> None:
         match self._order.start, committed:
-            case "committed", Committed(offset, epoch):
+            case "committed", CommittedOffset(offset, epoch):
                 error = await self._read_from(partition, offset, epoch if self._order.checks_epochs else NO_EPOCH)
             case "committed", None:
                 error = "_AUTO_OFFSET_RESET"
@@ -201,9 +209,11 @@ class GroupMember:
 
     async def _read_from(self, partition: TopicPartition, start: Offset | None, epoch: int = NO_EPOCH) -> str | None:
         """Read from ``start``, None meaning the end, as a new process; returns the error that ended it."""
-        process = self._around.new_process()
+        process, recorder = self._around.new_process(), self._around.recorder
         where = {partition: BEGINNING if start is None else start}
+        assigning = recorder.invoke(process, "assign", [partition], self._order.group)
         reader = Reader(self._new_client(str(process)), where, {partition: epoch})
+        recorder.complete(assigning, "ok")
         try:
             bounds = await self._bounds(partition, reader)
             if bounds is None:
@@ -231,7 +241,9 @@ class GroupMember:
         while not in_range or world.now_ns < least_ns or max(first, reader.positions[partition]) < bounds.end_offset:
             if world.now_ns >= self._deadline_ns or self._client.is_closed:
                 return _TIMED_OUT
-            records, error = await poll(self._around.recorder, process, reader, final=False, wait_s=_POLL_S)
+            records, error = await poll(
+                self._around.recorder, process, reader, final=False, group=self._order.group, wait_s=_POLL_S
+            )
             for record in records:
                 self._values[partition].append(record.value)
                 self._epochs[partition] = NO_EPOCH if record.leader_epoch is None else record.leader_epoch

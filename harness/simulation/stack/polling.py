@@ -14,10 +14,11 @@ _POLL_RECORDS = 500
 
 
 async def poll(
-    recorder: Recorder, process: ProcessId, reader: Reader, *, final: bool, wait_s: float = POLL_S
-) -> Polled:
-    """Poll as ``process``, and write down what came of it; ``final`` marks the final read."""
-    op = recorder.invoke_poll(process, final, isolation="read_uncommitted")
+    recorder: Recorder, process: ProcessId, reader: Reader, *,
+    final: bool, group: str | None = None, wait_s: float = POLL_S,
+) -> Polled:  # fmt: skip
+    """Poll as ``process``, for ``group``, and write down what came of it; ``final`` marks the final read."""
+    op = recorder.invoke_poll(process, final, group, "read_uncommitted")
     polled = await reader.poll(_POLL_RECORDS, wait_s)
     if polled.error is not None and not polled.records:
         recorder.poll_failed(op, polled.error)

@@ -144,7 +144,7 @@ class SimulatedSends:
 
     def commit(self, order: CommitOrder) -> Pending[Done]:
         """See :class:`harness.workload.Workload`."""
-        return self._begin(commit(self._client(order.group), order))
+        return self._begin(commit(self._around, self._client(order.group), order))
 
     def delete_records(self, order: DeleteOrder) -> Pending[Done]:
         """See :class:`harness.workload.Workload`."""

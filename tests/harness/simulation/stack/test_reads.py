@@ -125,6 +125,35 @@ def test_a_group_goes_on_where_it_has_committed(tmp_path: Path) -> None:
     assert consume(loaded) == (None, [*first[1:], *second], 4)
 
 
+def test_what_a_group_commits_and_asks_is_in_the_history(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.send(count=2)
+    consume(loaded, start="beginning", commit=True)
+    consume(loaded)
+    assert loaded.done(loaded.sends.commit(CommitOrder("group", {LEDGER: 1}))).error is None
+    told = [(row["type"], row["offset"]) for row in loaded.rows("committed", group="group")]
+    assert told == [("invoke", None), ("ok", 2)]
+    stored = [(row["type"], row["offset"]) for row in loaded.rows("commit", group="group")]
+    assert stored == [("invoke", 2), ("ok", 2), ("invoke", 1), ("ok", 1)]
+    members = {row["process"] for row in loaded.rows("assign", type="ok", group="group", partition=LEDGER.partition)}
+    assert {row["process"] for row in loaded.rows("poll", type="invoke", group="group")} < members
+    committing = {row["process"] for row in loaded.rows("commit") + loaded.rows("committed")}
+    assert len(members) == 2
+    assert len(committing) == 3
+    assert not members & committing
+
+
+def test_every_attempt_at_a_commit_is_an_operation_and_nobody_knows_what_became_of_one_without_an_answer(
+    tmp_path: Path,
+) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.target.cut([Link("clients", node) for node in ("0", "1", "2")])
+    loaded.done(loaded.sends.commit(CommitOrder("group", {LEDGER: 1}, timeout_s=3.0)))
+    ended = loaded.rows("commit", type="info", error="_TIMED_OUT")
+    assert len(ended) > 1
+    assert len(ended) == len(loaded.rows("commit", type="invoke")) == len({row["process"] for row in ended})
+
+
 def test_a_member_that_begins_within_a_batch_is_not_given_what_is_before(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     values = [one.value for one in loaded.send(count=3, batch=3)]

@@ -1,0 +1,72 @@
+"""Processes of the history that ask what a consumer group has committed, and commit for it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.clients.group import CommittedOffset
+from harness.history.recorder import Completion, Recorder
+from harness.model import ProcessId, TopicPartition
+
+REFUSED_AS_A_WHOLE = frozenset({"INVALID_GROUP_ID", "GROUP_AUTHORIZATION_FAILED"})
+"""Errors that prove that nothing of a commit was stored: every attempt at it, and every partition in it, must have met
+them.
+
+Not among them, though they look it: NOT_COORDINATOR (also the answer to a commit that was appended and then lost its
+leader), COORDINATOR_LOAD_IN_PROGRESS and UNKNOWN_TOPIC_OR_PART (librdkafka sends a commit again when its connection has
+broken, so this may be the answer to the second attempt; nor need other partitions have met the second of them).
+"""
+
+
+class GroupProcess:
+    """Writes down what one client does for a group, an operation at a time, and every attempt is one.
+
+    A commit of which nobody knows how it ended may still be stored, so the process ends with it, and the next operation
+    is of a new one.
+
+    Args:
+        recorder: of the history.
+        new_process: gives process numbers that were never used before.
+        group: the consumer group.
+
+    Attributes:
+        group: as given.
+    """
+
+    def __init__(self, recorder: Recorder, new_process: Callable[[], ProcessId], group: str) -> None:
+        self._recorder = recorder
+        self._new_process = new_process
+        self.group = group
+        self._process: ProcessId | None = None
+        self._asked: tuple[TopicPartition, ...] = ()
+        self._op = -1
+
+    def ask(self, partitions: Sequence[TopicPartition]) -> None:
+        """Begin to ask what is committed of ``partitions``."""
+        self._asked = tuple(partitions)
+        self._op = self._recorder.invoke_committed(self._number(), self.group, self._asked)
+
+    def told(self, answer: Mapping[TopicPartition, CommittedOffset] | str) -> None:
+        """The answer, which leaves out partitions without a commit; or the error's name."""
+        if isinstance(answer, str):
+            self._recorder.complete_committed(self._op, "fail", error=answer)
+            return
+        offsets = [answer[name].offset if name in answer else None for name in self._asked]
+        self._recorder.complete_committed(self._op, "ok", offsets)
+
+    def begin_commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> None:
+        """Begin to commit ``offsets``."""
+        plain = {name: committed.offset for name, committed in offsets.items()}
+        self._op = self._recorder.invoke_commit(self._number(), self.group, plain)
+
+    def end_commit(self, error: str | None) -> None:
+        """The commit ended; ``error``: its name, None for success."""
+        kind: Completion = "ok" if error is None else "fail" if error in REFUSED_AS_A_WHOLE else "info"
+        self._recorder.complete(self._op, kind, error)
+        if kind == "info":
+            self._process = None
+
+    def _number(self) -> ProcessId:
+        if self._process is None:
+            self._process = self._new_process()
+        return self._process
