@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +15,7 @@ from rich.table import Table
 
 from harness.cli.run import RUNS
 from harness.cli.terminal import Say, progress, stdout, tell
-from harness.errors import EnvironmentFault, UsageError
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
 
 if TYPE_CHECKING:
     from harness.runner import Plan
@@ -214,7 +216,20 @@ def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
         yield from (_tried(out, plan, say) for plan in plans)
         return
     with ProcessPoolExecutor(jobs) as pool:
-        yield from pool.map(partial(_tried, out), plans)
+        try:
+            yield from pool.map(partial(_tried_in_a_worker, out), plans)
+        except BaseException:
+            for worker in active_children():
+                worker.terminate()
+            raise
+
+
+def _tried_in_a_worker(out: Path | None, plan: Plan) -> Cell:
+    """What came of ``plan``; an interruption ends the worker, to which the pool would hand the next one."""
+    try:
+        return _tried(out, plan)
+    except (KeyboardInterrupt, Interrupted):
+        os._exit(ExitCode.INTERRUPTED)
 
 
 def _tried(out: Path | None, plan: Plan, say: Say = _silent) -> Cell:
