@@ -28,6 +28,7 @@ from harness.targets.compose.leftovers import remove_lost, remove_project
 _SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
+_PARTIAL = ".partial"
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,7 @@ class Journal:
     def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
         if error is None or self._undone:
             self._path.unlink(missing_ok=True)
+            self._partial.unlink(missing_ok=True)
 
     def all_is_undone(self) -> None:
         """Note that nothing is left to do, and that the run directory says how the run ended."""
@@ -145,9 +147,12 @@ class Journal:
         self._write()
 
     def _write(self) -> None:
-        temporary = self._path.with_suffix(".partial")
-        temporary.write_text(json.dumps(asdict(self._entries)))
-        temporary.replace(self._path)
+        self._partial.write_text(json.dumps(asdict(self._entries)))
+        self._partial.replace(self._path)
+
+    @property
+    def _partial(self) -> Path:
+        return self._path.with_suffix(_PARTIAL)
 
 
 def journal_directory() -> Path:
@@ -180,6 +185,9 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
         One line for each; empty when there was nothing to do.
     """
     lines = [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
+    for path in journal_directory().glob(f"*{_PARTIAL}"):
+        if not psutil.pid_exists(int(path.name.partition("-")[0])):
+            path.unlink(missing_ok=True)
     return [*lines, *remove_lost()] if containers else lines
 
 

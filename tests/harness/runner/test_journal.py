@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -47,6 +48,24 @@ def test_the_journal_of_a_run_that_fails_stays_until_its_directory_says_how_it_e
             journal.all_is_undone()
         raise OSError
     assert bool(list(journal_directory().iterdir())) is not is_marked
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_a_journal_that_was_being_written_when_its_harness_ended_is_gone(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ends: bool
+) -> None:
+    with Journal(tmp_path / "run") as journal:
+        with monkeypatch.context() as interrupted:
+            interrupted.setattr(Path, "replace", Mock(side_effect=KeyboardInterrupt))
+            with pytest.raises(KeyboardInterrupt):
+                journal.fault_coming("f001", "kill", {"node": 1})
+        (partial,) = journal_directory().glob("*.partial")
+        if not ends:
+            gone = subprocess.Popen([sys.executable, "-c", ""])
+            gone.wait()
+            partial.rename(partial.with_name(f"{gone.pid}-run.partial"))
+            assert heal_leftovers() == []
+    assert not list(journal_directory().iterdir())
 
 
 def test_a_harness_that_lives_is_left_alone(tmp_path: Path) -> None:
