@@ -12,6 +12,7 @@ from docker.models.containers import Container
 from harness.errors import EnvironmentFault
 from harness.targets.compose.containers import asked
 from harness.targets.compose.project import Project
+from harness.targets.kafka.shim import refuse_failure
 
 _POLL_S = 0.05
 _GONE_TIMEOUT_S = 30.0
@@ -112,10 +113,12 @@ class ComposeNode:
         """Whether one of its containers has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: one was out of memory, which no release of Kafka is to blame for.
+            EnvironmentFault: one was out of memory, or the shim could not go on, which no release of Kafka is to
+                blame for.
         """
         states = self._states()
         self._refuse_lack_of_memory(states)
+        refuse_failure(self.name, map(_exit_status, states))
         return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
     def _refuse_lack_of_memory(self, states: Sequence[Mapping[str, Any]]) -> None:

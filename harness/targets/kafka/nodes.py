@@ -22,6 +22,7 @@ from harness.targets.kafka.server_properties import (
     to_be_formatted,
     zookeeper_properties,
 )
+from harness.targets.kafka.shim import refuse_failure
 from harness.targets.kafka.zookeeper import forget_registration
 from harness.targets.node_process import Spawned
 
@@ -179,9 +180,11 @@ class KafkaNode:
         """Whether one of its processes has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: its small heap was full, which no release of Kafka is to blame for.
+            EnvironmentFault: its small heap was full, or the shim could not go on, which no release of Kafka is to
+                blame for.
         """
         statuses = [jvm.exit_status for jvm in self.processes]
+        refuse_failure(self.name, statuses)
         if _EXIT_OUT_OF_MEMORY in statuses:
             raise EnvironmentFault(
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."

@@ -52,7 +52,8 @@ class Node(Talkative, Protocol):
         """Whether one of them has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: it was out of memory, which no release of Kafka is to blame for.
+            EnvironmentFault: it was out of memory, or its shim could not go on, which no release of Kafka is to
+                blame for.
         """
         ...
 

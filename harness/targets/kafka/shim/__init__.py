@@ -13,7 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
@@ -31,6 +31,8 @@ _NUMBER_BYTES = 8
 _NS_PER_MS = 1_000_000
 _PROBE_TIMEOUT_S = 10.0
 _SEPARATORS = {" ", ":"}
+_EXIT_CANNOT_WRITE = 70
+"""The exit status with which the shim ends a process that it cannot keep its own files for; not one of Kafka's."""
 
 _PROBE = """\
 import os, sys
@@ -188,6 +190,20 @@ class Shim:
             view.cast("q") as numbers,
         ):
             yield numbers
+
+
+def refuse_failure(node: str, statuses: Iterable[int | None]) -> None:
+    """Refuse to take for a broker's own end that the shim has ended one of its processes, by their exit statuses.
+
+    Raises:
+        EnvironmentFault: it has.
+    """
+    if _EXIT_CANNOT_WRITE in statuses:
+        raise EnvironmentFault(
+            f"node {node} was ended by its disk shim, which could not write what it keeps of the disk in the run "
+            "directory.",
+            "Make room on the file system of the run directory, or choose another one with --out.",
+        )
 
 
 def kept(ledger: Path) -> Path:

@@ -138,7 +138,10 @@ static void say(int file, const char *format, ...) {
     va_start(words, format);
     int length = vsnprintf(line, sizeof line, format, words);
     va_end(words);
-    must(REAL(write)(file, line, length), "the ledger");
+    ssize_t written = REAL(write)(file, line, length);
+    if (written >= 0 && written < length)
+        errno = ENOSPC;
+    must(written == length ? 0 : -1, "the ledger");
 }
 
 /* How much of each file this process has flushed, in a hash table that forgets a file rather than grow. */
@@ -153,6 +156,33 @@ static void flushed(ino_t file, off_t size) {
     flushed_sizes[file % FLUSHED_FILES].size = size;
     pthread_mutex_unlock(&lock);
     say(ledger, "flushed %ju %jd\n", (uintmax_t)file, (intmax_t)size);
+}
+
+/* A file has been cut: no more than `size` bytes of it have reached the disk. */
+static void cut(ino_t file, off_t size) {
+    pthread_mutex_lock(&lock);
+    if (flushed_sizes[file % FLUSHED_FILES].file == file && flushed_sizes[file % FLUSHED_FILES].size > size)
+        flushed_sizes[file % FLUSHED_FILES].size = size;
+    pthread_mutex_unlock(&lock);
+    say(ledger, "cut %ju %jd\n", (uintmax_t)file, (intmax_t)size);
+}
+
+/* A file is gone: another one may get its inode, and has not been flushed. */
+static void forget(ino_t file) {
+    pthread_mutex_lock(&lock);
+    if (flushed_sizes[file % FLUSHED_FILES].file == file)
+        flushed_sizes[file % FLUSHED_FILES].file = 0;
+    pthread_mutex_unlock(&lock);
+}
+
+/* A file has come to be, perhaps under the inode of one that nobody here saw go. */
+static void created(ino_t file, ino_t directory) {
+    char older[PATH_MAX + 32];
+    forget(file);
+    snprintf(older, sizeof older, "%s/%ju", kept, (uintmax_t)file);
+    if (ledger >= 0)
+        REAL(unlink)(older);
+    say(ledger, "created %ju %ju\n", (uintmax_t)file, (uintmax_t)directory);
 }
 
 static bool is_flushed(const struct stat *about) {
@@ -363,10 +393,10 @@ static int opened(const char *path, int flags, mode_t mode, int (*real)(const ch
     int place = is_file(&after) && name_of(fd, name) ? place_of_name(name) : FOREIGN;
     put(fd, place);
     if (place != FOREIGN && creates)
-        say(ledger, "created %ju %ju\n", (uintmax_t)after.st_ino, (uintmax_t)parent(name));
+        created(after.st_ino, parent(name));
     if (place != FOREIGN && cuts) {
         give(place, before.st_size);
-        say(ledger, "cut %ju 0\n", (uintmax_t)after.st_ino);
+        cut(after.st_ino, 0);
     }
     return fd;
 }
@@ -406,7 +436,7 @@ int ftruncate64(int fd, off64_t size) {
     int failed = REAL(ftruncate64)(fd, size);
     if (!failed && known && size < before.st_size) {
         give(place, before.st_size - size);
-        say(ledger, "cut %ju %jd\n", (uintmax_t)before.st_ino, (intmax_t)size);
+        cut(before.st_ino, size);
     }
     return failed;
 }
@@ -438,8 +468,10 @@ int rename(const char *from, const char *to) {
     if (failed || !is_move)
         return failed;
     say(ledger, "moved %ju %ju %d\n", (uintmax_t)new.st_ino, (uintmax_t)parent(to), is_safe);
-    if (replaces)
+    if (replaces) {
+        forget(old.st_ino);
         give(place, old.st_size);
+    }
     return 0;
 }
 
@@ -448,8 +480,10 @@ static int removed(const char *path, int (*real)(const char *)) {
     int place = place_of_name(path);
     bool known = place != FOREIGN && lstat(path, &before) == 0 && is_file(&before);
     int failed = real(path);
-    if (!failed && known)
+    if (!failed && known) {
+        forget(before.st_ino);
         give(place, before.st_size);
+    }
     return failed;
 }
 

@@ -37,3 +37,8 @@ def test_who_was_asked_to_end_has_not_exited() -> None:
     for status in (0, 143):
         assert node(ExitCode=status).was_shut_down
         assert not node(ExitCode=status).has_exited
+
+
+def test_who_was_ended_by_the_shim_has_not_exited_by_itself() -> None:
+    with pytest.raises(EnvironmentFault, match="node 0 was ended by its disk shim"):
+        _ = node(ExitCode=70).has_exited

@@ -207,6 +207,44 @@ def test_a_checkpoint_is_the_newest_that_was_flushed_before_it_was_renamed(node:
     assert not list(shim.kept(node.ledger).iterdir())
 
 
+REUSED = """\
+def inode(path):
+    return os.stat(full(path)).st_ino
+def reuse(wanted, path, data):
+    for number in range(300):
+        write(path, data)
+        if inode(path) == wanted:
+            return True
+        os.rename(full(path), full(f"unlucky-{number}"))
+"""
+
+
+@pytest.mark.parametrize("gone", ["os.unlink(full('old'))", "replace('old', b'x', True)"])
+def test_an_inode_that_is_used_again_is_not_taken_for_flushed(node: Shim, gone: str) -> None:
+    script = f"replace('{CHECKPOINT}', b'first', True); write('old', b'_last', True); last = inode('old')\n{gone}\n"
+    script += f"print(reuse(last, 'new', b'third')); os.rename(full('new'), full('{CHECKPOINT}'))"
+    if run(node, REUSED + script) != "True\n":
+        pytest.skip("this file system does not use an inode again soon")
+    lose_power(node)
+    assert (node.disk / CHECKPOINT).read_bytes() == b"first"
+
+
+def test_what_a_file_held_before_it_was_emptied_is_not_taken_for_what_was_written_since(node: Shim) -> None:
+    emptied = "file = os.open(full('new'), os.O_WRONLY | os.O_TRUNC); os.write(file, b'third')"
+    script = f"replace('{CHECKPOINT}', b'first', True); write('new', b'_last', True); {emptied}\n"
+    run(node, f"{script}os.rename(full('new'), full('{CHECKPOINT}'))")
+    lose_power(node)
+    assert (node.disk / CHECKPOINT).read_bytes() == b"first"
+
+
+def test_a_new_file_does_not_inherit_what_was_kept_for_one_that_had_its_inode(node: Shim) -> None:
+    script = "replace('c', b'first', True); replace('c', b'second', False); gone = inode('c'); os.unlink(full('c'))\n"
+    if run(node, f"{REUSED}{script}print(reuse(gone, '{LOG}', b'other'))") != "True\n":
+        pytest.skip("this file system does not use an inode again soon")
+    lose_power(node)
+    assert (node.disk / LOG).read_bytes() == b""
+
+
 def test_a_file_that_is_written_to_again_after_it_was_cut_has_lost_what_was_flushed_there(node: Shim) -> None:
     run(node, f"write('{LOG}', bytes(70), flush=True)")
     run(node, f"file = os.open(full('{LOG}'), os.O_WRONLY); os.ftruncate(file, 20); write('{LOG}', bytes(40))")
@@ -276,6 +314,16 @@ def test_a_log_that_was_written_without_the_shim_is_refused_by_name(node: Shim) 
     (node.disk / SECOND_LOG).touch()
     with pytest.raises(EnvironmentFault, match=rf"is not known: the shim saw nobody write {SECOND_LOG}\."):
         flushed_of(node).refuse_strangers()
+
+
+def test_a_process_whose_ledger_cannot_be_written_ends_and_that_is_the_environments_fault(node: Shim) -> None:
+    node.ledger.symlink_to("/dev/full")
+    words = [sys.executable, "-I", "-S", "-c", f"{HEADER}write('{LOG}', b'x')", str(node.disk)]
+    done = subprocess.run(words, env=node.environment(), capture_output=True, text=True, check=False)
+    assert done.stderr == "seawall: the ledger: No space left on device\n"
+    shim.refuse_failure("1", [None, 0, 1])
+    with pytest.raises(EnvironmentFault, match=r"node 1 was ended by its disk shim.* --out\."):
+        shim.refuse_failure("1", [None, done.returncode])
 
 
 def test_a_power_loss_of_a_disk_without_a_ledger_is_refused(node: Shim) -> None:
