@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.history.run_directory import RunDirectory
+from harness.history.unwritable import writing_below
 from reports.page import rendered
 from reports.run import read
 
@@ -17,10 +18,16 @@ def write(run_directory: Path) -> Path:
     The page is self-contained: no script, no font, no image from elsewhere; it opens from a disk, offline.
 
     Raises:
+        EnvironmentFault: the page cannot be written.
         InvalidRun: the directory has no readable ``run.json`` or has not been checked. A missing or broken table
             is not an error: the page says that it was not looked at.
     """
     path = RunDirectory(run_directory).report_path
     temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(rendered(read(run_directory)), encoding="utf-8")
-    return temporary.replace(path)
+    page = rendered(read(run_directory))
+    try:
+        with writing_below(path):
+            temporary.write_text(page, encoding="utf-8")
+            return temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -10,12 +10,16 @@ from collections.abc import Callable
 class Crew:
     """Threads that run until :attr:`stopping` is set.
 
+    Args:
+        failed: told, in the thread, what has ended it before its time.
+
     Attributes:
         stopping: set once, by :meth:`stop`; the threads watch it.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[BaseException], None] = lambda failure: None) -> None:
         self.stopping = threading.Event()
+        self._failed = failed
         self._threads: list[threading.Thread] = []
         self._failures: list[BaseException] = []
 
@@ -44,6 +48,7 @@ class Crew:
             work()
         except BaseException as failure:  # noqa: BLE001 (handed to whoever stops the crew)
             self._failures.append(failure)
+            self._failed(failure)
 
 
 class Patience:

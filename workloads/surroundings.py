@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from harness.history.recorder import Recorder
@@ -19,6 +19,7 @@ class Surroundings:
         bootstrap: ``host:port,...``.
         partitions: every partition of the scenario.
         log: takes what the clients have to say.
+        failed: told, in any thread, what has ended the background load before its time.
     """
 
     bootstrap: str
@@ -26,6 +27,7 @@ class Surroundings:
     recorder: Recorder
     seed: int
     log: logging.Logger
+    failed: Callable[[BaseException], None] = lambda failure: None
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_process(self) -> ProcessId:

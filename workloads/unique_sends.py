@@ -75,7 +75,7 @@ class UniqueSends:
         self._parameters = parameters
         self._around = around
         self._partitions = sorted(around.partitions)
-        self._crew = Crew()
+        self._crew = Crew(around.failed)
         self._sendings: list[Threaded[list[Sent]]] = []
         self._naming = threading.Lock()
         self._named: dict[str, OrderedProducer | TransactingProducer] = {}

@@ -94,7 +94,7 @@ class NodeProcess:
         """One line to the operator."""
         now = self.clock.wall_ms()
         stamp = time.strftime("%H:%M:%S", time.gmtime(now // 1000))
-        sys.stderr.write(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}\n")
+        _tell(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}")
 
     async def _live(self) -> int:
         loop = asyncio.get_running_loop()
@@ -119,7 +119,11 @@ class NodeProcess:
         return exit_code
 
     def _write_row(self, line: bytes) -> None:
-        os.write(self._rows, line)
+        try:
+            os.write(self._rows, line)
+        except OSError as error:
+            _tell(f"Node {self.config.node_id} cannot write its timeline: {error.strerror}.")
+            os._exit(ExitCode.ENVIRONMENT)
 
     # ------------------------------------------------------------------------------------ control channel
 
@@ -219,8 +223,15 @@ def main(build: Build) -> int:
     try:
         return NodeProcess(config, build).run()
     except OSError as error:
-        sys.stderr.write(f"Node {config.node_id} cannot start: {error}.\n")
+        _tell(f"Node {config.node_id} cannot start: {error}.")
         return ExitCode.ENVIRONMENT
+
+
+def _tell(line: str) -> None:
+    """One line into the node's log, unless that cannot be written."""
+    with suppress(OSError):
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
 
 
 def _die_of_a_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -228,8 +239,7 @@ def _die_of_a_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     error = context.get("exception")
     if isinstance(error, OSError) and "socket" in context:
         return  # accept() ran out of descriptors: asyncio waits a second and goes on
-    sys.stderr.write(f"{context['message']}\n")
+    _tell(context["message"])
     if error is not None:
-        traceback.print_exception(error)
-    sys.stderr.flush()
+        _tell("".join(traceback.format_exception(error)).rstrip())
     os._exit(_EXIT_BROKEN)

@@ -8,6 +8,7 @@ that ``seawall --help`` answers at once.
 
 from __future__ import annotations
 
+import errno
 import logging
 import signal
 import sys
@@ -63,7 +64,8 @@ def _run(words: Sequence[str], reproduction: Reproduction) -> int:
         sentence = error.format_message().rstrip(".") + "."
         return _complain(sentence, _see_help(error), ExitCode.USAGE)
     except OSError as error:
-        return _complain(_what_failed(error), "", ExitCode.ENVIRONMENT)
+        remedy = "Make room on its file system." if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
+        return _complain(_what_failed(error), remedy, ExitCode.ENVIRONMENT)
     except SystemExit:  # typer's answer to a reader of standard output that went away, as in `seawall ... | head`
         return _complain("nobody reads the output any more.", "", ExitCode.ENVIRONMENT)
     if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt

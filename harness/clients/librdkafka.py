@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -37,12 +39,31 @@ def configuration(bootstrap: str, client_id: str, log: logging.Logger) -> Config
     }
 
 
+class _Chatter(logging.FileHandler):
+    """Lines that nobody misses: where they cannot be written they are not, and nothing else is said."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a line; the file may have to be opened first."""
+        with suppress(OSError):
+            super().emit(record)
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (logging's own name)
+        """Anything else than a refused write is a bug, and stays one."""
+        if not isinstance(sys.exception(), OSError):
+            super().handleError(record)
+
+    def close(self) -> None:
+        """Close the file, which writes what is left of a line."""
+        with suppress(OSError):
+            super().close()
+
+
 def file_log(path: Path, run: str) -> logging.Logger:
     """A log of its own for a run's clients, in the file ``path`` and nowhere else; close it with `close_log`."""
     log = logging.getLogger(f"seawall.clients.{run}")
     log.propagate = False
     log.setLevel(logging.INFO)
-    handler = logging.FileHandler(path, delay=True)
+    handler = _Chatter(path, delay=True)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log.addHandler(handler)
     return log

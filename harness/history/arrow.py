@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.history.schema import ColumnType, Table
+from harness.history.unwritable import writing_below
 
 _TYPES: Mapping[ColumnType, pa.DataType] = {
     "string": pa.string(),
@@ -76,9 +77,10 @@ def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
     """Writes beside ``path``, which appears when all has been written; nothing is left of what has not."""
     temporary = path.with_name(f".{path.name}.partial")
     try:
-        with pq.ParquetWriter(temporary, arrow_schema(table), write_page_checksum=True) as writer:
-            yield writer
-        temporary.replace(path)
+        with writing_below(path):
+            with pq.ParquetWriter(temporary, arrow_schema(table), write_page_checksum=True) as writer:
+                yield writer
+            temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -94,7 +94,8 @@ class Recorder:
 
     Any number of threads may call it. Rows are buffered; a part is written when it is full or when its first row
     is older than ``part_seconds``, whichever a new row finds first. A run that is killed therefore leaves every
-    part but the last, gapless from index 0, and no ``close`` row.
+    part but the last, gapless from index 0, and no ``close`` row. Where a part cannot be written, whoever brought its
+    last row is told so by an ``EnvironmentFault``, and the rows stay to be written with the next.
     """
 
     def __init__(
@@ -298,7 +299,12 @@ class Recorder:
                 rows, self._rows = self._rows, []
             if rows:
                 columns = [[getattr(row, name) for row in rows] for name in _NAMES]
-                write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
+                try:
+                    write_columns(HISTORY, self._directory / f"part-{self._part:05d}.parquet", columns)
+                except BaseException:
+                    with self._lock:
+                        self._rows = rows + self._rows  # what comes after them must not be written without them
+                    raise
                 self._part += 1
 
 

@@ -26,10 +26,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from harness.clock import Clock
-from harness.errors import EnvironmentFault, InvalidRun
+from harness.errors import InvalidRun
 from harness.history.arrow import arrow_schema, write_rows
 from harness.history.recorder import Recorder
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
+from harness.history.unwritable import unwritable, writing_below
+
+_LAST_WORDS_BYTES = 256 * 1024
 
 RunState = Literal["running", "complete", "interrupted", "abandoned"]
 """``running`` is also what a killed run says; ``interrupted`` was stopped by the user, ``abandoned`` by an error."""
@@ -91,7 +94,7 @@ class RunDirectory:
             for name in ("history", "timeline", "replica_logs", "broker_logs"):
                 (path / name).mkdir()
         except OSError as error:
-            raise EnvironmentFault(f"run directory {path} cannot be created: {error.strerror}.") from error
+            raise unwritable(path, error, "cannot be created") from error
         directory = cls(path)
         directory.write_manifest(manifest)
         return directory
@@ -106,6 +109,23 @@ class RunDirectory:
         directory = cls(path)
         directory.manifest()
         return directory
+
+    def keep_room(self) -> None:
+        """Take some room that is given back when the run ends, so that a full disk lets it say so.
+
+        Raises:
+            EnvironmentFault: there is not even that much.
+        """
+        with writing_below(self.path):
+            self._reserve.write_bytes(bytes(_LAST_WORDS_BYTES))
+
+    def make_room(self) -> None:
+        """Give back what :meth:`keep_room` has taken; idempotent."""
+        self._reserve.unlink(missing_ok=True)
+
+    @property
+    def _reserve(self) -> Path:
+        return self.path / ".reserve"
 
     # -------------------------------------------------------------------------------------------------- run.json
 
@@ -318,5 +338,9 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
     temporary = path.with_name(f".{path.name}.partial")
-    temporary.write_text(json.dumps(document, indent=1) + "\n")
-    temporary.replace(path)
+    try:
+        with writing_below(path):
+            temporary.write_text(json.dumps(document, indent=1) + "\n")
+            temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -27,6 +27,10 @@ class Archive(Protocol):
         """The recorder of the client history; asked for once."""
         ...
 
+    def make_room(self) -> None:
+        """Give back what was taken so that the end of the run can be written down; harmless when it was."""
+        ...
+
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """A whole table other than the history."""
         ...
@@ -46,10 +50,15 @@ class DirectoryArchive:
     def __init__(self, directory: RunDirectory) -> None:
         self.run = directory.manifest().run
         self._directory = directory
+        directory.keep_room()
 
     def recorder(self, clock: Clock) -> Recorder:
         """See :class:`Archive`."""
         return self._directory.recorder(clock)
+
+    def make_room(self) -> None:
+        """See :class:`Archive`."""
+        self._directory.make_room()
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
@@ -87,6 +96,9 @@ class KeptArchive:
     def history(self) -> list[dict[str, Any]]:
         """The rows of the history."""
         return self._recorder.rows if self._recorder else []
+
+    def make_room(self) -> None:
+        """See :class:`Archive`; memory is not taken ahead."""
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""

@@ -9,9 +9,12 @@ from harness.target import Target
 
 
 def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary) -> None:
-    """Hand over the timeline, the replica logs, the faults and the nodes' own logs. The target must have stopped."""
-    archive.take("timeline", target.timeline(archive.run))
-    archive.take("replica_logs", target.replica_logs(archive.run))
+    """Hand over the faults, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
+
+    First what nobody else knows and takes little room.
+    """
     archive.take("faults", [record.row(archive.run) for record in nemesis.records])
     archive.take_diary(diary)
+    archive.take("timeline", target.timeline(archive.run))
+    archive.take("replica_logs", target.replica_logs(archive.run))
     archive.take_logs(target)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import signal
+import threading
 from types import FrameType
 from typing import Self
 
 from harness.runner.reporting import Reporter
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+_FAILED = signal.SIGUSR1
+"""With which a thread wakes the main thread, whatever that is waiting for."""
 
 
 class Interruption:
@@ -16,23 +19,32 @@ class Interruption:
 
     From that moment on, or from :meth:`shield` on, only healing and stopping are left to do, so every later
     signal is answered with a line and otherwise ignored. The handler itself changes its mind: there is no gap.
-    A signal that is ignored already, as ``nohup`` has it, stays so.
+    A signal that is ignored already, as ``nohup`` has it, stays so. A thread that cannot go on ends the run in the same
+    way, with :meth:`give_up`.
 
     Attributes:
         caught: the name of the signal, or None.
+        failure: what a thread could not go on for, where that has ended the run; else None.
     """
 
     def __init__(self, report: Reporter) -> None:
         self.caught: str | None = None
+        self.failure: BaseException | None = None
         self._shielded = False
+        self._entered = False
+        self._entering = threading.Lock()
         self._report = report
 
     def __enter__(self) -> Self:
         listened = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
         self._before = {number: signal.signal(number, self._handle) for number in listened}
+        self._before[_FAILED] = signal.signal(_FAILED, self._end)
+        self._entered = True
         return self
 
     def __exit__(self, *_: object) -> None:
+        with self._entering:
+            self._entered = False
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -40,10 +52,26 @@ class Interruption:
         """From now on let no signal end what is being done."""
         self._shielded = True
 
+    def give_up(self, failure: BaseException) -> None:
+        """Any thread may say that the run cannot go on because of ``failure``; only the first one is listened to."""
+        with self._entering:
+            if self._entered and not self._ending and self.failure is None:
+                self.failure = failure
+                signal.pthread_kill(threading.main_thread().ident or 0, _FAILED)
+
+    @property
+    def _ending(self) -> bool:
+        return self._shielded or self.caught is not None
+
+    def _end(self, _: int, __: FrameType | None) -> None:
+        if self.failure is not None and not self._ending:
+            self._shielded = True
+            raise KeyboardInterrupt
+
     def _handle(self, number: int, _: FrameType | None) -> None:
         name = signal.Signals(number).name
-        if self._shielded or self.caught is not None:
+        if self._ending:
             self._report(f"{name}: already healing and stopping; this takes a few seconds.")
             return
-        self.caught = name
+        self.caught, self.failure = name, None
         raise KeyboardInterrupt

@@ -244,6 +244,7 @@ def _killed(mark: ProcessMark) -> bool:
 def _mark_abandoned(path: Path) -> None:
     with suppress(InvalidRun):
         directory = RunDirectory.open(path)
+        directory.make_room()
         manifest = directory.manifest()
         if manifest.state == "running":
             directory.write_manifest(replace(manifest, state="abandoned"))

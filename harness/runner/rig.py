@@ -47,11 +47,24 @@ class NodeStarted(Protocol):
         ...
 
 
-def builtin(plan: Plan, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Where clients say what the history has no place for.
+
+    Attributes:
+        log: takes what they have to say.
+        failed: told what has ended the background load before its time.
+    """
+
+    log: logging.Logger
+    failed: Callable[[BaseException], None]
+
+
+def builtin(plan: Plan, directory: Path, voice: Voice, started: NodeStarted) -> Rig:
     """Real processes, which keep their files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     target = BuiltinTarget(directory / "cluster", brokers, plan.knobs, plan.settings, started)
-    return Rig(target, SystemClock(), _measuring(plan, target, log))
+    return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 
 def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
@@ -66,41 +79,41 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
     return Rig(target, target.clock, workload)
 
 
-def process(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, started: NodeStarted) -> Rig:
+def process(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, started: NodeStarted) -> Rig:
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     assert isinstance(kafka.source, LocalKafka), "a compose file is another target"
     target = ProcessTarget(directory / "cluster", brokers, kafka.source, kafka.settings, started)
-    return Rig(target, SystemClock(), _measuring(plan, target, log))
+    return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 
-def compose(plan: Plan, kafka: RealKafka, directory: Path, log: logging.Logger, journal: Journal) -> Rig:
+def compose(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> Rig:
     """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
     assert isinstance(kafka.source, ComposedKafka), "a release is another target"
     target = ComposeTarget(directory / "cluster", kafka.source, kafka.settings, journal.project_coming)
-    return Rig(target, SystemClock(), _measuring(plan, target, log))
+    return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 
-def _measuring(plan: Plan, target: Target, log: logging.Logger) -> Callable[[Recorder], Workload]:
+def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder], Workload]:
     """The clients of a cluster in real time."""
 
     def workload(recorder: Recorder) -> Workload:
-        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
+        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed)
         return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
 
     return workload
 
 
-def rig_of(plan: Plan, directory: Path, log: logging.Logger, journal: Journal) -> Rig:
+def rig_of(plan: Plan, directory: Path, voice: Voice, journal: Journal) -> Rig:
     """The rig of the plan's target, which tells ``journal`` what it starts."""
     if plan.kafka is not None:
         if isinstance(plan.kafka.source, ComposedKafka):
-            return compose(plan, plan.kafka, directory, log, journal)
-        return process(plan, plan.kafka, directory, log, journal.node_started)
+            return compose(plan, plan.kafka, directory, voice, journal)
+        return process(plan, plan.kafka, directory, voice, journal.node_started)
     match plan.target:
         case BuiltinTarget.name:
-            return builtin(plan, directory, log, journal.node_started)
+            return builtin(plan, directory, voice, journal.node_started)
         case SimulatedTarget.name:
-            return simulated(plan, directory, log)
+            return simulated(plan, directory, voice.log)
         case unknown:
             raise AssertionError(f"target {unknown!r} was planned")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from datetime import datetime
@@ -10,13 +11,14 @@ from pathlib import Path
 from harness.clients.librdkafka import close_log, file_log
 from harness.errors import EnvironmentFault, Interrupted, InvalidRun, SeawallError
 from harness.history.run_directory import RunDirectory, RunState
+from harness.history.unwritable import writing_below
 from harness.runner.archive import DirectoryArchive
 from harness.runner.interruption import Interruption
 from harness.runner.journal import Journal, heal_leftovers
 from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
-from harness.runner.rig import rig_of
+from harness.runner.rig import Voice, rig_of
 from harness.runner.stage import Stage
 
 
@@ -41,7 +43,8 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     Raises:
         BrokenOff: a step of the schedule did not come true, or the cluster did not get whole again.
         Interrupted: a signal ended the run; everything was healed and stopped first.
-        EnvironmentFault: the target could not be started or does not obey, or the run directory was removed.
+        EnvironmentFault: the target could not be started or does not obey, or the run directory was removed or cannot
+            be written any more.
     """
     assert threading.current_thread() is threading.main_thread(), "a run is driven from the main thread"
     for line in heal_leftovers(containers=plan.is_composed):
@@ -52,11 +55,11 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     why = "the harness itself failed."
     with Journal(directory.path) as journal, Interruption(report) as interruption:
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
-        rig = rig_of(plan, directory.path, log, journal)
+        rig = rig_of(plan, directory.path, Voice(log, interruption.give_up), journal)
         stage = Stage(plan, DirectoryArchive(directory), rig, journal, report)
         try:
             try:
-                play(stage)
+                _play(stage, directory, interruption)
                 state, why = "complete", ""
             except InvalidRun as error:
                 why = str(error)
@@ -71,7 +74,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
             raise Interrupted(f"{why} Everything was healed and stopped; see {directory.path}.") from None
         finally:
             try:
-                stage.clear()
+                _clear(stage, directory)
             finally:
                 close_log(log)
                 _require(directory)
@@ -80,6 +83,28 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
                 directory.finish(state, time.monotonic() - started_s, why)
                 journal.all_is_undone()
     return directory
+
+
+def _play(stage: Stage, directory: RunDirectory, interruption: Interruption) -> None:
+    """Play; what the background load could not go on for ends the run at once."""
+    with writing_below(directory.path):
+        try:
+            play(stage)
+        except KeyboardInterrupt:
+            if interruption.failure is None:
+                raise
+            raise interruption.failure from None
+
+
+def _clear(stage: Stage, directory: RunDirectory) -> None:
+    """Clear the stage. Where the environment has ended the run, what it refuses after that is no news."""
+    ended = sys.exception()
+    try:
+        with writing_below(directory.path):
+            stage.clear()
+    except EnvironmentFault:
+        if not isinstance(ended, EnvironmentFault):
+            raise
 
 
 def _require(directory: RunDirectory) -> None:

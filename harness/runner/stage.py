@@ -123,8 +123,9 @@ class Stage:
         """Heal, stop and write down whatever has not been; each part is tried whatever becomes of the others."""
         with ExitStack() as last_things_first:
             last_things_first.callback(self.collect)
-            last_things_first.callback(self._target.stop)
             last_things_first.callback(self._recorder.flush)
+            last_things_first.callback(self._archive.make_room)
+            last_things_first.callback(self._target.stop)
             if self._workload is not None:
                 last_things_first.callback(self._workload.stop)
             last_things_first.callback(self._nemesis.heal_all)

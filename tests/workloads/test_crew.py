@@ -24,3 +24,12 @@ def test_a_thread_that_broke_is_not_forgotten() -> None:
     crew.start(lambda: 1 // 0)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
         crew.stop()
+
+
+def test_whoever_wants_to_know_hears_at_once_that_a_thread_broke() -> None:
+    heard: list[BaseException] = []
+    crew = Crew(heard.append)
+    crew.start(lambda: 1 // 0)  # type: ignore[arg-type]
+    with pytest.raises(ZeroDivisionError) as broken:
+        crew.stop()
+    assert heard == [broken.value]

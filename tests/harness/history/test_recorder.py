@@ -199,3 +199,20 @@ def test_a_consumer_says_what_it_is_assigned_and_what_it_commits(directory: RunD
         ("ok", "committed", 1, None, "g", False),
         ("info", "crash", None, None, None, False),
     ]
+
+
+def test_rows_that_could_not_be_written_come_with_the_next_and_none_comes_before_them(
+    directory: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    history = recorder(directory, part_rows=2)
+    with monkeypatch.context() as patched:
+        patched.setattr("harness.history.recorder.write_columns", full)
+        history.invoke_send(P0, "ledger", 0, 1, -1)
+        for value in (2, 3):
+            with pytest.raises(OSError, match="No space left"):
+                history.invoke_send(P0, "ledger", 0, value, -1)
+    history.flush()
+    assert [row["index"] for row in directory.read_table("history")] == [0, 1, 2]

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
+import time
 
 import pytest
 
@@ -43,6 +45,31 @@ def test_what_nohup_ignores_stays_ignored() -> None:
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
     finally:
         signal.signal(signal.SIGHUP, before)
+
+
+def test_a_thread_that_cannot_go_on_ends_what_the_main_thread_waits_for() -> None:
+    first, second = OSError("first"), OSError("second")
+    with Interruption(lambda line: None) as interruption:
+        thread = threading.Thread(target=interruption.give_up, args=(first,))
+
+        def wait() -> None:
+            thread.start()
+            time.sleep(86400)
+
+        with pytest.raises(KeyboardInterrupt):
+            wait()
+        interruption.give_up(second)
+        interrupt()
+        thread.join()
+    interruption.give_up(second)
+    assert (interruption.failure, interruption.caught) == (first, None)
+
+
+def test_what_fails_while_everything_is_being_stopped_ends_nothing() -> None:
+    with Interruption(lambda line: None) as interruption:
+        interruption.shield()
+        interruption.give_up(OSError())
+    assert interruption.failure is None
 
 
 def test_handlers_are_put_back() -> None:

@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partialmethod
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,9 @@ import pytest
 
 from harness import scenario
 from harness.errors import EnvironmentFault, ExitCode, InvalidRun
+from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
+from harness.history.unwritable import unwritable
 from harness.runner import heal_leftovers, plan, run
 from harness.runner.journal import journal_directory
 from harness.runner.stage import Stage
@@ -140,9 +143,34 @@ def test_a_run_is_marked_although_writing_its_evidence_down_fails(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Stage, "collect", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(
+        EnvironmentFault, match=rf"{tmp_path}/small/.* cannot be written: No space left on device\. Make"
+    ):
         run(plan(scenario.parse(HEAD + "schedule: [{send: {per_partition: 1}}]\n")), tmp_path)
     assert RunDirectory.open(tmp_path / "latest").manifest().state == "abandoned"
+    assert not list(journal_directory().iterdir())
+    assert not nodes_left()
+
+
+def test_a_history_that_cannot_be_written_ends_the_run_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    refused: list[Path] = []
+
+    def full(_: object, path: Path, __: object) -> None:
+        refused.append(path)
+        raise unwritable(path, OSError(28, "No space left on device"))
+
+    monkeypatch.setattr("harness.history.recorder.write_columns", full)
+    monkeypatch.setattr(Recorder, "__init__", partialmethod(Recorder.__init__, part_seconds=0.2))
+    with pytest.raises(EnvironmentFault, match=r"part-00000\.parquet cannot be written: No space left .* --out\."):
+        run(
+            plan(scenario.parse(HEAD + "schedule: [{inject: {fault: pause, node: 0, as: p}}, {wait_s: 86400}]\n")),
+            tmp_path,
+        )
+    directory = RunDirectory.open(tmp_path / "latest")
+    assert directory.manifest().state == "abandoned"
+    assert directory.manifest().why.startswith(f"{refused[0]} cannot be written")
+    assert directory.read_table("faults")[0]["heal_proven_ns"]
+    assert not list(directory.path.glob(".*"))
     assert not list(journal_directory().iterdir())
     assert not nodes_left()
 
