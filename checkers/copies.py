@@ -31,6 +31,7 @@ class Copy(NamedTuple):
         end: exclusive.
         got: the stretch in which it got them.
         lost: the stretch with which they were gone; None: it had them as long as it was heard of.
+        seen: the last stretch that it still had them in, where they were gone.
         event: what took them: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None with ``lost``.
         reason: what the row about it says.
     """
@@ -43,6 +44,7 @@ class Copy(NamedTuple):
     lost: Stretch | None = None
     event: str | None = None
     reason: str | None = None
+    seen: Stretch | None = None
 
 
 def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
@@ -59,9 +61,9 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
             continue
         for at, told in ((_found_at(one), _taken), (start, _event)):
             if at is not None and end is not None and at < end:
-                gone, log = _split(log, at)
+                gone, log = split(log, at)
                 event, reason = told(one, before, faults)
-                yield from (copy._replace(lost=one, event=event, reason=reason) for copy in gone)
+                yield from (copy._replace(lost=one, event=event, reason=reason, seen=before) for copy in gone)
                 end = at
         if one.log_end_offset is None:
             continue
@@ -97,7 +99,7 @@ def _found_at(one: Stretch) -> int | None:
     return max(int(detail(one)["from_offset"]), cut_at(one) or 0)
 
 
-def _split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
+def split(log: Sequence[Copy], at: int) -> tuple[list[Copy], list[Copy]]:
     """What lies at and above an offset, and what lies below it."""
     gone = [copy._replace(start=max(copy.start, at)) for copy in log if copy.end > at]
     return gone, [copy._replace(end=min(copy.end, at)) for copy in log if copy.start < at]

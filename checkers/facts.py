@@ -130,7 +130,15 @@ def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
             times, acks = [x.time_ns or 0 for x in ours], [0 if x.acks is None else x.acks for x in ours]
             # acks=all is written as -1 and is the most that a sender can wait for.
             least = min((a for a in acks if a >= 0), default=-1)
-            yield LostRange(rows.run, topic, partition, epoch, begin, end, min(times), max(times), least)
+            kept = sorted({node for x in ours for node in _bare(rows, x)})
+            yield LostRange(rows.run, topic, partition, epoch, begin, end, min(times), max(times), least, tuple(kept))
+
+
+def _bare(rows: RunRows, lost: Finding) -> Iterator[int]:
+    """Whose logs hold a lost record whose epoch nobody knows, in a message format that knows none."""
+    if rows.sampled and lost.leader_epoch is None and lost.offset is not None:
+        held = rows.logged.get(TopicPartition(lost.topic, lost.partition), {}).get(lost.offset, [])
+        yield from (row["node"] for row in held if row["value"] == lost.value and row["leader_epoch"] < 0)
 
 
 def _silences(rows: RunRows) -> Iterator[Silence]:

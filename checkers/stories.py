@@ -7,41 +7,45 @@ Ranges are lost writes at consecutive offsets of one partition and one leader ep
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 
 from checkers.conclusion import RunFacts, detail
 from checkers.copies import Copy, copies
+from checkers.seen_copies import BETWEEN_LOOKS, Last, epoch_of, last_seen, seen_copies, window
 from harness.checker import CopyStory, LossStory
-from harness.model import TopicPartition
+from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.facts import LostRange, Stretch
 
 
 def stories(run: RunFacts) -> Iterator[LossStory]:
     """One story for each lost range, by partition and offset."""
-    order = sorted(run.facts.lost_ranges, key=_place)
-    for lost in order:
+    for lost in sorted(run.facts.lost_ranges, key=_place):
         place = TopicPartition(lost.topic, lost.partition)
-        nodes = run.told.get(place, {})
+        epoch = lost.leader_epoch
+        if epoch is None and run.sampled:
+            epoch = epoch_of(run, place, lost.first_ack_ns, lost.last_ack_ns)
         held = [
             copy
-            for ours in nodes.values()
-            for copy in copies(ours, run.faults)
-            if copy.leader_epoch == lost.leader_epoch and copy.start < lost.end and copy.end > lost.first
+            for ours in run.told.get(place, {}).values()
+            for copy in (seen_copies(ours, run.faults, place) if run.sampled else copies(ours, run.faults))
+            if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
-        yield _story(run, place, lost, held)
+        yield _story(run, place, lost, epoch, held)
 
 
 def _place(lost: LostRange) -> tuple[str, int, int, int, int]:
     return lost.topic, lost.partition, lost.first, lost.end, -1 if lost.leader_epoch is None else lost.leader_epoch
 
 
-def _story(run: RunFacts, place: TopicPartition, lost: LostRange, held: Sequence[Copy]) -> LossStory:
+def _story(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None, held: Sequence[Copy]) -> LossStory:
     survivors = _survivors(run, place, lost)
-    gone = [copy for copy in held if copy.lost is not None]
-    last = max(gone, key=_gone_ns, default=None) if not survivors else None
-    until_ns = _gone_ns(last) if last is not None else max(map(_gone_ns, gone), default=None)
+    last = None if survivors else _last(run, place, held)
+    until_ns = _until_ns(run, held) if last is None else _gone_ns(run, last.copy)
     fault = _fault(run, until_ns)
-    election = _election(run, place, lost, until_ns)
-    committed = _committed(run, place, lost)
+    committed = _committed(run, place, lost, epoch)
+    words = (
+        _seen_words(lost, held, survivors, last, fault) if run.sampled else _words(lost, held, survivors, last, fault)
+    )
     return LossStory(
         topic=lost.topic,
         partition=lost.partition,
@@ -49,18 +53,32 @@ def _story(run: RunFacts, place: TopicPartition, lost: LostRange, held: Sequence
         end_offset=lost.end,
         leader_epoch=lost.leader_epoch,
         acks=lost.acks,
-        acknowledged_by=_leader(run, place, lost.leader_epoch),
+        acknowledged_by=_leader(run, place, epoch),
         first_acknowledged_ns=lost.first_ack_ns,
         last_acknowledged_ns=lost.last_ack_ns,
         committed_by=None if committed is None else committed[0],
         committed_ns=None if committed is None else committed[1],
         copies=tuple(_copy(copy) for copy in sorted(held, key=lambda c: (c.got.begin_ns, c.node))),
         survivors=tuple(survivors),
-        last_copy=None if last is None else _copy(last),
+        last_copy=None if last is None else _copy(last.copy),
         fault=fault,
-        election=election,
-        words=_words(lost, held, survivors, last, fault),
+        election=_election(
+            run, place, epoch, until_ns if last is None or last.copy.lost is None else last.copy.lost.begin_ns
+        ),
+        words=words,
     )
+
+
+def _last(run: RunFacts, place: TopicPartition, held: Sequence[Copy]) -> Last | None:
+    if run.sampled:
+        return last_seen(run, place, held)
+    gone = [copy for copy in held if copy.lost is not None]
+    return Last(max(gone, key=partial(_gone_ns, run)), overall=True) if gone else None
+
+
+def _until_ns(run: RunFacts, held: Sequence[Copy]) -> int | None:
+    """Until when copies were seen to go."""
+    return max((_gone_ns(run, copy) for copy in held if copy.lost is not None), default=None)
 
 
 def _copy(copy: Copy) -> CopyStory:
@@ -68,16 +86,20 @@ def _copy(copy: Copy) -> CopyStory:
     return CopyStory(
         copy.node, copy.start, copy.end, copy.got.end_ns, copy.event, copy.reason,
         None if lost is None else lost.begin_ns, None if lost is None else lost.incarnation,
-        None if lost is None else lost.sequence,
+        None if lost is None else lost.sequence, None if copy.seen is None else copy.seen.end_ns,
     )  # fmt: skip
 
 
-def _gone_ns(copy: Copy) -> int:
-    return 0 if copy.lost is None else copy.lost.begin_ns
+def _gone_ns(run: RunFacts, copy: Copy) -> int:
+    """When a copy that is gone was so at the latest."""
+    assert copy.lost is not None
+    return window(run, copy)[1] if run.sampled else copy.lost.begin_ns
 
 
 def _survivors(run: RunFacts, place: TopicPartition, lost: LostRange) -> list[int]:
-    """The nodes whose logs still hold some of it: records of that epoch at those offsets."""
+    """The nodes whose logs still hold some of it: records of that epoch at those offsets, or without any epoch."""
+    if lost.leader_epoch is None:
+        return list(lost.kept)
     return sorted(
         node
         for node, epochs in run.logs.get(place, {}).items()
@@ -92,12 +114,16 @@ def _led(run: RunFacts, place: TopicPartition, epoch: int | None) -> list[Stretc
 
 
 def _leader(run: RunFacts, place: TopicPartition, epoch: int | None) -> int | None:
-    return next((one.node for one in _led(run, place, epoch)), None)
+    seen = next((one.node for one in _led(run, place, epoch)), None)
+    if seen is not None or not run.sampled or epoch is None:
+        return seen
+    elected = (one.leader for one in run.decided.get(place, []) if one.leader_epoch == epoch)
+    return next((leader for leader in elected if leader != NO_LEADER), None)
 
 
-def _committed(run: RunFacts, place: TopicPartition, lost: LostRange) -> tuple[int, int] | None:
+def _committed(run: RunFacts, place: TopicPartition, lost: LostRange, epoch: int | None) -> tuple[int, int] | None:
     """Which leader of that epoch had committed all of it, and by when."""
-    for one in _led(run, place, lost.leader_epoch):
+    for one in _led(run, place, epoch):
         if (one.first_high_watermark or 0) >= lost.end:
             return one.node, one.begin_ns
         if (one.high_watermark or 0) >= lost.end:
@@ -113,12 +139,14 @@ def _fault(run: RunFacts, until_ns: int | None) -> str | None:
     return max(known, key=lambda f: (f["injected_ns"], str(f["fault"])))["fault"] if known else None
 
 
-def _election(run: RunFacts, place: TopicPartition, lost: LostRange, until_ns: int | None) -> dict[str, object] | None:
+def _election(
+    run: RunFacts, place: TopicPartition, epoch: int | None, until_ns: int | None
+) -> dict[str, object] | None:
     """The election that began the epoch in which the range was gone: the last before it with a later epoch."""
     known = [
         x
         for x in run.decided.get(place, [])
-        if x.kind == "election" and (x.leader_epoch or 0) > (-1 if lost.leader_epoch is None else lost.leader_epoch)
+        if x.kind == "election" and (x.leader_epoch or 0) > (-1 if epoch is None else epoch)
         and (until_ns is None or x.begin_ns <= until_ns)
     ]  # fmt: skip
     if not known:
@@ -129,23 +157,54 @@ def _election(run: RunFacts, place: TopicPartition, lost: LostRange, until_ns: i
 
 
 def _words(
-    lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Copy | None, fault: str | None
+    lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
 ) -> str:
-    where = f"Offset {lost.first}" if lost.end - lost.first == 1 else f"Offsets {lost.first} to {lost.end - 1}"
     holders = sorted({copy.node for copy in held})
     had = (
         f" of epoch {lost.leader_epoch} had been on {_nodes(holders)}" if holders else " had been on nobody knows which"
     )
     after = f", after fault {fault}" if fault is not None else ""
     if survivors:
-        return f"{where}{had}; still on the disk of {_nodes(survivors)}."
-    if last is None or last.lost is None:
-        return f"{where}{had}; what took the last copy, no row says{after}."
+        return f"{_where(lost)}{had}; still on the disk of {_nodes(survivors)}."
+    if last is None:
+        return f"{_where(lost)}{had}; what took the last copy, no row says{after}."
+    copy = last.copy
     how = {"truncation": "cut it off", "log_start": "started its log anew"}.get(
-        last.event or "", f"lost it ({last.event})"
+        copy.event or "", f"lost it ({copy.event})"
     )
-    reason = f" ({last.reason})" if last.reason and last.event in ("truncation", "log_start") else ""
-    return f"{where}{had}; the last copy went when node {last.node} {how}{reason}{after}."
+    reason = f" ({copy.reason})" if copy.reason and copy.event in ("truncation", "log_start") else ""
+    return f"{_where(lost)}{had}; the last copy went when node {copy.node} {how}{reason}{after}."
+
+
+def _seen_words(
+    lost: LostRange, held: Sequence[Copy], survivors: Sequence[int], last: Last | None, fault: str | None
+) -> str:
+    """The same where somebody looked now and then: what was seen, and nothing more."""
+    epoch = "" if lost.leader_epoch is None else f" of epoch {lost.leader_epoch}"
+    what, were = f"{_where(lost)}{epoch}", "was" if lost.end - lost.first == 1 else "were"
+    holders = sorted({copy.node for copy in held})
+    after = f", after fault {fault}" if fault is not None else ""
+    if not holders:
+        left = f"; on the disk of {_nodes(survivors)} in the end" if survivors else ", nor what took it from them"
+        return f"{what}: no look shows which logs held it{left}."
+    seen = f"{what} {were} seen on {_nodes(holders)}"
+    if survivors:
+        return f"{seen}; still on the disk of {_nodes(survivors)}."
+    if {copy.event for copy in held} == {"log_start"}:
+        return f"{seen}; every log that held it was seen to begin behind it."
+    if last is None:
+        return f"{seen}; how the last copy went, no look shows."
+    copy, whose = last.copy, "that was seen" if last.overall else "in the ISR"
+    how = {
+        "truncation": f"when node {copy.node} cut it off, {BETWEEN_LOOKS}{after}",
+        "log_start": f"when the log of node {copy.node} began behind it, {BETWEEN_LOOKS}{after}",
+        "unseen": f"from node {copy.node} {BETWEEN_LOOKS}, and it was started anew in between{after}",
+    }.get(copy.event or "", f"from node {copy.node}: {copy.reason}")
+    return f"{seen}; the last copy {whose} went {how}."
+
+
+def _where(lost: LostRange) -> str:
+    return f"Offset {lost.first}" if lost.end - lost.first == 1 else f"Offsets {lost.first} to {lost.end - 1}"
 
 
 def _nodes(nodes: Sequence[int]) -> str:

@@ -122,9 +122,12 @@ class CopyStory:
     Attributes:
         end_offset: exclusive.
         held_ns: by when it had all of that.
-        event: what took it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; None: nothing.
-        reason: what the row about it says.
-        gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it.
+        event: what took it: truncation, log_start, power_loss, wipe_disk, corrupt_log or restart; of a sampled timeline
+            ``unseen`` where its broker was started anew between two looks, and no proof says more; None: nothing.
+        reason: what the row about it says, or the fault's proof.
+        gone_ns: when; with ``incarnation`` and ``sequence`` the row of the node's timeline that shows it. Of a sampled
+            timeline: when it was first seen to be gone.
+        seen_ns: the last row before that in which it was still there.
     """
 
     node: int
@@ -136,6 +139,7 @@ class CopyStory:
     gone_ns: int | None = None
     incarnation: int | None = None
     sequence: int | None = None
+    seen_ns: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,13 +148,15 @@ class LossStory:
 
     Attributes:
         end_offset: exclusive.
-        leader_epoch: of the records; None: nobody knows it, and then nobody knows the rest either.
+        leader_epoch: of the records; None: nobody knows it, and then nobody knows the rest either, unless of a sampled
+            timeline only one broker can have led when they were acknowledged.
         acks: the least that a sender of them waited for.
         acknowledged_by: who led in that epoch.
         committed_by: the leader whose high watermark passed all of them in that epoch, ``committed_ns``: by when.
         copies: every copy of any of them, by the time at which it was there.
         survivors: the nodes on whose disks some of them still are.
-        last_copy: the copy that went last; None when there are survivors, or no row says what took it.
+        last_copy: the copy that went last; None when there are survivors, or no row says what took it. Of a sampled
+            timeline the last one in the ISR, where that is known; else the last one where the looks show which it was.
         fault: the last fault that was injected before that.
         election: the last election before that which began a later epoch: leader, leader_epoch, time_ns, clean, cause.
         words: all of this in a sentence.

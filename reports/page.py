@@ -195,7 +195,7 @@ def _strip(run: Run, rows: PartitionRows, detail: Detail, lost: Sequence[losses.
     accused = losses.accused(run.verdict.anomalies).get(rows.partition, MappingProxyType({}))
     count = _accused_by_partition(run.verdict.anomalies).get(rows.partition, 0)
     height = 130.0 if count else 74.0
-    scene = strip.Scene(run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height)
+    scene = strip.Scene(run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled)
     mine = [_loss(run, rows, s) for s in lost if s.partition == rows.partition]
     windows = [Window(run.start_ns, *span) for span in _closeups(run, mine)]
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from harness.model import TopicPartition
 from reports.glossary import is_gone
 from reports.lanes import faults, isr, leadership, sends, watermarks
 from reports.lanes.frame import LEFT, RIGHT, WIDTH, Frame, Lane, Outage
@@ -32,6 +31,7 @@ class Scene:
         accused: by value: the kinds of anomalies that its send takes part in.
         final_read_ns: when the final read began; None if it did not.
         watermark_height: of the watermark lane, in pixels.
+        sampled: whether the timeline is only what somebody saw who looked now and then.
     """
 
     faults: Sequence[Fault]
@@ -40,6 +40,7 @@ class Scene:
     accused: Mapping[int, AbstractSet[str]]
     final_read_ns: int | None
     watermark_height: float
+    sampled: bool
 
 
 def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
@@ -62,18 +63,18 @@ def drawn(frame: Frame, rows: PartitionRows, scene: Scene) -> Markup:
         viewBox=f"0 0 {WIDTH} {height:.0f}",
         width=WIDTH,
         role="img",
-        aria_label=described(frame, rows.partition, rows, len(accused)),
+        aria_label=described(frame, rows, len(accused), sampled=scene.sampled),
         class_="strip",
     )
 
 
-def described(frame: Frame, partition: TopicPartition, rows: PartitionRows, accused: int) -> str:
+def described(frame: Frame, rows: PartitionRows, accused: int, *, sampled: bool) -> str:
     """The strip in one sentence, for those who do not see it."""
     elections = sum(c.kind == "election" for c in rows.changes)
+    cuts = "truncations not recorded" if sampled else f"{len(rows.truncations)} truncations"
     return (
-        f"Time strip of {partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: "
-        f"{len(rows.sends)} sends, {accused} of them in anomalies, {elections} elections, "
-        f"{len(rows.truncations)} truncations."
+        f"Time strip of {rows.partition}, {frame.span(frame.window.start_ns, frame.window.end_ns)}: "
+        f"{len(rows.sends)} sends, {accused} of them in anomalies, {elections} elections, {cuts}."
     )
 
 
@@ -83,7 +84,7 @@ def _lanes(frame: Frame, rows: PartitionRows, scene: Scene) -> Sequence[Lane]:
         leadership.lane(frame, rows, scene.outages, scene.starts),
         isr.lane(frame, rows),
         watermarks.lane(frame, rows, scene.outages, scene.watermark_height),
-        watermarks.truncations(frame, rows.truncations),
+        watermarks.truncations(frame, rows.truncations, sampled=scene.sampled),
         sends.lane(frame, rows.sends, scene.accused),
     )
 

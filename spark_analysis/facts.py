@@ -199,6 +199,8 @@ class LostRange(NamedTuple):
         end: one more than the last offset.
         first_ack_ns: when the first of them was acknowledged; ``last_ack_ns``: the last.
         acks: the least that a sender of them waited for.
+        kept: of a sampled timeline, where nobody knows the epoch: the nodes whose logs hold any of them in a message
+            format that knows no epochs (0 and 1), ascending.
     """
 
     run: str
@@ -210,6 +212,7 @@ class LostRange(NamedTuple):
     first_ack_ns: int
     last_ack_ns: int
     acks: int
+    kept: tuple[int, ...] = ()
 
 
 class Dependency(NamedTuple):

@@ -39,7 +39,7 @@ def questions_of_fact(views: Views, found: DataFrame | None, healed: DataFrame) 
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(views),
         "producer_log": producer_logs(views),
-        "lost_range": None if found is None else lost_ranges(found),
+        "lost_range": None if found is None else lost_ranges(found, tables.replica_logs, views.sampled),
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
     }
@@ -53,7 +53,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         producer_logs=[ProducerLog(**_whole(ProducerLog._fields, row)) for row in found.get("producer_log", ())],
         silences=[Silence(**row) for row in found.get("silence", ())],
         first_acks=[FirstAck(**row) for row in found.get("first_ack", ())],
-        lost_ranges=[LostRange(**_whole(LostRange._fields, row)) for row in found.get("lost_range", ())],
+        lost_ranges=[_lost_range(row) for row in found.get("lost_range", ())],
         dependencies=[Dependency(**row) for row in found.get("dependency", ())],
         lags=[Lag(**row) for row in found.get("lag", ())],
         thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
@@ -64,6 +64,12 @@ def _stretch(row: Mapping[str, Any]) -> Stretch:
     whole = _whole(Stretch._fields, row)
     isr: Iterable[int] | None = whole["isr"]
     return Stretch(**{**whole, "isr": None if isr is None else tuple(isr)})
+
+
+def _lost_range(row: Mapping[str, Any]) -> LostRange:
+    whole = _whole(LostRange._fields, row)
+    kept: Iterable[int] = whole["kept"]
+    return LostRange(**{**whole, "kept": tuple(kept)})
 
 
 def _whole(names: Iterable[str], row: Mapping[str, Any]) -> dict[str, Any]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
@@ -39,7 +41,7 @@ def lost_writes(views: Views) -> DataFrame:
     )
 
 
-def lost_ranges(found: DataFrame) -> DataFrame:
+def lost_ranges(found: DataFrame, replica_logs: DataFrame, sampled: Sequence[str]) -> DataFrame:
     """Lost writes among findings, at consecutive offsets: the fields of :class:`spark_analysis.facts.LostRange`."""
     placed = found.where((f.col("kind") == "lost-write") & f.col("offset").isNotNull())
     # acks=all is written as -1 and is the most that a sender can wait for.
@@ -47,15 +49,29 @@ def lost_ranges(found: DataFrame) -> DataFrame:
     offsets = placed.groupBy(*PLACE, "leader_epoch", "offset").agg(
         f.min("time_ns").alias("first_ns"), f.max("time_ns").alias("last_ns"), least.alias("acks")
     )
+    held = offsets.withColumn("nodes", f.array().cast("array<int>"))
+    if sampled:
+        nodes = f.when(f.col("leader_epoch").isNull(), f.col("nodes"))
+        kept = _kept(placed.where(f.col("run").isin(*sampled)), replica_logs)
+        held = offsets.join(f.broadcast(kept), on=[*PLACE, "offset"], how="left").withColumn("nodes", nodes)
     rank = f.row_number().over(Window.partitionBy(*PLACE, "leader_epoch").orderBy("offset"))
-    ranges = offsets.withColumn("range", f.col("offset") - rank).groupBy(*PLACE, "leader_epoch", "range")
+    ranges = held.withColumn("range", f.col("offset") - rank).groupBy(*PLACE, "leader_epoch", "range")
     return ranges.agg(
         f.min("offset").alias("first"),
         (f.max("offset") + 1).alias("end"),
         f.min("first_ns").alias("first_ack_ns"),
         f.max("last_ns").alias("last_ack_ns"),
         f.coalesce(f.min(f.when(f.col("acks") >= 0, f.col("acks"))), f.lit(ALL)).alias("acks"),
+        f.array_sort(f.array_distinct(f.flatten(f.collect_list("nodes")))).alias("kept"),
     ).drop("range")
+
+
+def _kept(lost: DataFrame, replica_logs: DataFrame) -> DataFrame:
+    """``run, topic, partition, offset, nodes``: whose logs hold a lost record whose epoch nobody knows, without one."""
+    nameless = lost.where(f.col("leader_epoch").isNull()).select(*PLACE, "offset", "value").distinct()
+    bare = replica_logs.where(f.col("leader_epoch") < 0).select(*PLACE, "offset", "value", "node")
+    found = bare.join(f.broadcast(nameless), on=[*PLACE, "offset", "value"], how="inner")
+    return found.groupBy(*PLACE, "offset").agg(f.collect_set("node").alias("nodes"))
 
 
 def _could_append(term: Column) -> Column:

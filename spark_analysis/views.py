@@ -48,6 +48,7 @@ class Views:
             ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
             given the same partition); and ``record`` where there are any ``records``. What is not there need not be
             planned for.
+        sampled: the runs whose timelines are only samples of what the brokers did.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
@@ -65,6 +66,7 @@ class Views:
     disorder: DataFrame | None
     partitions: DataFrame
     uses: frozenset[str]
+    sampled: Sequence[str]
     at_rest: Sequence[str]
     lag_ns: Mapping[str, int]
     min_isr: Mapping[str, int]
@@ -135,8 +137,8 @@ def views_of(
     else:
         some = all_records()
     return Views(
-        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, at_rest, lag_ns, min_isr,
-        digests, hold,
+        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, lag_ns,
+        min_isr, digests, hold,
     )  # fmt: skip
 
 

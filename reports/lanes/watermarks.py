@@ -30,11 +30,15 @@ def lane(frame: Frame, rows: PartitionRows, outages: Sequence[Outage], height: f
     return Lane("high watermark", height, body + join(list(_columns(frame, rows, height))))
 
 
-def truncations(frame: Frame, cuts: Sequence[Truncation]) -> Lane:
-    """Every truncation once more in a lane of its own, where none can hide; those of one bin share a mark."""
+def truncations(frame: Frame, cuts: Sequence[Truncation], *, sampled: bool = False) -> Lane:
+    """Every truncation once more in a lane of its own, where none can hide; those of one bin share a mark.
+
+    Where the timeline is sampled, no row tells of one.
+    """
     bins = list(binned(cuts, lambda t: t.time_ns, frame.window, min(frame.bins, 160)))
     if not bins:
-        return Lane("truncations", 15, text(LEFT + 2, 11, "none", class_="quiet"))
+        words = "not recorded: the timeline is sampled" if sampled else "none"
+        return Lane("truncations", 15, text(LEFT + 2, 11, words, class_="quiet"))
     edges = [*(b.items[0].time_ns for b in bins[1:]), frame.window.end_ns]
     marks = [_mark(frame, b.items, edge) for b, edge in zip(bins, edges, strict=True)]
     return Lane("truncations", 15, join(marks))

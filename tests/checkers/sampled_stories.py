@@ -14,8 +14,8 @@ PLACE: Row = {"topic": "ledger", "partition": 0}
 class Looks(Story):
     """A story told look by look; times are milliseconds since it began."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, run: str) -> None:
+        super().__init__(run)
         self.timeline = [row for row in self.timeline if row["kind"] == "started"]
         self.sequences = dict.fromkeys(self.sequences, 1)
 
@@ -84,7 +84,7 @@ class Looks(Story):
 
 def two_failovers() -> Looks:
     """KIP-101 on message format 1: no record bears an epoch, and a follower cuts its log at its own watermark."""
-    s = Looks()
+    s = Looks("two-failovers")
     s.at(50).decide(0, 0, (0, 1, 2))
     for node in (0, 1, 2):
         s.at(100 + node).look(node, (0, 0), (0, 0))
@@ -118,7 +118,7 @@ def two_failovers() -> Looks:
 
 def last_page_cache() -> Looks:
     """Two brokers are stopped, the third loses power, and who comes back follows it."""
-    s = Looks()
+    s = Looks("last-page-cache")
     s.at(50).decide(2, 0, (0, 1, 2))
     for node in (0, 1, 2):
         s.at(100 + node).look(node, (2, 0), (0, 0))

@@ -11,6 +11,7 @@ from checkers import check
 from harness.checker import Anomaly, Outcome, RunVerdict, Verdict
 from harness.history.run_directory import Manifest
 from reports import losses, story
+from reports.page import rendered
 from reports.run import Run, read
 from tests.checkers.sampled_stories import Looks, last_page_cache, two_failovers
 from tests.reports.conftest import Recording, manifest
@@ -24,7 +25,7 @@ def run_of(told: Looks, path: Path) -> Run:
 
 
 def events(run: Run) -> list[str]:
-    """Everything that is told of the run's first loss before the final read, with its time in seconds."""
+    """Everything that is told of the run's first loss, with its time in seconds."""
     lost = losses.lost(run.verdict.anomalies)[0]
     assert lost.partition is not None
     assert lost.offset is not None
@@ -33,7 +34,6 @@ def events(run: Run) -> list[str]:
     return [
         f"{'after' if e.time_ns is None else f'{(e.time_ns - run.start_ns) / 1e9:.3f}'} {e.words} [{e.source}]"
         for e in story.told(loss)
-        if e.source[:12] != "verdict.json"
     ]
 
 
@@ -85,3 +85,10 @@ def test_disks_on_which_nothing_is_were_looked_at_all_the_same(
     gone = Anomaly("lost-write", Verdict.VIOLATION, "ledger", 0, 0, 7, 0, "it is gone.")
     directory = recording.write(tmp_path / "run", RunVerdict("", Outcome.VIOLATION, "python", [gone]))
     assert "after On disk after the run, no broker had it any more. [replica_logs]" in events(read(directory))
+
+
+def test_a_strip_of_looks_does_not_say_that_nothing_was_truncated(tmp_path: Path) -> None:
+    page = rendered(run_of(two_failovers(), tmp_path))
+    assert "not recorded: the timeline is sampled" in page
+    assert "truncations not recorded." in page
+    assert "0 truncations" not in page

@@ -7,6 +7,7 @@ from pyspark.sql import SparkSession
 
 from harness.checker import Outcome
 from tests.checkers.evidence_cases import CASES
+from tests.checkers.sampled_stories import last_page_cache, two_failovers
 from tests.spark_analysis.differential import (
     Verdicts,
     disagreements,
@@ -27,7 +28,8 @@ def verdicts(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> V
     """What both engines say of every case and of many random runs."""
     root = tmp_path_factory.mktemp("runs")
     cases = [case.story(case.name).write(root / case.name, **case.manifest) for case in CASES]
-    return verdicts_on([*cases, *random_runs(SEEDS, root)], spark)
+    looks = [told.kept(root / told.run) for told in (two_failovers(), last_page_cache())]
+    return verdicts_on([*cases, *looks, *random_runs(SEEDS, root)], spark)
 
 
 def test_both_engines_reach_the_same_verdict_on_every_run(verdicts: Verdicts) -> None:
