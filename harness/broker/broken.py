@@ -11,8 +11,11 @@ from harness.wire.batches import BatchHeader
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
+    from harness.broker.consumer_offsets import CommittedOffset
     from harness.broker.partition import Partition
     from harness.broker.segments import SegmentLog
+    from harness.model import TopicPartition
+    from harness.replication.knobs import Knobs
 
 _ONE_IN = 16
 _TICK_NS = 1_000_000
@@ -54,6 +57,15 @@ def replicated(batches: Batches) -> Batches:
         return batches
     rest = batches.buffer[batches.headers[1].position :]
     return Batches(rest, wire.headers(rest))
+
+
+def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[TopicPartition, CommittedOffset]:
+    """What the controller keeps of the ``offsets`` that a group commits."""
+    if "commit_forgotten" in knobs.bugs:
+        return {}
+    if "commits_swapped" in knobs.bugs:
+        return dict(zip(offsets, reversed(offsets.values()), strict=True))
+    return offsets
 
 
 def garble(buffer: memoryview, header: BatchHeader) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
+from harness.broker import broken
 from harness.broker.codes import FrontError
 from harness.broker.consumer_offsets import CommittedOffset
 from harness.model import TopicPartition
@@ -45,8 +46,8 @@ def offset_commit(node: ControllerNode, request: Request) -> None:
                 accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata)
             results.partitions.append(OffsetCommitResponsePartition(one.partition_index, refusal))
         response.topics.append(results)
-    if accepted:
-        node.write("the committed offsets", lambda: node.consumer_offsets.commit(body.group_id, accepted))
+    if kept := broken.kept(node.knobs, accepted):
+        node.write("the committed offsets", lambda: node.consumer_offsets.commit(body.group_id, kept))
     node.answer_unless_halted(request, response)
 
 

@@ -56,6 +56,7 @@ class ControllerNode:
     def __init__(self, config: NodeConfig, surroundings: Surroundings) -> None:
         self.clock = surroundings.clock
         self.settings = config.settings
+        self.knobs = config.knobs
         self.cluster_id = config.cluster_id
         self._config = config
         self._network = surroundings.network
@@ -71,7 +72,7 @@ class ControllerNode:
         self.core = Controller(
             config.settings.broker_session_timeout_ms,
             state,
-            knobs=config.knobs,
+            knobs=self.knobs,
             min_insync_replicas=config.settings.min_insync_replicas,
             unclean_leader_election_enable=config.settings.unclean_leader_election_enable,
         )

@@ -1,9 +1,9 @@
 """Made-up histories: what clients of a sound cluster with transactions and groups see, and what bugs make of it.
 
-The built-in broker has no transactions and no group coordinator, and a history of its runs has no commits. So a tale is
-told here, drawn from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that reads
-what is committed, a group that commits; in the end everything is read, and what lies on the disks is listed. A bug is a
-change of the tale, as small as the bug's own harm. The timeline has nothing but how the replicas ended.
+The built-in broker has no transactions and no group coordinator: of groups it knows only what they commit. So a tale
+is told here, drawn from a seed: a producer with sequence numbers, transactions over two partitions, a consumer that
+reads what is committed, a group that commits; in the end everything is read, and what lies on the disks is listed. A
+bug is a change of the tale, as small as the bug's own harm. The timeline has nothing but how the replicas ended.
 """
 
 from __future__ import annotations

@@ -206,6 +206,13 @@ _SERVING = (
               "the random mixes have no producers that go on in another epoch", ("given-up-and-late",)),
 )  # fmt: skip
 
+_GROUPS = (
+    _switched("commit_forgotten", "a coordinator that does not wait for its own log", STACK,
+              "the random mixes have no groups", ("where-a-group-goes-on",)),
+    _switched("commits_swapped", "answers, or offsets, put together in another order", STACK,
+              "the random mixes have no groups", ("where-a-group-goes-on",)),
+)  # fmt: skip
+
 _MADE_UP = (
     _told("marker_lost", "KIP-98", "The marker of one partition of a committed transaction is never written."),
     _told("stable_offset_too_high", "KIP-98, the LSO", "Consumers are given records of transactions still open."),
@@ -237,7 +244,8 @@ _MADE_UP = (
 )  # fmt: skip
 
 TABLE: tuple[Bug, ...] = (
-    *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *_DELETING, *_CONTROLLER, *_STORAGE, *_SERVING, *_MADE_UP,
+    *_ACKNOWLEDGING, *_WATERMARKS, *_IN_SYNC, *_FOLLOWING, *_DELETING, *_CONTROLLER, *_STORAGE, *_SERVING, *_GROUPS,
+    *_MADE_UP,
 )  # fmt: skip
 """Every bug, in the order in which it is shown."""
 

@@ -65,6 +65,9 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "fetch_loses_a_batch": "A leader leaves out the second of several batches that it gives a consumer.",
         "fetch_swaps_batches": "A leader gives a consumer the last two of several batches in the wrong order.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
+        # ------------------------------------------------------------------------------------- groups
+        "commit_forgotten": "The controller acknowledges what a group commits, and keeps nothing of it.",
+        "commits_swapped": "The controller keeps the offsets of one commit in the wrong order of its partitions.",
     }
 )
 """What each bug does, in a sentence."""

@@ -100,6 +100,8 @@ def test_every_kind_of_anomaly_has_a_bug_that_is_convicted_of_it_or_a_reason_why
         ("nonmonotonic-poll", "fetch_swaps_batches", "more-than-one-poll-takes"),
         ("log-overlap", "cut_segments_stay", "cut-at-the-start-of-a-segment"),
         ("zombie-append", "producer_epochs_unfenced", "given-up-and-late"),
+        ("lost-commit", "commit_forgotten", "where-a-group-goes-on"),
+        ("commit-beyond-end", "commits_swapped", "where-a-group-goes-on"),
     ],
 )
 def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind: str, bug: str, schedule: str) -> None:
@@ -108,7 +110,7 @@ def test_what_no_random_load_shows_a_schedule_does_and_not_without_the_bug(kind:
     assert attempt(cell, 0, "", {}).is_sound
 
 
-def test_only_kinds_of_transactions_and_groups_have_no_bug_of_a_broker() -> None:
+def test_only_kinds_of_transactions_have_no_bug_of_a_broker() -> None:
     brokers = [MEASURED.scores[bug.name].values() for bug in TABLE if bug.depth != SYNTHETIC]
     caused = {kind for scores in brokers for score in scores for kind in score.kinds}
     assert set(KINDS) - caused == set(NO_BROKER) | set(NO_VIOLATION)
