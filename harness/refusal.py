@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Any, TypeVar, get_args
 
+import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -18,6 +19,12 @@ from harness.errors import UsageError
 M = TypeVar("M", bound=BaseModel)
 
 _MAX_VALUE_CHARS = 60
+
+
+def no_yaml(origin: str, error: yaml.MarkedYAMLError) -> UsageError:
+    """That the text from ``origin``, a file for instance, is no YAML, and in which line."""
+    where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere"
+    return UsageError(f"{origin}, {where}: this is not valid YAML: {error.problem}.")
 
 
 def validated(model: type[M], data: object, path: str) -> M:

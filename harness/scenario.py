@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, 
 
 from harness.errors import UsageError
 from harness.outcome import Word
-from harness.refusal import closest, validated
+from harness.refusal import closest, no_yaml, validated
 from harness.schedule import Chaos, Step, wrong_names
 from harness.steps import PartitionName, Seconds
 
@@ -302,8 +302,7 @@ def parse(text: str, origin: str = "") -> Scenario:
     try:
         document = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
     except yaml.MarkedYAMLError as error:
-        where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere"
-        raise UsageError(f"{origin or 'the scenario'}, {where}: this is not valid YAML: {error.problem}.") from None
+        raise no_yaml(origin or "the scenario", error) from None
     except yaml.YAMLError as error:
         raise UsageError(f"{origin or 'the scenario'} is not valid YAML: {error}.") from None
     except ValueError as error:
@@ -398,7 +397,10 @@ def _read(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
-        raise UsageError(f"scenario file {path} cannot be read: {reason}.") from None
+        raise UsageError(
+            f"scenario file {path} cannot be read: {reason}.",
+            "`seawall scenario list` names those that come with seawall.",
+        ) from None
 
 
 class _UniqueKeys(yaml.SafeLoader):

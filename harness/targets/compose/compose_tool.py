@@ -13,6 +13,7 @@ from typing import Any
 import yaml
 
 from harness.errors import EnvironmentFault, UsageError
+from harness.refusal import no_yaml
 
 TOOLS = (("docker", "compose"), ("docker-compose",))
 """The words that calls of the tool begin with: of the plugin (v2), and of the old command of its own (v1)."""
@@ -52,15 +53,30 @@ def resolved(file: Path) -> Mapping[str, Any]:
         EnvironmentFault: there is no tool, or it hangs.
     """
     if not file.is_file():
-        raise UsageError(f"there is no compose file {file}.")
+        raise UsageError(
+            f"there is no compose file {file}.",
+            "Name one by its path from here, as in --target compose:stack/kafka.yml.",
+        )
     done = _run((*command(), "-f", str(file), "config"), _CONFIG_TIMEOUT_S)
     if done.returncode != 0:
+        _require_yaml(file)
         raise UsageError(f"{' '.join(command())} refuses {file}: {_reason(done)}.")
     read = yaml.safe_load(done.stdout)
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
     version = _VERSION.search(file.read_text(encoding="utf-8"))  # v1 makes one up where there is none
     return {**read, "version": version and version["version"]}
+
+
+def _require_yaml(file: Path) -> None:
+    """Look for what no tool can read: they do not say, all of them, in which line it is."""
+    try:
+        for _ in yaml.parse(file.read_text(encoding="utf-8"), yaml.SafeLoader):
+            pass
+    except yaml.MarkedYAMLError as error:
+        raise no_yaml(str(file), error) from None
+    except (OSError, ValueError, yaml.YAMLError):
+        return  # the tool has its own words for it
 
 
 def provide(file: Path, resolved: Mapping[str, Any], services: Sequence[str]) -> None:

@@ -20,11 +20,21 @@ from xml.sax.saxutils import escape
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.kafka import archive
-from harness.targets.kafka.releases import Artifact, Release, numbers, release
+from harness.targets.kafka.releases import Artifact, Metadata, Release, numbers, release
 
 _TIMEOUT_S = 900.0
 _CLIENTS_JAR = re.compile(r"kafka-clients-(\d+(?:\.\d+)+)\.jar")
 _LIBS = "libs"
+_NEEDED = ("kafka_*-{version}", "scala-library-*", "slf4j-api-*", "metrics-core-2.*", "jopt-simple-*")
+_NEEDED_BY = {
+    Metadata.ZOOKEEPER: ("zookeeper-*",),
+    Metadata.KRAFT: (
+        *("kafka-metadata-{version}", "kafka-raft-{version}", "kafka-server-common-{version}"),
+        *("kafka-storage-{version}", "jackson-databind-*"),
+    ),
+}
+"""Jars without which no node starts, as patterns of their names."""
+
 _UNFINISHED = ".fetching-"
 _NO_SUCH_RELEASE = re.compile(r"could not find artifact org\.apache\.kafka:kafka_", re.IGNORECASE)
 
@@ -58,7 +68,7 @@ def find(spelling: str) -> Distribution:
 
     Raises:
         UsageError: it is neither a release nor a directory with ``libs/kafka-clients-VERSION.jar``.
-        EnvironmentFault: the release has not been fetched.
+        EnvironmentFault: the release has not been fetched, or the distribution is not whole.
     """
     if "/" in spelling or spelling in (".", "..", "~"):
         return unpacked(Path(spelling).expanduser())
@@ -74,7 +84,8 @@ def unpacked(home: Path) -> Distribution:
     """The distribution in ``home``, whose release its jars tell.
 
     Raises:
-        UsageError: there is none, or it needs jars that it lacks.
+        UsageError: there is none, or it needs jars that no distribution of it has.
+        EnvironmentFault: jars are missing that its distribution has.
     """
     found = [match[1] for path in (home / _LIBS).glob("*.jar") if (match := _CLIENTS_JAR.fullmatch(path.name))]
     if len(found) != 1:
@@ -89,7 +100,18 @@ def unpacked(home: Path) -> Distribution:
                 f"the Kafka {found[0]} in {home} does not run on a Java of today: its {_LIBS} has no {jar}.",
                 f"`seawall kafka fetch {found[0]}` gets Kafka with all it needs.",
             )
+    _require_whole(distribution)
     return distribution
+
+
+def _require_whole(distribution: Distribution) -> None:
+    version, libs = distribution.release.version, distribution.home / _LIBS
+    needed = [pattern.format(version=version) for pattern in (*_NEEDED, *_NEEDED_BY[distribution.release.metadata])]
+    if missing := [f"{pattern}.jar" for pattern in needed if not any(libs.glob(f"{pattern}.jar"))]:
+        raise EnvironmentFault(
+            f"the Kafka {version} in {distribution.home} is not whole: its {_LIBS} has no {', '.join(missing)}.",
+            f"Unpack the distribution again, or let `seawall kafka fetch {version}` get it.",
+        )
 
 
 def fetch(version: str) -> Distribution:

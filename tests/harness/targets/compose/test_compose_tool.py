@@ -37,6 +37,19 @@ def test_a_file_that_the_tool_refuses_is_refused_in_its_words(tmp_path: Path) ->
 
 
 @pytest.mark.usefixtures("tool")
+def test_a_file_that_is_no_yaml_is_refused_with_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yml"
+    file.write_text("services:\n  kafka: [a\n  image: b\n")
+    with pytest.raises(UsageError, match=rf"{file}, line 3: this is not valid YAML: expected ',' or '\]'"):
+        compose_tool.resolved(file)
+
+
+def test_a_file_that_does_not_exist_is_refused_with_what_to_do(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"there is no compose file .*/none\.yml\. Name one by its path"):
+        compose_tool.resolved(tmp_path / "none.yml")
+
+
+@pytest.mark.usefixtures("tool")
 @pytest.mark.parametrize(
     ("name", "ids", "controllers"),
     [("kafka-kraft.yml", [1, 2, 3], 1), ("kafka-toxiproxy.yml", [1, 2, 3], 0), ("kafka-zookeeper.yml", [1, 2, 3], 0)],

@@ -97,6 +97,25 @@ def test_a_release_that_was_not_fetched_is_not_found() -> None:
         fetching.find("4.1.0")
 
 
+THIRD = ("scala-library-2.12.6", "slf4j-api-1.7.25", "metrics-core-2.2.0", "jopt-simple-5.0.4")
+KRAFT = ("kafka_2.13", "kafka-clients", "kafka-metadata", "kafka-raft", "kafka-server-common", "kafka-storage")
+
+
+def test_an_unpacked_distribution_that_lacks_jars_is_refused_with_its_directory_and_what_it_lacks(
+    tmp_path: Path,
+) -> None:
+    for name in (*(f"{name}-3.9.1" for name in KRAFT), "jackson-databind-2.16.2", *THIRD):
+        jar(tmp_path / "libs" / f"{name}.jar")
+    assert fetching.find(str(tmp_path)).release.version == "3.9.1"
+    for name in ("kafka_2.13-3.9.1", "kafka-raft-3.9.1"):
+        (tmp_path / "libs" / f"{name}.jar").unlink()
+    lacks = (
+        rf"3\.9\.1 in {tmp_path} is not whole: its libs has no kafka_\*-3\.9\.1\.jar, kafka-raft-3\.9\.1\.jar\. Unpack"
+    )
+    with pytest.raises(EnvironmentFault, match=lacks):
+        fetching.find(str(tmp_path))
+
+
 def test_an_unpacked_distribution_says_by_its_jars_which_release_it_is(tmp_path: Path) -> None:
     home = tmp_path / "kafka"
     with pytest.raises(UsageError, match="is no unpacked Kafka distribution"):
@@ -105,6 +124,8 @@ def test_an_unpacked_distribution_says_by_its_jars_which_release_it_is(tmp_path:
     with pytest.raises(UsageError, match=r"does not run on a Java of today: its libs has no zookeeper-3\.4\.10\.jar"):
         fetching.find(str(home))
     jar(home / "libs" / "zookeeper-3.4.10.jar")
+    for name in ("kafka_2.12-2.0.1", *THIRD):
+        jar(home / "libs" / f"{name}.jar")
     found = fetching.find(str(home))
     assert (found.release.version, found.release.generation) == ("2.0.1", "2.0.1")
     jar(home / "libs" / "kafka-clients-2.0.0.jar")
