@@ -9,6 +9,7 @@ from harness.clock import Clock
 from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.diary import Diary
+from harness.runner.nemesis import FaultRecord
 from harness.target import Target
 
 Rows = Sequence[Mapping[str, Any]]
@@ -33,6 +34,10 @@ class Archive(Protocol):
 
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """A whole table other than the history."""
+        ...
+
+    def take_faults(self, records: Sequence[FaultRecord]) -> None:
+        """What has been done to the nodes so far; replaces what was taken before."""
         ...
 
     def take_diary(self, diary: Diary) -> None:
@@ -63,6 +68,10 @@ class DirectoryArchive:
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
         self._directory.write_table(table, rows)
+
+    def take_faults(self, records: Sequence[FaultRecord]) -> None:
+        """See :class:`Archive`."""
+        self.take("faults", [record.row(self.run) for record in records])
 
     def take_diary(self, diary: Diary) -> None:
         """See :class:`Archive`."""
@@ -103,6 +112,10 @@ class KeptArchive:
     def take(self, table: str, rows: Iterable[Mapping[str, Any]]) -> None:
         """See :class:`Archive`."""
         self.tables[table] = list(rows)
+
+    def take_faults(self, records: Sequence[FaultRecord]) -> None:
+        """See :class:`Archive`."""
+        self.take("faults", [record.row(self.run) for record in records])
 
     def take_diary(self, diary: Diary) -> None:
         """See :class:`Archive`."""

@@ -13,7 +13,7 @@ def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary) ->
 
     First what nobody else knows and takes little room.
     """
-    archive.take("faults", [record.row(archive.run) for record in nemesis.records])
+    archive.take_faults(nemesis.records)
     archive.take_diary(diary)
     archive.take("timeline", target.timeline(archive.run))
     archive.take("replica_logs", target.replica_logs(archive.run))

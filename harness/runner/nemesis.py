@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -68,12 +69,24 @@ class FaultRecord:
 class Nemesis:
     """Injects and heals the faults of one run.
 
+    Args:
+        noted: given all records after each injection and each healing, for whoever kills the harness kills the rest.
+
     Attributes:
         records: every fault that was to be injected, in order.
         active: the names of the faults in force, in order of injection.
     """
 
-    def __init__(self, target: Target, journal: Undo, clock: PacedClock, seed: int, report: Reporter) -> None:
+    def __init__(
+        self,
+        target: Target,
+        journal: Undo,
+        clock: PacedClock,
+        seed: int,
+        report: Reporter,
+        *,
+        noted: Callable[[Sequence[FaultRecord]], None] = lambda records: None,
+    ) -> None:
         self.records: list[FaultRecord] = []
         self.active: list[str] = []
         self._target = target
@@ -81,26 +94,33 @@ class Nemesis:
         self._clock = clock
         self._seed = seed
         self._report = report
+        self._noted = noted
 
     def inject(self, name: str, fault: Fault) -> FaultRecord:
         """Aim ``fault``, inject it and wait for proof; the record says whether there was any.
 
         Raises:
             InvalidRun: a fault in force has to itself what this one is aimed at; nothing was injected.
+            EnvironmentFault: the fault is in force, but that cannot be written down.
         """
         record = self._aimed(name, fault)
         self.records.append(record)
         self._refuse_overlap(record)
         if record.fault is None:
+            self._noted(self.records)
             self._report(f"{name}: {fault.kind}: {record.proof}")
-            return record
-        before = self._look(record.fault.probe)
-        self._journal.fault_coming(name, fault.kind, record.fault.parameters())
-        self.active.append(name)
-        self._report(f"{name}: {fault.kind} {_in_words(record.fault)}")
-        self._inject(record, record.fault, before)
-        self._report(f"{name}: {'proven' if record.proven_ns else 'NOT PROVEN'}: {record.proof}")
+        else:
+            self._inject_and_note(name, record, record.fault)
         return record
+
+    def _inject_and_note(self, name: str, record: FaultRecord, fault: Fault) -> None:
+        before = self._look(fault.probe)
+        self._journal.fault_coming(name, fault.kind, fault.parameters())
+        self.active.append(name)
+        self._report(f"{name}: {fault.kind} {_in_words(fault)}")
+        self._inject(record, fault, before)
+        self._noted(self.records)
+        self._report(f"{name}: {'proven' if record.proven_ns else 'NOT PROVEN'}: {record.proof}")
 
     def heal(self, name: str) -> FaultRecord:
         """Heal the fault ``name`` and wait for proof; harmless when it was healed before.
@@ -117,6 +137,8 @@ class Nemesis:
             record.heal_proven_ns = self._clock.monotonic_ns()
         self.active.remove(name)
         self._journal.fault_gone(name)
+        with suppress(EnvironmentFault):  # whatever cannot be written down, the others are to be healed, too
+            self._noted(self.records)
         self._report(f"{name}: {'healed' if receipt.holds else 'NOT HEALED'}: {receipt.seen}")
         return record
 

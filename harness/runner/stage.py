@@ -36,7 +36,7 @@ class Stage:
         self._rig = rig
         self._target = rig.target
         self._recorder = archive.recorder(rig.clock)
-        self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report)
+        self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report, noted=archive.take_faults)
         self._chaos = Chaos(plan, self._target, self._nemesis, rig.clock) if plan.scenario.chaos else None
         self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None

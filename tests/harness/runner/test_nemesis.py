@@ -1,18 +1,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
 
 import faults
 from harness.clock import SystemClock
-from harness.errors import InvalidRun
+from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.schema import FAULTS
 from harness.model import TopicPartition
 from harness.runner import nemesis as nemesis_module
-from harness.runner.journal import Journal, journal_directory
+from harness.runner.journal import Journal, NothingToUndo, journal_directory
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.target import Receipt
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
@@ -212,3 +212,28 @@ def test_the_same_seed_aims_at_the_same_node(target: ScriptedTarget, tmp_path: P
 
     assert aims(1) == aims(1)
     assert aims(1) != aims(2)
+
+
+def test_what_was_done_so_far_is_told_after_each_fault_and_each_healing(target: ScriptedTarget) -> None:
+    told: list[list[tuple[str, bool]]] = []
+
+    def note(records: Sequence[FaultRecord]) -> None:
+        told.append([(one.name, one.heal_proven_ns is not None) for one in records])
+
+    nemesis = Nemesis(target, NothingToUndo(), SystemClock(), 7, lambda line: None, noted=note)
+    inject(nemesis, "f1", fault="kill", node=1)
+    inject(nemesis, "f2", fault="kill", node=2)
+    nemesis.heal("f1")
+    assert told == [[("f1", False)], [("f1", False), ("f2", False)], [("f1", True), ("f2", False)]]
+
+
+def test_what_cannot_be_written_down_ends_the_harm_and_not_the_healing(target: ScriptedTarget) -> None:
+    def full(_: Sequence[FaultRecord]) -> None:
+        raise EnvironmentFault("no space")
+
+    nemesis = Nemesis(target, NothingToUndo(), SystemClock(), 7, lambda line: None, noted=full)
+    for name, node in (("f1", 1), ("f2", 2)):
+        with pytest.raises(EnvironmentFault, match="no space"):
+            inject(nemesis, name, fault="kill", node=node)
+    nemesis.heal_all()
+    assert not nemesis.active

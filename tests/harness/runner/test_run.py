@@ -239,7 +239,15 @@ def test_what_a_killed_harness_left_is_healed_by_the_next_one_which_says_so(tmp_
         [line] = heal_leftovers()
         assert not any(map(is_alive, pids))
     assert "apart (partition), tight (disk_full), frozen (pause)" in line
-    assert RunDirectory.open(tmp_path / "runs" / "latest").manifest().state == "abandoned"
+    directory = RunDirectory.open(tmp_path / "runs" / "latest")
+    assert directory.manifest().state == "abandoned"
+    faults = directory.read_table("faults")
+    assert [(row["fault"], row["proven_ns"] is None, row["healed_ns"]) for row in faults] == [
+        ("apart", False, None),
+        ("tight", False, None),
+        ("frozen", False, None),
+    ]
+    assert not list(directory.path.glob(".*"))
     assert heal_leftovers() == []
 
 
