@@ -4,7 +4,7 @@ Nothing is a ``VIOLATION`` because its excuse was lost: where the configuration 
 the table that would tell of it has a gap, nobody knows.
 
 * What an unclean election gave up, and what was deleted, the timeline tells.
-* What a lossy failure took from a disk, and which node was down, the faults tell.
+* What a lossy failure took from a disk, what a fault damaged there, and which node was down, the faults tell.
 """
 
 from __future__ import annotations
@@ -12,8 +12,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from checkers.conclusion import RunFacts
 from checkers.lossy_failures import may_excuse
 from harness.history import Manifest
+from harness.model import TopicPartition
+from spark_analysis.answer import Finding
 
 _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -47,10 +50,20 @@ _PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "laggard-in-
 """The kinds that a fault explains, whatever the configuration says."""
 
 
-def tables_of_excuses(kind: str, manifest: Manifest) -> Iterator[str]:
-    """The tables that might have excused a finding of that kind."""
+def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding) -> Iterator[str]:
+    """The tables that might have excused a finding."""
+    kind = finding.kind
     for guarantee, kinds in _PERMITTED.items():
         if kind in kinds and manifest.guarantees.get(guarantee) is True:
             yield "timeline"
-    if kind in _PUT_DOWN_TO_FAULTS or may_excuse(kind, manifest):
+    if kind in _PUT_DOWN_TO_FAULTS or may_excuse(kind, manifest) or _may_be_rot(run, finding):
         yield "faults"
+
+
+def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
+    """Whether replicas disagree where one of their logs is damaged, or behind that."""
+    if finding.kind != "replica-divergence" or finding.offset is None:
+        return False
+    logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
+    damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
+    return min(damaged, default=finding.offset + 1) <= finding.offset

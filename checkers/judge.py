@@ -306,7 +306,9 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     if given_away or repeated or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
     return (
-        Verdict.INDETERMINATE if gaps.intersection(tables_of_excuses(finding.kind, run.manifest)) else Verdict.VIOLATION
+        Verdict.INDETERMINATE
+        if gaps.intersection(tables_of_excuses(facts, run.manifest, finding))
+        else Verdict.VIOLATION
     )
 
 

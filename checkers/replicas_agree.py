@@ -7,14 +7,16 @@
   another, or lacks the record (``LogMatching``). Where the run came to rest, whoever is up and in the final leader's
   ISR is asked for all of its log, whatever it takes for committed itself (R2);
 * or anywhere: two replicas hold different records of the *same* leader epoch there, which one leader cannot have
-  written.
+  written. Records whose epoch nobody knows (message formats 0 and 1 have none) are not meant: they are of any.
 
 One anomaly per offset. Its value and leader epoch are those of the record of the oldest epoch there, the side that
 the newer leader's record should have replaced (or that should have survived); the evidence names every side.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the record of the oldest epoch there (see
 :mod:`checkers.forks`), one of the replicas has not heard of that election's epoch in the end, and the configuration
-permits such elections. Whoever has heard of it must have come to agree.
+permits such elections. Whoever has heard of it must have come to agree. ``DOCUMENTED``, too, when nobody disagrees but
+logs that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): with what is damaged there, and by what they
+lack from there on. What is sound in them is compared as ever.
 """
 
 from __future__ import annotations
@@ -34,9 +36,11 @@ def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every offset of one run at which replicas disagree."""
     bounds = _committed_ranges(rows)
     for place, offsets in rows.logged.items():
+        rot = _rot(rows, place)
         for offset, records in offsets.items():
-            if _disagree(offset, records, bounds.get(place, {})):
-                yield _divergence(rows, place, offset, records)
+            if _disagree(offset, records, bounds.get(place, {}), {}):
+                still = _disagree(offset, records, bounds.get(place, {}), rot)
+                yield _divergence(rows, place, offset, records, damaged=not still)
 
 
 def why(finding: Finding) -> str:
@@ -68,20 +72,34 @@ def _is_at_rest(rows: RunRows, end: Row) -> bool:
     return rows.settled and up and leader is not None and end["node"] in (leader["isr"] or ())
 
 
-def _disagree(offset: int, records: Sequence[Row], committed: dict[int, range]) -> bool:
+def _rot(rows: RunRows, place: TopicPartition) -> dict[int, int]:
+    """The nodes whose logs a fault has damaged unnoticed, and the lowest offset at which they are."""
+    found: dict[int, int] = {}
+    for offset, records in rows.logged[place].items():
+        for row in records:
+            if not row["intact"] and (place, row["node"]) in rows.rotten:
+                found[row["node"]] = min(offset, found.get(row["node"], offset))
+    return found
+
+
+def _disagree(offset: int, records: Sequence[Row], committed: dict[int, range], rot: dict[int, int]) -> bool:
+    """Whether the replicas disagree, whatever is damaged in logs that are rotten, and missing there behind it."""
     bound = {node for node, offsets in committed.items() if offset in offsets}
-    theirs = [row for row in records if row["node"] in bound]
+    whole = {node for node in bound if node not in rot or offset < rot[node]}
+    sound = [row for row in records if row["intact"] or row["node"] not in rot]
+    theirs = [row for row in sound if row["node"] in bound]
     sides = {_content(row) for row in theirs}
-    lacking = bool(theirs) and len(theirs) < len(bound)
-    every = {_content(row) for row in records}
-    return lacking or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in records})
+    lacking = bool(theirs) and sum(row["node"] in whole for row in theirs) < len(whole)
+    known = [row for row in sound if row["leader_epoch"] >= 0]
+    every = {_content(row) for row in known}
+    return lacking or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in known})
 
 
 def _content(row: Row) -> tuple[int, int | None, int]:
     return row["leader_epoch"], row["value"], row["batch_crc"]
 
 
-def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row]) -> Finding:
+def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row], *, damaged: bool) -> Finding:
     epoch, value, _ = min((_content(row) for row in records), key=_age)
     heard = rows.final_epochs.get(place, -1)
     unheard = [fork for fork in rows.forks.get(place, ()) if fork.leader_epoch > heard]
@@ -90,7 +108,7 @@ def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequ
         offset=offset,
         value=value,
         leader_epoch=epoch,
-        excuse="unclean" if any(fork.gave_up(epoch, offset) for fork in unheard) else None,
+        excuse="damage" if damaged else "unclean" if any(fork.gave_up(epoch, offset) for fork in unheard) else None,
         other_value=max((_content(row) for row in records), key=_age)[1],
     )  # fmt: skip
 

@@ -103,6 +103,7 @@ class RunRows:
         settled: whether the run promises to come to rest, and every fault was healed.
         lag_ns: how long a replica that lags may stay in the ISR; None: the run does not say.
         min_isr: how large an ISR has to be for acks=all; None: the run does not say.
+        rotten: the logs that a fault has damaged unnoticed, see :mod:`checkers.rotten_logs`: partition and node.
     """
 
     run: str
@@ -114,6 +115,7 @@ class RunRows:
     settled: bool = False
     lag_ns: int | None = None
     min_isr: int | None = None
+    rotten: frozenset[tuple[TopicPartition, int]] = frozenset()
 
     # -------------------------------------------------------------------------------------------------- history
 
@@ -377,8 +379,7 @@ class RunRows:
     @cached_property
     def _exhausted(self) -> set[TopicPartition]:
         reached = {place: max(offsets, default=-1) + 1 for place, offsets in self.final_read.items()}
-        ended = (reader for reader in readers(self.operations) if reader.exhausted)
-        return {reader.where for reader in ended if reader.reach == reached.get(reader.where, 0)}
+        return {x.where for x in readers(self.operations) if x.exhausted and x.reach == reached.get(x.where, 0)}
 
     def judged(self, place: TopicPartition, offset: int | None) -> bool:
         """Whether the final read would have delivered a record at ``offset``, had it been there.

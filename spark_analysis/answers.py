@@ -53,7 +53,7 @@ from spark_analysis.unfounded_reads import unfounded_reads
 from spark_analysis.unjustified_acks import unjustified_acks
 from spark_analysis.unseen import unseen
 from spark_analysis.vanished_reads import vanished_reads
-from spark_analysis.views import Views, views_of
+from spark_analysis.views import Log, Views, views_of
 from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
 from spark_analysis.witnesses import Rows, witnesses
 
@@ -117,6 +117,7 @@ def ask(
     settled: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
     min_isr: Mapping[str, int] = MappingProxyType({}),
+    rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -130,6 +131,7 @@ def ask(
         settled: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
+        rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -148,7 +150,14 @@ def ask(
         try:
             digests = Digests(spark, files, hold, only_run=only_run, healed_ns=healed) if large else None
             views = views_of(
-                tables, digests=digests, hold=hold, sampled=sampled, at_rest=settled, lag_ns=lag_ns, min_isr=min_isr
+                tables,
+                digests=digests,
+                hold=hold,
+                sampled=sampled,
+                at_rest=settled,
+                lag_ns=lag_ns,
+                min_isr=min_isr,
+                rotten=rotten,
             )
             return _ask(spark, names, tables, views, healed)
         except PythonException as error:

@@ -7,9 +7,10 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from harness.history.schema import ColumnType
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.leadership import still_given_up
-from spark_analysis.tables import PLACE
+from spark_analysis.tables import PLACE, table_of
 from spark_analysis.views import Views, findings, with_partitions
 
 _NO_VALUE = -(2**63)
@@ -26,37 +27,85 @@ def replica_divergence(views: Views) -> DataFrame | None:
             return None
         near = f.broadcast(suspects)
         logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
-    epochs = _epochs(logs, ranges)
-    offsets = epochs.groupBy(*PLACE, "offset").agg(
-        f.sum("holders").alias("holders"),
-        f.max("bound").alias("bound"),
-        f.max("own_differ").alias("own_differ"),
-        f.count(f.when(f.col("holders") > 0, 1)).alias("own_epochs"),
-        f.max("differ").alias("differ"),
-        f.min("leader_epoch").alias("leader_epoch"),
-        f.min_by("low_value", "leader_epoch").alias("value"),
-        f.max_by("high_value", "leader_epoch").alias("other_value"),
-    )
-    lacking = (f.col("holders") > 0) & (f.col("holders") < f.col("bound"))
-    disagree = offsets.where(lacking | f.col("own_differ") | (f.col("own_epochs") > 1) | f.col("differ"))
+    disagree = _disagreements(logs, ranges).withColumn("damaged", f.lit(False))
+    if views.rotten:
+        rot = f.broadcast(_rot(views))
+        still = _disagreements(_sound(logs, rot), _whole(ranges, rot)).select(*PLACE, "offset", f.lit(True).alias("is"))
+        disagree = disagree.join(still, on=[*PLACE, "offset"], how="left").withColumn("damaged", f.col("is").isNull())
+    given_up = f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean")
     return findings(
-        with_partitions(disagree.withColumnRenamed("leader_epoch", "oldest"), views),
+        with_partitions(disagree, views),
         "replica-divergence",
         offset="offset",
         value=_known("value"),
         leader_epoch="oldest",
-        excuse=f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean"),
+        excuse=f.when(f.col("damaged"), "damage").otherwise(given_up),
         other_value=_known("other_value"),
     )
+
+
+def _disagreements(logs: DataFrame, ranges: DataFrame) -> DataFrame:
+    """The offsets at which replicas disagree: ``run, topic, partition, offset, oldest, value, other_value``."""
+    offsets = _epochs(logs, ranges).groupBy(*PLACE, "offset").agg(
+        f.sum("holders").alias("holders"),
+        f.sum("asked").alias("asked"),
+        f.max("bound").alias("bound"),
+        f.max("own_differ").alias("own_differ"),
+        f.count(f.when(f.col("holders") > 0, 1)).alias("own_epochs"),
+        f.max("differ").alias("differ"),
+        f.min("leader_epoch").alias("oldest"),
+        f.min_by("low_value", "leader_epoch").alias("value"),
+        f.max_by("high_value", "leader_epoch").alias("other_value"),
+    )  # fmt: skip
+    lacking = (f.col("holders") > 0) & (f.col("asked") < f.col("bound"))
+    disagree = offsets.where(lacking | f.col("own_differ") | (f.col("own_epochs") > 1) | f.col("differ"))
+    return disagree.select(*PLACE, "offset", "oldest", "value", "other_value")
+
+
+def _rot(views: Views) -> DataFrame:
+    """The logs that a fault has damaged unnoticed: ``rot``, of ``{node, since}``, per partition.
+
+    ``since``: the lowest offset at which the log is damaged.
+    """
+    logs = views.tables.replica_logs
+    named = [
+        {"run": run, "topic": topic, "partition": partition, "node": node}
+        for run, spoilt in views.rotten.items()
+        for topic, partition, node in spoilt
+    ]
+    types: dict[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32", "node": "int32"}
+    spoilt = f.broadcast(table_of(logs.sparkSession, named, types))
+    known = views.log_words.where(f.col("damaged").isNotNull()).join(spoilt, on=[*PLACE, "node"], how="left_semi")
+    least = known.groupBy(*PLACE, "node").agg(f.min("damaged").alias("since"))
+    return least.groupBy(*PLACE).agg(f.collect_list(f.struct("node", "since")).alias("rot"))
+
+
+def _sound(logs: DataFrame, rot: DataFrame) -> DataFrame:
+    """``logs`` without what is damaged in those that are rotten."""
+    rotten = f.exists("rot", lambda one: one["node"] == f.col("node"))
+    known = logs.join(rot, on=list(PLACE), how="left")
+    return known.where(f.col("intact") | ~f.coalesce(rotten, f.lit(False))).drop("rot")
+
+
+def _whole(ranges: DataFrame, rot: DataFrame) -> DataFrame:
+    """``ranges`` in which nobody is asked for what is missing in a log that is rotten before it."""
+
+    def cut(one: Column) -> Column:
+        since = f.array_min(f.transform(f.filter("rot", lambda x: x["node"] == one["node"]), lambda x: x["since"]))
+        return one.withField("whole", f.least(one["whole"], since))
+
+    known = ranges.join(rot, on=list(PLACE), how="left")
+    return known.select(*PLACE, f.transform("ranges", cut).alias("ranges"))
 
 
 def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
     """What the replicas hold at each offset of each leader epoch.
 
     Returns:
-        ``run, topic, partition, offset, leader_epoch, holders, bound, own_differ, differ, low_value, high_value``.
-        ``holders``: how many replicas that call the offset committed hold this epoch's record; ``bound``: how many call
-        it committed; ``differ``: whether two replicas hold different ones, ``own_differ``: two of the holders do.
+        ``run, topic, partition, offset, leader_epoch, holders, asked, bound, own_differ, differ, low_value,
+        high_value``. ``holders``: how many replicas that call the offset committed hold this epoch's record; ``asked``:
+        how many of them are asked for it, ``bound``: how many are at all; ``differ``: whether two replicas hold
+        different ones although somebody knows the epoch, ``own_differ``: two of the holders do.
     """
     logs = logs.join(ranges, on=list(PLACE), how="left").repartition("offset", *PLACE)
     own = f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _covers(r))
@@ -64,15 +113,17 @@ def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
         {
             "own": f.coalesce(own, f.lit(False)),
             "value": f.coalesce("value", f.lit(_NO_VALUE)),
-            "bound": f.coalesce(f.size(f.filter("ranges", _covers)), f.lit(0)),
+            "asked": f.coalesce(f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _asks(r)), f.lit(False)),
+            "bound": f.coalesce(f.size(f.filter("ranges", _asks)), f.lit(0)),
         }
     )
     return known.groupBy(*PLACE, "offset", "leader_epoch").agg(
         f.count(f.when(f.col("own"), 1)).alias("holders"),
+        f.count(f.when(f.col("asked"), 1)).alias("asked"),
         f.max("bound").alias("bound"),
         f.coalesce(_vary(f.when(f.col("own"), f.col("value")), f.when(f.col("own"), f.col("batch_crc"))), f.lit(False))
         .alias("own_differ"),
-        _vary(f.col("value"), f.col("batch_crc")).alias("differ"),
+        ((f.col("leader_epoch") >= 0) & _vary(f.col("value"), f.col("batch_crc"))).alias("differ"),
         f.min("value").alias("low_value"),
         f.max("value").alias("high_value"),
     )  # fmt: skip
@@ -117,10 +168,15 @@ def _covers(committed: Column) -> Column:
     return (committed["log_start"] <= f.col("offset")) & (f.col("offset") < committed["end"])
 
 
-def _committed_ranges(timeline: DataFrame, at_rest: Sequence[str]) -> DataFrame:
-    """What each replica is held to: ``ranges``, of ``{node, log_start, end}``, per partition.
+def _asks(committed: Column) -> Column:
+    return (committed["log_start"] <= f.col("offset")) & (f.col("offset") < committed["whole"])
 
-    That is what it calls committed; ``at_rest``: the runs in which it is all that it has, where its leader counts it.
+
+def _committed_ranges(timeline: DataFrame, at_rest: Sequence[str]) -> DataFrame:
+    """What each replica is held to: ``ranges``, of ``{node, log_start, end, whole}``, per partition.
+
+    That is what it calls committed, up to ``end``; it should have all of it up to ``whole``, which is the same here.
+    ``at_rest``: the runs in which it is all that it has, where its leader counts it.
     """
     final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     # A watermark that was written to disk shortly before a crash may be ahead of the log that survived it.
@@ -139,4 +195,6 @@ def _committed_ranges(timeline: DataFrame, at_rest: Sequence[str]) -> DataFrame:
 def _range(bounds: Column) -> Column:
     in_sync = f.coalesce(f.array_contains("leader.isr", bounds["node"]), f.lit(False))
     end = f.coalesce(f.when(in_sync, bounds["whole"]), bounds["end"])
-    return f.struct(bounds["node"].alias("node"), bounds["log_start"].alias("log_start"), end.alias("end"))
+    return f.struct(
+        bounds["node"].alias("node"), bounds["log_start"].alias("log_start"), end.alias("end"), end.alias("whole")
+    )

@@ -26,6 +26,9 @@ from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
 from spark_analysis.tally import tally
 from spark_analysis.together import together
 
+Log = tuple[str, int, int]
+"""Whose log: topic, partition, node."""
+
 
 @dataclass(frozen=True, slots=True)
 class Views:
@@ -52,6 +55,7 @@ class Views:
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
+        rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
         digests: of large runs, what their files say boiled down; None: the rows are few enough to be looked at.
         hold: how tables are kept that are needed more than once.
     """
@@ -70,6 +74,7 @@ class Views:
     at_rest: Sequence[str]
     lag_ns: Mapping[str, int]
     min_isr: Mapping[str, int]
+    rotten: Mapping[str, Sequence[Log]]
     digests: Digests | None
     hold: Hold
 
@@ -94,6 +99,7 @@ def views_of(
     at_rest: Sequence[str] = (),
     lag_ns: Mapping[str, int] = MappingProxyType({}),
     min_isr: Mapping[str, int] = MappingProxyType({}),
+    rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
 ) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
@@ -138,7 +144,7 @@ def views_of(
         some = all_records()
     return Views(
         whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, lag_ns,
-        min_isr, digests, hold,
+        min_isr, rotten, digests, hold,
     )  # fmt: skip
 
 

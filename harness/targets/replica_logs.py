@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ STATE_COLUMNS = (
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 _MARKER_TYPE = slice(2, 4)
 _SEQUENCES = 2**31
+_NO_BATCH: tuple[memoryview, None] = memoryview(b""), None
 _NONE_RAISED: Mapping[TopicPartition, Offset] = {}
 _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "control"))
 
@@ -84,10 +85,21 @@ def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
 def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Iterator[Row]:
     place = {"node": node, "topic": partition.topic, "partition": partition.partition}
     end_offset = 0
-    for piece, header in _batches_below(directory):
-        rows = [_garbage_row(end_offset)] if header is None else _batch_rows(partition, piece, header)
-        end_offset = end_offset if header is None else header.end_offset
-        yield from ({**place, **row} for row in rows)
+    for (piece, header), (_, next_header) in pairwise(chain(_batches_below(directory), [_NO_BATCH])):
+        if header is None:
+            yield {**place, **_garbage_row(end_offset)}
+            continue
+        end_offset = _end_offset(header, next_header)
+        yield from ({**place, **row} for row in _batch_rows(partition, piece, header, end_offset))
+
+
+def _end_offset(header: BatchHeader, next_header: BatchHeader | None) -> Offset:
+    """Where a batch ends (exclusive); where its header is damaged, too, it may say anything.
+
+    So it ends where the next one begins at the latest, and holds no more records than bytes.
+    """
+    bound = header.base_offset + header.size if next_header is None else next_header.base_offset
+    return max(header.base_offset + 1, min(header.end_offset, bound))
 
 
 def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
@@ -105,7 +117,8 @@ def _batches(log: memoryview) -> Iterator[tuple[memoryview, BatchHeader | None]]
         yield piece, header
 
 
-def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Sequence[Row]:
+def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader, end_offset: Offset) -> Sequence[Row]:
+    """A row for each record of a batch; of one that is damaged for each offset that it takes."""
     about: Row = {
         **_NO_PRODUCER,
         "leader_epoch": header.leader_epoch,
@@ -120,7 +133,8 @@ def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeade
             return [about | row for row in _record_rows(partition, batch, header)]
         except CorruptBatch:
             pass
-    return [about | {"offset": header.base_offset, "value": None, "intact": False}]
+    offsets = range(header.base_offset, end_offset)
+    return [about | {"offset": offset, "value": None, "intact": False} for offset in offsets]
 
 
 def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader) -> Iterator[Row]:

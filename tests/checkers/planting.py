@@ -342,9 +342,11 @@ def commit_nothing(story: Story, rng: random.Random) -> None:
 def rot_a_record(story: Story, rng: random.Random) -> None:
     """A record on a disk is damaged, and a fault may have done that."""
     for row in rng.sample(story.logs, min(1, len(story.logs))):
-        row["intact"] = False
-        if rng.random() < 0.5:
-            story.fault(kind="corrupt_log", nodes=[str(row["node"])])
+        row |= {"value": None, "intact": False}
+        if rng.random() < 0.7:
+            harm = {"topic": "ledger", "partition": row["partition"], "clean": rng.random() < 0.7}
+            story.fault(kind="corrupt_log", nodes=[str(row["node"])], parameters=json.dumps(harm))
+            story.logs = [other for other in story.logs if rng.random() < 0.9 or other["node"] != row["node"]]
 
 
 def end_otherwise(story: Story, rng: random.Random) -> None:

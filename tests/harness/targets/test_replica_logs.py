@@ -96,6 +96,24 @@ def test_a_flipped_bit_is_a_row_that_is_not_intact_and_hides_nothing_behind_it(t
     ]
 
 
+def test_each_offset_of_a_damaged_batch_is_a_row(tmp_path: Path) -> None:
+    broken = bytearray(batch(1, 71, 72, 73))
+    broken[-3] ^= 1
+    found = rows(tmp_path, batch(0, 70) + bytes(broken) + batch(4, 74))
+    damaged = [(row["offset"], row["batch_base_offset"], row["value"]) for row in found if not row["intact"]]
+    assert damaged == [(1, 1, None), (2, 1, None), (3, 1, None)]
+    assert [row["offset"] for row in found] == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("delta", [0x7FFF_FFFF, 40])
+def test_a_damaged_batch_takes_no_offset_of_the_next_one(tmp_path: Path, delta: int) -> None:
+    broken = bytearray(batch(1, 71, 72))
+    broken[23:27] = delta.to_bytes(4, "big")
+    found = rows(tmp_path / "between", batch(0, 70) + bytes(broken) + batch(3, 73))
+    assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False), (2, False), (3, True)]
+    assert len(rows(tmp_path / "last", bytes(broken))) == min(delta + 1, len(broken))
+
+
 def test_a_record_of_another_partition_is_not_intact(tmp_path: Path) -> None:
     assert [row["intact"] for row in rows(tmp_path, batch(0, 70, partition=5))] == [False]
 

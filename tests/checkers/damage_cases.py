@@ -1,0 +1,197 @@
+"""Stories about damaged logs, and records of no epoch. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import Expected, case, write
+from tests.checkers.member_cases import CASES
+from tests.checkers.story import Row, Story
+
+__all__ = ["CASES"]
+
+
+def damaged(offset: int, verdict: str = "DOCUMENTED") -> Expected:
+    return "damaged-record", verdict, offset
+
+
+def diverged(offset: int, verdict: str = "VIOLATION") -> Expected:
+    return "replica-divergence", verdict, offset
+
+
+# ----------------------------------------------------------------------------------------------------------- damage
+
+
+def rot(story: Story, node: int, first: int, end: int | None = None) -> None:
+    """In the end a batch on a disk does not match its checksum, so that nobody knows what it says.
+
+    It takes the offsets from ``first`` to ``end`` (exclusive; None: one).
+    """
+    write(story, 4)
+    story.finish()
+    for row in story.logs:
+        if first <= row["offset"] < (end or first + 1):
+            row |= {"batch_base_offset": first, "batch_crc": 5000 + first}
+            if row["node"] == node:
+                row |= {"value": None, "intact": False}
+
+
+def corrupt(story: Story, node: int = 2, **parameters: Any) -> None:
+    """A fault damages a log of ``node``, which comes back with it."""
+    harm = {"topic": "ledger", "partition": 0, "offset": 1, "how": "flip", "clean": True, "interrupted": False}
+    story.fault("rot", kind="corrupt_log", nodes=[str(node)], parameters=json.dumps(harm | parameters))
+    story.restart(node)
+
+
+def at(story: Story, node: int, offset: int) -> Row:
+    return next(row for row in story.logs if (row["node"], row["offset"]) == (node, offset))
+
+
+@case(Outcome.VIOLATION, damaged(1, "VIOLATION"), diverged(1))
+def a_damaged_record_on_a_follower_s_disk_is_found(story: Story) -> None:
+    rot(story, 2, 1)
+
+
+@case(Outcome.PASS, damaged(1), diverged(1, "DOCUMENTED"))
+def a_record_that_a_fault_has_damaged_is_put_down_to_it(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1)
+
+
+@case(Outcome.PASS, damaged(1), diverged(1, "DOCUMENTED"), diverged(2, "DOCUMENTED"))
+def every_record_of_a_batch_that_a_fault_has_damaged_is_put_down_to_it(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1, 3)
+
+
+@case(Outcome.VIOLATION, damaged(1, "VIOLATION"), diverged(1))
+def a_record_that_a_fault_has_damaged_on_another_disk_is_not_put_down_to_it(story: Story) -> None:
+    corrupt(story, 1)
+    rot(story, 2, 1)
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1))
+def what_a_fault_has_damaged_in_another_partition_is_no_reason_to_differ(story: Story) -> None:
+    corrupt(story, partition=1)
+    rot(story, 2, 1)
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1))
+def a_broker_that_takes_what_a_crash_has_damaged_for_a_record_is_found(story: Story) -> None:
+    corrupt(story, clean=False)
+    rot(story, 2, 1)
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1))
+def a_broker_that_trusts_its_log_after_it_died_while_it_loaded_it_is_found(story: Story) -> None:
+    corrupt(story, interrupted=True)
+    rot(story, 2, 1)
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1, "DOCUMENTED"), diverged(2))
+def what_is_sound_in_a_damaged_log_is_compared(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1)
+    at(story, 2, 2)["batch_crc"] += 1
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1))
+def the_others_must_agree_about_what_a_fault_has_damaged_on_one_disk(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1)
+    at(story, 1, 1)["batch_crc"] += 1
+
+
+@case(
+    Outcome.INVALID, damaged(1), *[diverged(offset, "DOCUMENTED") for offset in (1, 2, 3)],
+    reason="The log of ledger-0 on node 2 has 2 records",
+)  # fmt: skip
+def nobody_knows_what_a_log_holds_behind_a_batch_that_a_fault_has_torn(story: Story) -> None:
+    corrupt(story, how="cut")
+    rot(story, 2, 1)
+    story.logs = [row for row in story.logs if (row["node"], row["offset"]) not in ((2, 2), (2, 3))]
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(0), diverged(1, "DOCUMENTED"), reason="on node 2 has 3 records")
+def what_a_log_lacks_before_it_is_damaged_is_not_put_down_to_that(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1)
+    story.logs.remove(at(story, 2, 0))
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1, "DOCUMENTED"), diverged(2), reason="on node 1 has 3 records")
+def what_another_log_lacks_is_not_put_down_to_damage(story: Story) -> None:
+    corrupt(story)
+    rot(story, 2, 1)
+    story.logs.remove(at(story, 1, 2))
+
+
+@case(
+    Outcome.INVALID, damaged(1, "INDETERMINATE"), diverged(1, "INDETERMINATE"),
+    reason="Fault 'rot' is not among the 0 faults",
+)  # fmt: skip
+def damage_may_be_put_down_to_a_fault_that_is_missing(story: Story) -> None:
+    story.scenario = {"schedule": [{"inject": {"fault": "corrupt_log", "as": "rot"}}]}
+    rot(story, 2, 1)
+
+
+@case(
+    Outcome.VIOLATION,
+    damaged(3, "INDETERMINATE"),
+    diverged(1),
+    diverged(3, "INDETERMINATE"),
+    reason="Fault 'rot' is not among the 0 faults",
+)
+def what_differs_before_anything_is_damaged_is_put_down_to_no_fault(story: Story) -> None:
+    story.scenario = {"schedule": [{"inject": {"fault": "corrupt_log", "as": "rot"}}]}
+    rot(story, 2, 3)
+    at(story, 1, 1)["batch_crc"] += 1
+
+
+@case(Outcome.INCONCLUSIVE, reason="did not commit its log from 2")
+def a_damaged_record_above_the_watermark_may_be_cut_yet(story: Story) -> None:
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.finish()
+    at(story, 2, 2)["intact"] = False
+
+
+# --------------------------------------------------------------------------------------------------------- no epochs
+
+
+def die_with_a_tail(story: Story, *, committed: int, epochs: bool = False) -> None:
+    """Node 0 dies with a record that nobody else has; the next leader writes another one at its offset.
+
+    Its disk says that ``committed`` records are; and there are no ``epochs`` in the logs.
+    """
+    write(story, 2)
+    story.send(copies=(), commit=False, result="info")
+    part = story.partitions[0]
+    tail, part.logs[0], part.isr = part.logs[0], part.logs[0][:2], {1, 2}
+    story.elect(1)
+    part.isr = {1, 2}
+    story.send(copies=(2,))
+    part.logs[0], part.marks[0] = tail, committed
+    story.finish()
+    for row in story.logs if not epochs else ():
+        row["leader_epoch"] = -1
+    for row in story.timeline:
+        if (row["kind"], row["node"]) == ("final", 0):
+            row["role"] = "offline"
+
+
+@case(Outcome.PASS, generation="0.10")
+def records_of_no_epoch_are_not_of_one_epoch(story: Story) -> None:
+    die_with_a_tail(story, committed=2)
+
+
+@case(Outcome.VIOLATION, diverged(2), generation="0.10")
+def records_of_no_epoch_must_be_the_same_below_the_watermarks(story: Story) -> None:
+    die_with_a_tail(story, committed=3)
+
+
+@case(Outcome.PASS)
+def records_of_two_epochs_may_differ_above_the_watermark(story: Story) -> None:
+    die_with_a_tail(story, committed=2, epochs=True)
