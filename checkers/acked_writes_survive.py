@@ -11,7 +11,8 @@ history, ``RunRows.missing`` says which records are known to be gone all the sam
 
 Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
-consumer. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
+consumer. Where a leader comes back in the same epoch with a log that ends before the record, its watermark says nothing
+of it from then on. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
 :mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
 configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
 (see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
@@ -114,9 +115,15 @@ def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
 
 
 def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
-    return send.offset is not None and any(
-        term.leader_epoch == epoch and term.high_watermark > send.offset for term in rows.leader_terms(send.where)
-    )
+    """Whether the high watermark of a leader that had the record passed it."""
+    if send.offset is None:
+        return False
+    led = [term for term in rows.leader_terms(send.where) if term.leader_epoch == epoch]
+    able = [term for term in led if term.end_ns is None or term.end_ns >= send.invoked_ns]
+    passed = [term for term in able if term.high_watermark > send.offset]
+    lacking = [t.begin_ns for t in able if t.begin_ns > send.completed_ns and t.first_log_end <= send.offset]
+    gone_ns = min(lacking, default=None)
+    return any(gone_ns is None or term.begin_ns < gone_ns for term in passed)
 
 
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:

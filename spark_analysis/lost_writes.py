@@ -22,7 +22,8 @@ def lost_writes(views: Views) -> DataFrame:
     known = lost.withColumn("able", f.filter("terms", _could_append))
     authored = known.withColumn("author", f.when((f.size("able") == 1) & ~f.col("sampled"), f.col("able")[0]))
     epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))
-    whole = authored.withColumn("known_epoch", epoch).withColumn("committed", f.exists("terms", _commits))
+    whole = authored.withColumn("known_epoch", epoch).withColumn("own", f.filter("terms", _is_own))
+    whole = whole.withColumn("committed", f.exists("own", _commits))
     return findings(
         whole.withColumn("committed", f.coalesce("committed", f.lit(False))),
         "lost-write",
@@ -80,9 +81,21 @@ def _could_append(term: Column) -> Column:
     return led_during(term) & (f.col("sampled") & f.col("offset").isNotNull() | passed)
 
 
+def _is_own(term: Column) -> Column:
+    """Whether this term is of the record's epoch, and did not end before the record was sent."""
+    ended = f.coalesce(term["end_ns"] < f.col("invoked_ns"), f.lit(False))
+    return (term["leader_epoch"] == f.col("known_epoch")) & ~ended
+
+
+def _lacks(term: Column) -> Column:
+    """Whether this term began after the acknowledgement, with a log that ended before the record."""
+    return (term["begin_ns"] > f.col("acked_ns")) & (term["first_log_end"] <= f.col("offset"))
+
+
 def _commits(term: Column) -> Column:
-    """Whether this term is the record's own, and its high watermark passed the record."""
-    return (term["leader_epoch"] == f.col("known_epoch")) & (term["high_watermark"] > f.col("offset"))
+    """Whether the high watermark of a leader that had the record passed it; needs ``own``."""
+    gone_ns = f.array_min(f.transform(f.filter("own", _lacks), lambda one: one["begin_ns"]))
+    return (term["high_watermark"] > f.col("offset")) & (gone_ns.isNull() | (term["begin_ns"] < gone_ns))
 
 
 def _excuse() -> Column:

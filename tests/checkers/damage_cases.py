@@ -1,4 +1,7 @@
-"""Stories about damaged logs, and records of no epoch. Importing this module adds them to ``CASES``."""
+"""Stories about damaged logs, records of no epoch, and leaders that come back in one.
+
+Importing this module adds them to ``CASES``.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import Expected, case, write
+from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.member_cases import CASES
 from tests.checkers.story import Row, Story
 
@@ -195,3 +198,60 @@ def records_of_no_epoch_must_be_the_same_below_the_watermarks(story: Story) -> N
 @case(Outcome.PASS)
 def records_of_two_epochs_may_differ_above_the_watermark(story: Story) -> None:
     die_with_a_tail(story, committed=2, epochs=True)
+
+
+# ------------------------------------------------------------------------------------------ two lives in one epoch
+
+
+def come_back(story: Story, *, end: int, lives: int = 1) -> None:
+    """A leader writes a third record for acks=1, and comes back in the same epoch with a log that ends at ``end``.
+
+    Where that is before the record, it writes another one there. Once more it may come back, and has lost nothing.
+    """
+    write(story, 2)
+    story.send(acks=1, copies=(), commit=False)
+    part = story.partitions[0]
+    story.fault("dark", kind="power_loss", nodes=["0"])
+    part.logs[0] = part.logs[0][:end]
+    story.restart(0)
+    if end == 2:
+        story.send(copies=(), commit=False, result="info")
+    for _ in range(1, lives):
+        story.restart(0)
+    for node in (1, 2):
+        part.logs[node] = list(part.logs[0])
+        story.state(node)
+    story.commit()
+
+
+NOT_COMMITTED = (lost(2, "WEAK"), ("inconsistent-offsets", "WEAK", 2))
+
+
+@case(Outcome.PASS, *NOT_COMMITTED)
+def a_record_that_was_gone_when_its_leader_came_back_was_never_committed(story: Story) -> None:
+    come_back(story, end=2)
+    story.poll(5, [2])
+    story.finish()
+
+
+@case(Outcome.PASS, *NOT_COMMITTED)
+def a_log_that_has_grown_again_does_not_bring_a_record_back(story: Story) -> None:
+    come_back(story, end=2, lives=2)
+    story.poll(5, [2])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2))
+def a_record_that_its_leader_still_had_when_it_came_back_may_be_committed_then(story: Story) -> None:
+    come_back(story, end=3)
+    lose_tail(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2))
+def a_record_that_was_committed_before_its_leader_came_back_must_survive(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1)
+    story.restart(0)
+    lose_tail(story, 2)
+    story.finish()
