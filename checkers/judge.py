@@ -22,6 +22,7 @@ from checkers.nodes_are_accounted import (
     missing_lives,
     nowhere,
     open_replicas,
+    unnamed_isrs,
     unproven_faults,
     unproven_losses,
     unused_partitions,
@@ -176,7 +177,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, findings, run.faults, len(ends)),
         losses=tuple(stories(facts)),
         recovery=tuple(recovery(facts)),
-        limits=tuple(limits(numbers["acked_unaccounted"]) if facts.sampled else ()),
+        limits=tuple(limits(numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)),
     )
 
 

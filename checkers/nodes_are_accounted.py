@@ -10,13 +10,13 @@
   injected, proven, healed and proven healed in this order.
 
 What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, and a partition that no client
-used, leave it ``INCONCLUSIVE``.
+used, leave it ``INCONCLUSIVE``. That a leader does not name its ISR is no reason, but one of the verdict's ``limits``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from checkers.copies import robs
@@ -24,9 +24,24 @@ from checkers.expected import Expected, Replicas
 from checkers.rows import Row
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
+from spark_analysis.facts import Stretch
 
 RESTARTS = frozenset({"kill", "stop", "power_loss", "wipe_disk", "corrupt_log"})
 """The kinds of faults that are healed by starting the node again, whatever happened to it."""
+
+OF_ISRS = frozenset(
+    {
+        "ack-below-min-isr",
+        "advance-below-min-isr",
+        "illegal-isr",
+        "incomplete-candidate",
+        "laggard-in-sync",
+        "metadata-divergence",
+        "unjustified-advance",
+        "unjustified-join",
+    }
+)
+"""The kinds that ask a leader, or the controller, who is in the ISR."""
 
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
@@ -65,6 +80,18 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
         for incarnation in range(max(least, max(known, default=0) + 1)):
             if incarnation not in known:
                 yield f"Node {node} has no timeline of its incarnation {incarnation}."
+
+
+def unnamed_isrs(stretches: Iterable[Stretch]) -> Iterator[str]:
+    """A sentence about leaders, or a controller, that do not name an ISR: what rests on it nobody can say."""
+    decided = ("election", "isr")
+    silent = [x for x in stretches if x.isr is None and (x.kind in decided or (x.kind, x.role) == ("state", "leader"))]
+    places = sorted({TopicPartition(x.topic, x.partition or 0) for x in silent if x.topic is not None})
+    if places:
+        yield (
+            f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR, so there "
+            f"these were not judged: {', '.join(sorted(OF_ISRS))}."
+        )
 
 
 def broken_logs(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:

@@ -208,3 +208,18 @@ def test_the_counts_say_how_much_there_was(tmp_path: Path) -> None:
         "polls": 4, "polled_records": 2, "final_records": 4, "partitions": 2, "faults": 1, "faults_proven": 1,
     }  # fmt: skip
     assert expected.items() <= verdict.counts.items()
+
+
+@pytest.mark.parametrize("kind", ["state", "election"])
+def test_what_rests_on_an_isr_that_nobody_names_is_said_not_to_be_judged(kind: str, tmp_path: Path) -> None:
+    story = Story()
+    story.send()
+    story.elect(1)
+    story.send()
+    path = story.finish().write(tmp_path / "whole")
+    assert check([path], engine="reference")[0].limits == ()
+    for row in story.timeline:
+        row["isr"] = None if row["kind"] == kind else row["isr"]
+    [verdict] = check([story.write(tmp_path / "silent")], engine="reference")
+    [said] = verdict.limits
+    assert re.search(r"ledger-0 that name no ISR.*illegal-isr.*unjustified-join", said)
