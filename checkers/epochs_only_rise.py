@@ -6,9 +6,9 @@
 * ``epoch-disorder``: in a replica's log a record of an older leader epoch lies behind one of a newer epoch (R6). The
   replicas that copied it are not told apart.
 * ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
-  and in offsets, or one does not begin where the log's first record of that epoch is (R7). Epochs without records are
-  legal, and so is one that began below the log's start. Only of a broker that was alive at the end: one that died may
-  not have come to write its last epoch down.
+  and in offsets, or one does not begin where the log's first record of that epoch is, or is not among them (R7).
+  Epochs without records are legal, and so is one that began below the log's start. Only of a broker that was alive at
+  the end: one that died may not have come to write its last epoch down. Before 0.11 nobody writes the first one down.
 
 Severity: ``VIOLATION``. ``INDETERMINATE`` when a replica has a log and what it has written down could not be read.
 ``epoch-disorder`` and ``epoch-cache-mismatch`` are ``DOCUMENTED`` before 2.0.1, where followers did not yet look epochs
@@ -17,16 +17,20 @@ up to the end and may keep records of an epoch that the leader never had.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.generations import since
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, Stretch
 
 KINDS = ("epoch-regression", "epoch-disorder", "epoch-cache-mismatch")
+
+_WRITTEN_SINCE = "0.11"
+"""The first generation that writes leader epochs down (KIP-101)."""
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -109,11 +113,9 @@ def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[Log
     if said.get("source") != "live" or entries is None:
         return
     starts, log_start = dict(entries), end.log_start_offset or 0
-    wrong = [
-        (one.leader_epoch, one.first)
-        for one in log
-        if one.leader_epoch >= 0 and max(starts.get(one.leader_epoch, -1), log_start) != max(one.first, log_start)
-    ]
+    written = since(run.generation, _WRITTEN_SINCE)
+    known = [one for one in log if one.leader_epoch >= 0]
+    wrong = [(one.leader_epoch, one.first) for one in known if not _is_noted(one, starts, log_start, written=written)]
     for before, after in pairwise(entries):
         if not (before[0] < after[0] and before[1] < after[1]):
             wrong.append(after)
@@ -127,6 +129,13 @@ def _cache(run: RunFacts, place: TopicPartition, end: Stretch, log: Sequence[Log
             f"Node {end.node} wrote down the leader epochs {kept}, which is wrong about epoch {epoch} at {offset}.",
             (cite(end, f"node {end.node}'s log ends at {end.log_end_offset}, its leader epochs are {kept}"),),
         )
+
+
+def _is_noted(one: LogEpoch, starts: Mapping[int, int], log_start: int, *, written: bool) -> bool:
+    """Whether it is written down where an epoch begins; nobody needs to know of one that lies below the log's start."""
+    if written and one.leader_epoch not in starts:
+        return one.last < log_start
+    return max(starts.get(one.leader_epoch, -1), log_start) == max(one.first, log_start)
 
 
 def _entries(said: Any) -> list[tuple[int, int]] | None:

@@ -11,7 +11,8 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.member_cases import CASES
-from tests.checkers.story import Row, Story
+from tests.checkers.story import GUARANTEES, Row, Story
+from tests.checkers.timeline_cases import say_epochs
 
 __all__ = ["CASES"]
 
@@ -255,3 +256,55 @@ def a_record_that_was_committed_before_its_leader_came_back_must_survive(story: 
     story.restart(0)
     lose_tail(story, 2)
     story.finish()
+
+
+# -------------------------------------------------------------------------------------------- what is written down
+
+
+MISNOTED = "epoch-cache-mismatch"
+
+
+@case(Outcome.VIOLATION, (MISNOTED, "VIOLATION", 0))
+def a_first_epoch_that_was_not_written_down_is_found(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+    say_epochs(story, [])
+
+
+@case(Outcome.PASS, generation="0.10")
+def before_0_11_nobody_writes_the_first_epoch_down(story: Story) -> None:
+    a_first_epoch_that_was_not_written_down_is_found(story)
+
+
+@case(Outcome.PASS)
+def there_is_nothing_to_write_down_of_records_without_epochs(story: Story) -> None:
+    a_first_epoch_that_was_not_written_down_is_found(story)
+    for row in story.logs:
+        row["leader_epoch"] = -1
+
+
+def delete_what_is_older(story: Story, before: int, entries: list[list[int]]) -> None:
+    """Epoch 1 begins at offset 2; the logs begin at ``before``, and what was deleted still lies on node 2's disk."""
+    write(story, 2)
+    story.elect(1)
+    write(story, 2)
+    story.delete(before)
+    story.partitions[0].starts[2] = 0
+    story.finish()
+    for row in story.timeline:
+        if (row["kind"], row["node"]) == ("final", 2):
+            row["log_start_offset"] = before
+    say_epochs(story, entries)
+
+
+DELETING: dict[str, Any] = {"guarantees": GUARANTEES | {"retention": True}}
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), lost(1, "DOCUMENTED"), **DELETING)
+def an_epoch_that_lies_below_the_log_s_start_need_not_be_written_down(story: Story) -> None:
+    delete_what_is_older(story, 2, [[1, 2]])
+
+
+@case(Outcome.VIOLATION, (MISNOTED, "VIOLATION", 0), lost(0, "DOCUMENTED"), **DELETING)
+def an_epoch_in_which_the_log_begins_must_be_written_down(story: Story) -> None:
+    delete_what_is_older(story, 1, [[1, 2]])
