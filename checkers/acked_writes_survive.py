@@ -93,6 +93,7 @@ def _lost(rows: RunRows, send: Send) -> Finding:
         other_offset=_elsewhere(rows, send),
         other_value=None if send.offset is None else rows.replacement(send.where, send.offset),
         committed=committed,
+        since_ns=send.invoked_ns,
     )  # fmt: skip
 
 

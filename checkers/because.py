@@ -11,6 +11,8 @@ from checkers.rows import ALL
 from harness.checker import Verdict
 from spark_analysis.answer import Finding
 
+_NOT_IDEMPOTENT = "producers are not idempotent (guarantees.idempotent_producers)"
+
 _EXCUSES: Mapping[str, str] = MappingProxyType(
     {
         "retention": "it was deleted on purpose, which the configuration permits (guarantees.retention)",
@@ -18,6 +20,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",
         "group": "the consumer's group may have moved the partition, and the history names no rebalances",
+        "unnumbered": _NOT_IDEMPOTENT,
         "interleaving": "Kafka lets transactions that write at the same time interleave",
     }
 )
@@ -60,7 +63,7 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
     if not is_promised(finding.kind, run.generation):
         return f"generation {run.generation} does not promise it: {WHY_NOT[finding.kind]}"
     if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
-        return "producers are not idempotent (guarantees.idempotent_producers)"
+        return _NOT_IDEMPOTENT
     return (
         "everybody in the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "
         "are not flushed one by one"

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkers.offsets_agree import sent_ns
 from checkers.rows import Read, RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -39,8 +40,9 @@ def find(rows: RunRows) -> Iterator[Finding]:
             key = (read.where, read.offset, read.value)
             first.setdefault(key, read)
             epochs.setdefault(key, []).extend([] if read.leader_epoch is None else [read.leader_epoch])
+    begun = sent_ns(rows)
     for key, read in first.items():
-        yield _vanished(rows, read, min(epochs[key], default=None))
+        yield _vanished(rows, read, min(epochs[key], default=None), begun.get((read.where, read.value or 0)))
 
 
 def why(finding: Finding) -> str:
@@ -66,7 +68,7 @@ def _was_never_promised(rows: RunRows, read: Read) -> bool:
     return send is not None and rows.is_uncommitted(send)
 
 
-def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
+def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None) -> Finding:
     return Finding(
         rows.run, "vanished-read", *read.where,
         offset=read.offset,
@@ -76,6 +78,7 @@ def _vanished(rows: RunRows, read: Read, leader_epoch: int | None) -> Finding:
         row=read.row,
         time_ns=read.time_ns,
         other_value=rows.replacement(read.where, read.offset),
+        since_ns=since_ns,
     )  # fmt: skip
 
 

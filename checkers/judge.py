@@ -112,7 +112,13 @@ GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
 guarantee's name in ``run.json``."""
 
-_GUARANTEE: Mapping[str, str] = MappingProxyType({"retention": "retention", "unclean": "unclean_election"})
+_GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
+    {
+        "retention": ("retention", True),
+        "unclean": ("unclean_election", True),
+        "unnumbered": ("idempotent_producers", False),
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -302,9 +308,8 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
         return Verdict.INDETERMINATE
     excuse = _excuse(facts, finding)
     given_away = _is_given_away(facts, excuse)
-    repeated = finding.kind == "duplicate" and guarantees.get("idempotent_producers") is False
     given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
-    if given_away or repeated or documented(facts, run.manifest, finding):
+    if given_away or _may_be_repeated(facts, finding) or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
     return (
         Verdict.INDETERMINATE
@@ -319,7 +324,15 @@ def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:
 
 
 def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
-    return excuse in GIVEN_AWAY or facts.guarantees.get(_GUARANTEE.get(excuse or "", "")) is True
+    guarantee, given = _GUARANTEE.get(excuse or "", ("", True))
+    return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
+
+
+def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
+    """Whether it is a duplicate of which nobody knows that its producer numbers its batches, and they do not all."""
+    imported = facts.wanted is not None and not facts.wanted.brokers
+    unknown = finding.kind == "duplicate" and (imported or finding.excuse is not None)
+    return unknown and facts.guarantees.get("idempotent_producers") is False
 
 
 def _because_of(facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
@@ -329,8 +342,13 @@ def _because_of(facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
 
 
 def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
-    """The gravest verdict on what was only counted: what explains a finding may depend on when it was."""
-    verdicts = {severity(last._replace(time_ns=at)) for at in (last.time_ns, last.earliest_ns, last.latest_ns)}
+    """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
+
+    The later somebody began to send it, the less is excused.
+    """
+    latest = last._replace(since_ns=last.latest_since_ns)
+    times = (last.time_ns, last.earliest_ns, last.latest_ns)
+    verdicts = {severity(one._replace(time_ns=at)) for one in (last, latest) for at in times}
     return next(verdict for verdict in Verdict if verdict in verdicts)
 
 

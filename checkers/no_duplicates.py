@@ -3,7 +3,9 @@
 ``duplicate``: acknowledgements, polls and the final leader's log name one value at two or more offsets. The clients
 send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.
 
-Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent. A leader
+Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, and the
+value was not sent in a transaction, whose producer always is (KIP-98; of an imported history nobody knows, and the
+guarantee counts). A leader
 that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOLLOWER although it has appended it
 (KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again, retries allowed or not.
 
@@ -23,7 +25,7 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
+from spark_analysis.answer import Excuse, Finding
 
 KINDS = ("duplicate",)
 
@@ -61,9 +63,10 @@ def _duplicate(
     left = [offset for offset in offsets if offset in held or not _is_given_up(rows, place, offset, copies[offset])]
     known = rows.ends[place].node is not None if place in rows.ends else False
     times = [min(one.time_ns for one in seen) for seen in gone.values()]
+    plain: Excuse | None = None if (place, value) in rows.transactional else "unnumbered"
     return Finding(
         rows.run, "duplicate", *place, min(offsets), value,
-        excuse="unclean" if len(left) < 2 else None,
+        excuse="unclean" if len(left) < 2 else plain,
         row=min((one.row for seen in copies.values() for one in seen), default=None),
         time_ns=max(times) if times and known and len(held) < 2 else None,
         other_offset=max(offsets),

@@ -12,7 +12,7 @@ elections.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from checkers.rows import ALL, RunRows, where
@@ -73,14 +73,20 @@ def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
     return found
 
 
+def sent_ns(rows: RunRows) -> dict[tuple[TopicPartition, int], int]:
+    """When the send of every value began."""
+    return {(send.where, send.value): send.invoked_ns for send in rows.sends}
+
+
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every offset of one run with two values."""
     seen: dict[tuple[TopicPartition, int], dict[int, list[Sighting]]] = {}
     for sighting in sightings(rows):
         seen.setdefault((sighting.where, sighting.offset), {}).setdefault(sighting.value, []).append(sighting)
+    begun = sent_ns(rows)
     for values in seen.values():
         if len(values) > 1:
-            yield _conflict(rows, list(values.values()))
+            yield _conflict(rows, list(values.values()), begun)
 
 
 def why(finding: Finding) -> str:
@@ -94,8 +100,9 @@ def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
     yield from witnesses.cuts(finding)
 
 
-def _conflict(rows: RunRows, values: list[list[Sighting]]) -> Finding:
+def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[TopicPartition, int], int]) -> Finding:
     first, second = values[0][0], values[1][0]
+    sent = [begun.get((first.where, ours[0].value)) for ours in values]
     return Finding(
         rows.run, "inconsistent-offsets", *first.where,
         offset=first.offset,
@@ -105,6 +112,7 @@ def _conflict(rows: RunRows, values: list[list[Sighting]]) -> Finding:
         row=first.row,
         time_ns=first.time_ns,
         other_value=second.value,
+        since_ns=None if None in sent else min(at for at in sent if at is not None),
     )  # fmt: skip
 
 

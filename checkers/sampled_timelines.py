@@ -14,8 +14,10 @@ time between two looks: within a term a leader's high watermark and its log only
   leader of that partition was seen to lead, and every one that may have led at the time was seen to lead on afterwards.
 * ``committed-cut``: by what the replica itself had said that it had committed, and did not have later.
 * Which records an unclean election gave up is not known exactly, because nobody saw where its winner's log ended then:
-  it may have given up everything of older epochs. Nor is it known how far a log's start had moved by when
-  (:func:`unseen_excuse`).
+  it may have given up everything of older epochs. Where nobody knows a record's epoch (formats 0 and 1 have none), that
+  is everything whose send began before the election; and what was sent later, while somebody who had led before may
+  not have heard of it. What was over before a send began excuses nothing (:func:`unseen_excuse`). Nor is it known how
+  far a log's start had moved by when.
 * The kinds in :data:`NOT_LOOKED_FOR` put values of several brokers at one instant side by side, or follow a log step by
   step: they are not looked for, and the verdict says so.
 * A life of a broker without a row, and a gap in what is said of one, is what sampling is, and no reason to call the run
@@ -26,11 +28,13 @@ Losses, divergence and everything that clients or logs show by themselves need n
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
+from checkers.forks import Fork
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Excuse, Finding
+from spark_analysis.facts import Stretch
 
 NOT_LOOKED_FOR = frozenset(
     {
@@ -64,6 +68,9 @@ _GIVEN_UP = frozenset(
     }
 )
 """The kinds that are excused when an unclean election gave up a record of an older epoch."""
+
+_LOOK_NS = 5_000_000_000
+"""How long a look takes at most: a row's time is when it began, and what it says was true by its end."""
 
 _DELETED = frozenset({"int-poll-skip", "poll-skip"})
 """The kinds that are excused when the log's start had moved past a record that is there again in the end."""
@@ -111,7 +118,9 @@ def _may_be_given_up(run: RunFacts, finding: Finding) -> bool:
             heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
             return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
         case kind if kind in _GIVEN_UP:
-            return any(known is None or epoch > known for epoch in epochs)
+            if known is not None:
+                return any(epoch > known for epoch in epochs)
+            return any(_may_have_been_there(run, place, fork, finding.since_ns) for fork in run.forks.get(place, ()))
     return False
 
 
@@ -131,6 +140,30 @@ def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
         (one.leader, one.leader_epoch) for one in run.decided.get(place, []) if one.leader not in (None, NO_LEADER)
     }
     return elected <= seen
+
+
+def _may_have_been_there(run: RunFacts, place: TopicPartition, election: Fork, since_ns: int | None) -> bool:
+    """Whether a record whose send began at that time (None: not known) may be of an epoch before the election's.
+
+    An election's time is never long before it was decided, but who led before hears of it later, and may have
+    acknowledged more meanwhile.
+    """
+    if since_ns is None or election.time_ns >= since_ns:
+        return True
+    nodes = run.told.get(place, {})
+    led = {(x.node, x.leader_epoch) for ours in nodes.values() for x in ours if x.role == "leader"}
+    led |= {(x.leader, x.leader_epoch) for x in run.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
+    return any(
+        epoch is not None and epoch < election.leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
+        for node, epoch in led
+        if node is not None
+    )
+
+
+def _had_heard(ours: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
+    """Whether a broker was seen in a later epoch by then: epochs only rise, so it leads no more in that one."""
+    later = [one for one in ours if one.kind == "state" and (one.leader_epoch or 0) > epoch]
+    return any(one.begin_ns + _LOOK_NS <= time_ns for one in later)
 
 
 def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:

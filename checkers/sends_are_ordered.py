@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from checkers.offsets_agree import places
+from checkers.offsets_agree import places, sent_ns
 from checkers.rows import ALL, Row, RunRows, Send, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -40,7 +40,7 @@ class Told(NamedTuple):
     """Where a process's record is, or a delivered one.
 
     ``invoked_row``: where it was sent; ``acked``: row ``row`` says that it is stored. ``leader_epoch``: in which one
-    that was delivered was written; None: nobody knows.
+    that was delivered was written, ``since_ns``: when its send began; None: nobody knows.
     """
 
     where: TopicPartition
@@ -55,6 +55,7 @@ class Told(NamedTuple):
     invoked_row: int
     acked: bool
     leader_epoch: int | None = None
+    since_ns: int | None = None
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
@@ -114,19 +115,21 @@ def _stored(sends: Iterable[Send], where_is: Mapping[tuple[TopicPartition, int],
             acked = send.type == "ok" and (send.offset is not None or send.acks != 0)
             yield Told(
                 send.where, send.op, 0, send.row, send.completed_ns, send.process, offset, send.value, send.acks,
-                send.invoked_row, acked,
+                send.invoked_row, acked, since_ns=send.invoked_ns,
             )  # fmt: skip
 
 
 def _delivered(rows: RunRows) -> Iterator[Told]:
     """Every record that was delivered before the final read, by its first delivery."""
+    begun = sent_ns(rows)
     for (place, offset, value), reads in rows.delivered.items():
         early = [read for read in reads if read.sound and not read.final]
         if early and value is not None:
             first, time_ns = min(read.row for read in early), min(read.time_ns for read in early)
             epochs = [read.leader_epoch for read in early if read.leader_epoch is not None]
             yield Told(
-                place, -1, 0, first, time_ns, -1, offset, value, ALL, first, True, min(epochs, default=None)
+                place, -1, 0, first, time_ns, -1, offset, value, ALL, first, True, min(epochs, default=None),
+                begun.get((place, value)),
             )  # fmt: skip
 
 
@@ -174,6 +177,7 @@ def _disorder(rows: RunRows, kind: str, before: Told, after: Told) -> Finding:
         acks=after.acks,
         other_offset=before.offset,
         other_value=before.value,
+        since_ns=before.since_ns,
     )  # fmt: skip
 
 

@@ -14,14 +14,15 @@ from harness.history.schema import ColumnType
 from spark_analysis.facts import Facts
 
 Excuse = Literal[
-    "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage"
+    "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
+    "unnumbered",
 ]  # fmt: skip
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
 known to be committed); it had been deleted on purpose; an unclean election came after it; the consumer's
 group may have moved the partition, for the history names no rebalances; transactions that write at the same time may
 interleave; or are entangled with too many others to be followed; what would tell could not be read; a restart took it,
 and not the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that
-log."""
+log; it was sent outside of transactions, so that its producer need not have numbered it."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -48,8 +49,11 @@ class Finding(NamedTuple):
         other_value: the other value concerned: what is there instead.
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap.
         committed: whether the record is known to have been below a high watermark.
+        since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
+            cannot have been lost; None: not known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
+        latest_since_ns: the highest ``since_ns`` of its group.
     """
 
     run: str
@@ -71,9 +75,11 @@ class Finding(NamedTuple):
     other_value: int | None = None
     until: int | None = None
     committed: bool | None = None
+    since_ns: int | None = None
     total: int = 1
     earliest_ns: int | None = None
     latest_ns: int | None = None
+    latest_since_ns: int | None = None
 
 
 COLUMNS: Mapping[str, ColumnType] = {
@@ -96,6 +102,7 @@ COLUMNS: Mapping[str, ColumnType] = {
     "other_value": "int64",
     "until": "int64",
     "committed": "bool",
+    "since_ns": "int64",
 }
 """The columns of every question's answer, in order; what is said of groups comes when all answers are put together."""
 
@@ -256,4 +263,9 @@ class Answers:
 def of_group(finding: Finding, group: Sequence[Finding]) -> Finding:
     """``finding`` with what is said of its group."""
     times = [one.time_ns for one in group if one.time_ns is not None]
-    return finding._replace(total=len(group), earliest_ns=min(times, default=None), latest_ns=max(times, default=None))
+    return finding._replace(
+        total=len(group),
+        earliest_ns=min(times, default=None),
+        latest_ns=max(times, default=None),
+        latest_since_ns=max((one.since_ns for one in group if one.since_ns is not None), default=None),
+    )

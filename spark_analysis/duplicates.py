@@ -23,13 +23,14 @@ def duplicates(views: Views) -> DataFrame:
         f.count(f.when(~(gone & _is_given_up()), 1)).alias("left"),
         f.count(f.when(f.col("in_final_log_intact"), 1)).alias("held"),
         f.max(f.when(gone & f.col("leader").isNotNull(), f.col("seen_ns"))).alias("gone_ns"),
+        f.max("txn_op").alias("txn_op"),
     )
     return findings(
         values,
         "duplicate",
         offset="lowest",
         value="value",
-        excuse=f.when(f.col("left") < 2, "unclean"),
+        excuse=f.when(f.col("left") < 2, "unclean").when(f.col("txn_op").isNull(), "unnumbered"),
         row="row",
         time_ns=f.when(f.col("held") < 2, f.col("gone_ns")),
         other_offset="highest",

@@ -13,10 +13,12 @@ from spark_analysis.views import Views, findings, with_partitions
 def inconsistent_offsets(views: Views) -> DataFrame:
     """``inconsistent-offsets``, as ``checkers.offsets_agree`` defines it."""
     sides = views.records.where(f.col("seen_row").isNotNull() & (f.col("values_seen") > 1))
-    side = f.struct("seen_row", "seen_ns", "value", "strong", "sound_epoch")
+    side = f.struct("seen_row", "seen_ns", "value", "strong", "sound_epoch", "invoked_ns")
     offsets = sides.groupBy(*PLACE, "offset").agg(f.sort_array(f.collect_list(side)).alias("sides"))
     first, second = f.col("sides")[0], f.col("sides")[1]
     oldest = f.array_min(f.transform("sides", lambda s: s["sound_epoch"]))
+    unsent = f.exists("sides", lambda s: s["invoked_ns"].isNull())
+    begun_ns = f.array_min(f.transform("sides", lambda s: s["invoked_ns"]))
     strong = f.size(f.filter("sides", lambda s: s["strong"]))
     gone = given_up(oldest, f.col("offset"), first["seen_ns"])
     return findings(
@@ -29,4 +31,5 @@ def inconsistent_offsets(views: Views) -> DataFrame:
         row=first["seen_row"],
         time_ns=first["seen_ns"],
         other_value=second["value"],
+        since_ns=f.when(~unsent, begun_ns),
     )

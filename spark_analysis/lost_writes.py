@@ -39,6 +39,7 @@ def lost_writes(views: Views) -> DataFrame:
         other_offset="final_offset",
         other_value=f.when(f.col("offset").isNotNull(), f.col("final_value")),
         committed="committed",
+        since_ns="invoked_ns",
     )
 
 

@@ -16,7 +16,7 @@ from spark_analysis.records import ALL, UNKNOWN
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
-_EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch")
+_EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch", "invoked_ns")
 
 
 def unordered_sends(views: Views) -> DataFrame | None:
@@ -36,6 +36,7 @@ def unordered_sends(views: Views) -> DataFrame | None:
         excuse=f.when(weak, "acks").when(gone, "unclean"),
         other_offset="earlier.offset",
         other_value="earlier.value",
+        since_ns="earlier.invoked_ns",
     )
 
 
@@ -43,7 +44,7 @@ def _late(views: Views) -> DataFrame:
     """Of every stored record what told first of a higher offset, where that came before it was sent."""
     records = views.all_records()
     acked = records.where(f.col("ack_row").isNotNull() & f.col("offset").isNotNull()).select(
-        *PLACE, "process", "offset", "value", "acks", "invoked_row",
+        *PLACE, "process", "offset", "value", "acks", "invoked_row", "invoked_ns",
         f.col("ack_row").alias("row"),
         f.col("acked_ns").alias("time_ns"),
         f.lit(True).alias("acked"),
@@ -70,10 +71,10 @@ def _delivered(records: DataFrame) -> DataFrame:
     """Every record that was delivered before the final read; so it was committed, whatever its sender waited for.
 
     Returns:
-        ``run, topic, partition, offset, value, acks, row, time_ns, leader_epoch``: of its first delivery.
+        ``run, topic, partition, offset, value, invoked_ns, acks, row, time_ns, leader_epoch``: of its first delivery.
     """
     return records.where(f.col("delivered_row").isNotNull()).select(
-        *PLACE, "offset", "value",
+        *PLACE, "offset", "value", "invoked_ns",
         f.lit(ALL).alias("acks"),
         f.col("delivered_row").alias("row"),
         f.col("delivered_ns").alias("time_ns"),
@@ -85,12 +86,16 @@ def _no_epoch() -> Column:
     return f.lit(None).cast("int")
 
 
+def _no_time() -> Column:
+    return f.lit(None).cast("bigint")
+
+
 def _placed(records: DataFrame) -> DataFrame:
     """The records of whose send nobody was told where they are, and that are at one offset all the same.
 
     Returns:
-        ``run, topic, partition, process, offset, value, acks, invoked_row, row, time_ns, acked``; ``acked``: that row
-        says that the record is stored.
+        ``run, topic, partition, process, offset, value, acks, invoked_row, invoked_ns, row, time_ns, acked``; where
+        ``acked``, that row says that the record is stored.
     """
     once = records.where(f.col("lowest") == f.col("highest"))
     acked = f.col("ack_row").isNotNull()
@@ -99,7 +104,7 @@ def _placed(records: DataFrame) -> DataFrame:
     of_ack = {"process": "process", "acks": "acks", "row": "ack_row", "time_ns": "acked_ns"}
     of_send = {"process": "sender", "acks": "sent_acks", "row": "send_row", "time_ns": "sent_ns"}
     return once.where(unplaced | unended).select(
-        *PLACE, "value", "invoked_row",
+        *PLACE, "value", "invoked_row", "invoked_ns",
         f.col("lowest").alias("offset"),
         *[f.when(acked, f.col(of_ack[name])).otherwise(f.col(of_send[name])).alias(name) for name in of_ack],
         (acked & (f.col("acks") != 0)).alias("acked"),
@@ -157,7 +162,7 @@ def _within_operations(views: Views) -> DataFrame:
     shown = views.records.where(at_one & f.col("txn_op").isNotNull()).select(*PLACE, "value", "lowest")
     stored = f.coalesce("offset", f.when(f.col("type") != "fail", f.col("lowest")))
     rows = views.tables.history.where(sent).join(shown, on=[*PLACE, "value"], how="left")
-    known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch()}
+    known = {"row": f.col("index"), "offset": stored, "leader_epoch": _no_epoch(), "invoked_ns": _no_time()}
     told = rows.withColumns(known).where(f.col("offset").isNotNull())
     before = Window.partitionBy(*PLACE, "op").orderBy("mop", "index")
     steps = told.withColumns({"earlier": f.lag(f.struct(*_EARLIER)).over(before), "step": f.lag("mop").over(before)})

@@ -26,4 +26,5 @@ def vanished_reads(views: Views) -> DataFrame:
         row="delivered_row",
         time_ns="delivered_ns",
         other_value="final_value",
+        since_ns="invoked_ns",
     )

@@ -118,7 +118,8 @@ def _retention(plan: Plan) -> bool:
 
 
 def _idempotent(plan: Plan) -> bool:
-    """Whether every producer numbers its batches."""
+    """Whether every producer numbers its batches, as one of transactions always does (KIP-98)."""
     sends = [step.send for step in plan.steps.values() if step.send is not None]
-    numbered = [send.idempotent for send in sends] + ([plan.workload.idempotent] if plan.workload.rate else [])
+    numbered = [send.idempotent or send.transaction is not None for send in sends]
+    numbered += [plan.workload.idempotent] if plan.workload.rate else []
     return bool(numbered) and all(numbered)

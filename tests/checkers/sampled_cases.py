@@ -12,6 +12,7 @@ from tests.checkers.story import CONTROLLER, Row, Story
 __all__ = ["CASES"]
 
 UNCLEAN: Row = SAMPLED | {"unclean_election": True}
+LONG = 10_000_000_000
 
 
 def see(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
@@ -179,3 +180,58 @@ def a_gap_in_what_the_controller_decided_makes_the_run_invalid(story: Story) -> 
     story.elect(0)
     see(story)
     story.timeline = [row for row in story.timeline if (row["node"], row["sequence"]) != (100, 1)]
+
+
+# ------------------------------------------------------------------------- what is excused where nobody knows epochs
+
+OF_A_LOSS = (("lost-write", 1), ("lost-write", 2), ("vanished-read", 1), ("vanished-read", 2),
+             ("inconsistent-offsets", 1), ("inconsistent-offsets", 2), ("nonmonotonic-send", 1))  # fmt: skip
+
+
+def lose_without_epochs(story: Story, *, clean: bool = True, after_ns: int = LONG) -> None:
+    """Two records are acknowledged and read, and the next leader has others there; records have no epochs."""
+    story.now += after_ns
+    write(story, 3)
+    story.poll(5, [1, 2])
+    lose_tail(story, 1, clean=clean)
+    write(story, 2)
+
+
+def see_without_epochs(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
+    """End the story; its records are of format 1."""
+    see(story, is_seen)
+    for row in story.history:
+        row["leader_epoch"] = None
+    for row in story.logs:
+        row["leader_epoch"] = -1
+
+
+def judged(verdict: str, regressed: str) -> list[tuple[str, str, int | None]]:
+    return [*[(kind, verdict, at) for kind, at in OF_A_LOSS], regression(1, regressed)]
+
+
+@case(Outcome.VIOLATION, *judged("VIOLATION", "VIOLATION"), guarantees=UNCLEAN)
+def an_unclean_election_that_was_over_before_a_send_began_does_not_excuse_its_loss(story: Story) -> None:
+    story.elect(2, clean=False)
+    lose_without_epochs(story)
+    see_without_epochs(story)
+
+
+@case(Outcome.PASS, *judged("DOCUMENTED", "DOCUMENTED"), guarantees=UNCLEAN)
+def an_unclean_election_after_a_send_excuses_its_loss_whatever_its_epoch(story: Story) -> None:
+    lose_without_epochs(story, clean=False)
+    see_without_epochs(story)
+
+
+@case(Outcome.VIOLATION, *judged("DOCUMENTED", "VIOLATION"), guarantees=UNCLEAN)
+def who_led_before_an_unclean_election_may_acknowledge_until_it_hears_of_it(story: Story) -> None:
+    story.elect(2, clean=False)
+    lose_without_epochs(story)
+    see_without_epochs(story, lambda row: row["node"] != 0 or row["leader_epoch"] != 1)
+
+
+@case(Outcome.VIOLATION, *judged("DOCUMENTED", "VIOLATION"), guarantees=UNCLEAN)
+def what_somebody_said_when_he_was_asked_before_a_send_he_may_have_said_after_it(story: Story) -> None:
+    story.elect(2, clean=False)
+    lose_without_epochs(story, after_ns=LONG // 10)
+    see_without_epochs(story)

@@ -73,6 +73,27 @@ def a_marker_at_the_end_of_a_log_with_a_hole_proves_nothing(story: Story) -> Non
     story.logs = [row for row in story.logs if row["offset"] != 1]
 
 
+def sent_once_and_there_twice(story: Story) -> None:
+    write(story, 1)
+    transact(story, Sent(0))
+    [value] = [value for _, value in story.partitions[0].logs[0][1:]]
+    story.append(0, value, (1, 2))
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 1), guarantees={"idempotent_producers": False})
+def a_record_of_a_transaction_is_there_once_whatever_other_producers_do(story: Story) -> None:
+    sent_once_and_there_twice(story)
+
+
+@case(
+    Outcome.PASS, ("duplicate", "DOCUMENTED", 1),
+    guarantees={"idempotent_producers": False}, configuration={"imported": {"from": "jepsen"}},
+)  # fmt: skip
+def of_an_imported_transaction_the_guarantee_says_whether_its_producer_was_idempotent(story: Story) -> None:
+    sent_once_and_there_twice(story)
+
+
 def closed_wrongly(story: Story, control: str, result: str = "ok") -> None:
     write(story, 1)
     transact(story, Sent(0), result=result)

@@ -71,6 +71,17 @@ def test_predictions_are_those_of_the_generation() -> None:
     assert not plan(one, "process:0.11.0.3").predictions
 
 
+@pytest.mark.parametrize(("last", "known"), [("producer: q, idempotent: true", True), ("producer: q", False)])
+def test_a_producer_of_transactions_is_idempotent_and_one_that_is_not_makes_not_all_of_them_so(
+    last: str, known: bool
+) -> None:
+    committed = "{send: {records: [a], producer: p, transaction: commit}}"
+    steps = f"schedule: [{committed}, {{send: {{records: [b], {last}}}}}]\n"
+    idle = SCENARIO.partition("chaos:")[0].replace("{name: unique_sends}", "{name: unique_sends, rate: 0}")
+    planned = plan(scenario.parse(idle + steps), "process:4.1.0")
+    assert manifest(planned, "r", now()).guarantees["idempotent_producers"] is known
+
+
 def test_what_only_the_built_in_cluster_can_do_is_refused() -> None:
     assert "which Kafka 0.10.2.2 cannot" in refusal(small("replication: {fetch_fencing: false}\n"))
     assert "has no such switch" in refusal(small(), replication__truncation="hw")
