@@ -11,6 +11,7 @@ from checkers.dependencies import dependencies
 from checkers.lags import lags
 from checkers.rows import Row, RunRows, where
 from checkers.thin_acks import thin_acks
+from checkers.unwatched import unwatched
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 from spark_analysis.facts import SILENCE_NS, Facts, FirstAck, LogEpoch, LostRange, ProducerLog, Silence, Stretch
@@ -30,6 +31,7 @@ def facts(rows: RunRows) -> Facts:
         dependencies=dependencies(rows),
         lags=list(lags(rows)),
         thin_acks=list(thin_acks(rows)),
+        unwatched=list(unwatched(rows)),
     )
 
 

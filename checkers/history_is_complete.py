@@ -12,8 +12,10 @@ operation without a completion is no breach: its outcome is unknown, and it coun
 The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
 did not reach the high watermark of its final leader (the markers of transactions at the end apart), or that leader
 never committed the end of its own log, and when an acknowledgement with acks=all is above every leader's high watermark
-without being known to be unjustified. Of an imported history no broker can be asked; there the final read of a
-partition must have reached everything that any poll was given, or have gone on until a poll gave nothing.
+without being known to be unjustified. Where the timeline is sampled, what was lost is left aside, for whoever
+acknowledged it may have gone before anybody looked; of what is still there, nobody looked at any leader since. Of an
+imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
+was given, or have gone on until a poll gave nothing.
 """
 
 from __future__ import annotations
@@ -157,22 +159,22 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
 
 
 def inconclusive(
-    ends: Sequence[PartitionEnd], numbers: Mapping[str, int], *, brokers: bool = True, sampled: bool = False
+    ends: Sequence[PartitionEnd], unaccounted: int, numbers: Mapping[str, int], *, brokers: bool = True
 ) -> Iterator[str]:
     """One sentence for everything that leaves a question open.
 
     Args:
         ends: how the partitions ended.
+        unaccounted: how many acknowledgements with acks=all are above every high watermark that is known.
         numbers: how much there is of everything.
         brokers: whether they were there to be asked.
-        sampled: whether nobody but now and then did: then that a watermark was not seen leaves no question open.
     """
     if not numbers["sends_ok"]:
         yield "Nothing was acknowledged, so nothing could be lost."
     if not numbers["final_records"] and not numbers["polled_records"]:
         yield "Nothing was read."
-    if brokers and not sampled and (unknown := numbers["acked_unaccounted"]):
-        yield f"{unknown} acknowledgements with acks=all are above every high watermark that any leader wrote down."
+    if brokers and unaccounted:
+        yield f"{unaccounted} acknowledgements with acks=all are above every high watermark that is known of a leader."
     if not numbers["final_poll_rows"]:
         yield "There is no final read."
         return

@@ -165,7 +165,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
-    doubts = list(inconclusive(ends, numbers, brokers=wanted is None or wanted.brokers, sampled=facts.sampled))
+    brokers = wanted is None or wanted.brokers
+    doubts = list(inconclusive(ends, _unaccounted(facts, numbers, findings), numbers, brokers=brokers))
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
@@ -183,7 +184,9 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         counts=_counts(numbers, findings, run.faults, len(ends)),
         losses=tuple(stories(facts)),
         recovery=tuple(recovery(facts)),
-        limits=tuple(limits(numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)),
+        limits=tuple(
+            limits(facts, numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)
+        ),
     )
 
 
@@ -209,6 +212,15 @@ def _outcome(
     if unmet:
         return Outcome.NOT_REPRODUCED
     return Outcome.AS_PREDICTED if predicted else Outcome.PASS
+
+
+def _unaccounted(facts: RunFacts, numbers: Mapping[str, int], findings: Sequence[Finding]) -> int:
+    """How many acknowledgements are above every watermark; of a sampled timeline those at least that were not lost.
+
+    There whoever gave them may have been gone, and they with it, before anybody looked.
+    """
+    lost = {(x.topic, x.partition, x.excuse): x.total for x in findings if x.kind == "lost-write"}
+    return max(0, numbers["acked_unaccounted"] - (sum(lost.values()) if facts.sampled else 0))
 
 
 def _counts(

@@ -34,7 +34,7 @@ from checkers.conclusion import RunFacts
 from checkers.forks import Fork
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Excuse, Finding
-from spark_analysis.facts import Stretch
+from spark_analysis.facts import UNWATCHED_NS, Stretch, Unwatched
 
 NOT_LOOKED_FOR = frozenset(
     {
@@ -94,7 +94,7 @@ def unseen_excuse(run: RunFacts, finding: Finding) -> Excuse | None:
     return "unclean" if _may_be_given_up(run, finding) else None
 
 
-def limits(unaccounted: int) -> Iterator[str]:
+def limits(run: RunFacts, unaccounted: int) -> Iterator[str]:
     """What nobody looked at, in sentences; ``unaccounted``: acknowledgements above every watermark that was seen."""
     kinds = ", ".join(sorted(NOT_LOOKED_FOR))
     yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {kinds}."
@@ -103,6 +103,30 @@ def limits(unaccounted: int) -> Iterator[str]:
             f"{unaccounted} acknowledgements with acks=all are above every high watermark that anybody saw, and nobody "
             "looked at each leader of that time afterwards."
         )
+    yield from _silence(run)
+
+
+def _silence(run: RunFacts) -> Iterator[str]:
+    """For how long nobody looked at a broker that no fault explains, at the longest."""
+    long = [one for one in run.facts.unwatched if one.told or not _was_harmed(run, one)]
+    if long:
+        longest = max(long, key=lambda one: (one.end_ns - one.begin_ns, -one.node, -one.begin_ns))
+        seconds, times = (longest.end_ns - longest.begin_ns) / 1e9, len(long)
+        yield (
+            f"For {seconds:.1f} s at the longest nobody looked at a broker that was up (node {longest.node}); "
+            f"{'once' if times == 1 else f'{times} times'} it was more than {UNWATCHED_NS / 1e9:g} s."
+        )
+
+
+def _was_harmed(run: RunFacts, one: Unwatched) -> bool:
+    """Whether a fault of that broker was in effect meanwhile."""
+    return any(
+        str(one.node) in fault["nodes"]
+        and fault["injected_ns"] is not None
+        and fault["injected_ns"] < one.end_ns
+        and (fault["healed_ns"] is None or fault["healed_ns"] > one.begin_ns)
+        for fault in run.faults
+    )
 
 
 def _may_be_given_up(run: RunFacts, finding: Finding) -> bool:

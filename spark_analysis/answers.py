@@ -52,6 +52,7 @@ from spark_analysis.transactions import broken_transactions
 from spark_analysis.unfounded_reads import unfounded_reads
 from spark_analysis.unjustified_acks import unjustified_acks
 from spark_analysis.unseen import unseen
+from spark_analysis.unwatched import unwatched
 from spark_analysis.vanished_reads import vanished_reads
 from spark_analysis.views import Log, Views, views_of
 from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
@@ -190,6 +191,8 @@ def _ask(
     }
     if views.lag_ns:
         sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
+    if views.sampled:
+        sections["unwatched"] = unwatched(tables.timeline.where(f.col("run").isin(*views.sampled)))
     if views.min_isr:
         sections["thin_acks"] = thin_acks(views, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:

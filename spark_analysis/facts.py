@@ -115,6 +115,25 @@ class Silence(NamedTuple):
     end_ns: int
 
 
+class Unwatched(NamedTuple):
+    """More than :data:`UNWATCHED_NS` in which nothing is known of a broker, in a sampled timeline.
+
+    It lies between two looks in one life of the broker, or before one that says for how long there was none
+    (``unseen_ms`` in its ``detail``) although the broker was up, which is ``told``.
+    """
+
+    run: str
+    node: int
+    incarnation: int
+    begin_ns: int
+    end_ns: int
+    told: bool
+
+
+UNWATCHED_NS = 5_000_000_000
+"""After how long without a look at a broker a timeline has to tell of it."""
+
+
 class FirstAck(NamedTuple):
     """The first acknowledgement of a partition after the run's last fault was healed."""
 
@@ -250,6 +269,7 @@ class Facts:
     dependencies: Sequence[Dependency] = ()
     lags: Sequence[Lag] = ()
     thin_acks: Sequence[ThinAcks] = ()
+    unwatched: Sequence[Unwatched] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

@@ -18,6 +18,7 @@ from spark_analysis.facts import (
     Silence,
     Stretch,
     ThinAcks,
+    Unwatched,
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.lost_writes import lost_ranges
@@ -57,6 +58,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         dependencies=[Dependency(**row) for row in found.get("dependency", ())],
         lags=[Lag(**row) for row in found.get("lag", ())],
         thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
+        unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
     )
 
 

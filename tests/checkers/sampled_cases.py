@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from harness.checker import Outcome
@@ -13,6 +14,7 @@ __all__ = ["CASES"]
 
 UNCLEAN: Row = SAMPLED | {"unclean_election": True}
 LONG = 10_000_000_000
+UNSEEN = "[12] acknowledgements with acks=all are above every high watermark"
 
 
 def see(story: Story, is_seen: Callable[[Row], bool] = lambda row: True) -> None:
@@ -29,7 +31,7 @@ def a_run_that_somebody_looked_at_twice_passes(story: Story) -> None:
     write(story, 4)
     story.elect(1)
     write(story, 2)
-    see(story, lambda row: (row["leader_epoch"], row["log_end_offset"]) in ((0, 2), (1, 5)))
+    see(story, lambda row: (row["leader_epoch"], row["log_end_offset"]) in ((0, 2), (1, 6)))
 
 
 @case(Outcome.PASS, guarantees=SAMPLED)
@@ -47,7 +49,7 @@ def a_life_that_nobody_saw_is_what_sampling_is(story: Story) -> None:
     see(story, lambda row: row["incarnation"] != 1)
 
 
-@case(Outcome.PASS, guarantees=SAMPLED)
+@case(Outcome.INCONCLUSIVE, reason=UNSEEN, guarantees=SAMPLED)
 def an_acknowledgement_whose_watermark_nobody_saw_is_no_unjustified_one(story: Story) -> None:
     write(story, 3)
     story.elect(1)
@@ -68,7 +70,7 @@ def an_acknowledgement_in_an_epoch_that_a_change_of_the_isr_began_and_nobody_saw
     see(story)
 
 
-@case(Outcome.PASS, guarantees=SAMPLED)
+@case(Outcome.INCONCLUSIVE, reason=UNSEEN, guarantees=SAMPLED)
 def an_acknowledgement_of_a_leader_that_nobody_saw_is_no_unjustified_one(story: Story) -> None:
     write(story, 2)
     story.elect(1)
@@ -77,7 +79,7 @@ def an_acknowledgement_of_a_leader_that_nobody_saw_is_no_unjustified_one(story: 
     see(story, lambda row: row["leader_epoch"] != 1 and (row["high_watermark"] or 0) < 3)
 
 
-@case(Outcome.PASS, guarantees=SAMPLED)
+@case(Outcome.INCONCLUSIVE, reason=UNSEEN, guarantees=SAMPLED)
 def a_delivery_of_what_was_committed_after_the_last_look_is_no_uncommitted_one(story: Story) -> None:
     write(story, 2)
     story.send()
@@ -235,3 +237,27 @@ def what_somebody_said_when_he_was_asked_before_a_send_he_may_have_said_after_it
     story.elect(2, clean=False)
     lose_without_epochs(story, after_ns=LONG // 10)
     see_without_epochs(story)
+
+
+# ------------------------------------------------------------------------------------------------ who stopped looking
+
+
+@case(Outcome.INCONCLUSIVE, reason="4 acknowledgements with acks=all are above every", guarantees=SAMPLED)
+def brokers_that_were_looked_at_once_and_never_again_prove_nothing(story: Story) -> None:
+    write(story, 4)
+    see(story, lambda row: row["log_end_offset"] == 0)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), guarantees=UNCLEAN)
+def of_what_was_lost_with_its_leader_before_anybody_looked_no_doubt_is_left(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    see(story, lambda row: row["leader_epoch"] == 1 or (row["log_end_offset"] or 0) < 3)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def who_was_not_looked_at_for_long_says_so(story: Story) -> None:
+    write(story, 3)
+    see(story)
+    seen = [row for row in story.timeline if (row["node"], row["kind"]) == (1, "state")]
+    seen[-1]["detail"] = json.dumps({"unseen_ms": 7500})
