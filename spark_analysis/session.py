@@ -100,7 +100,8 @@ def _warm(master: str | None) -> None:
     from spark_analysis.answers import ask  # noqa: PLC0415
     from spark_analysis.warming import RUN, tiny_run  # noqa: PLC0415
 
-    with contextlib.suppress(EnvironmentFault, Py4JError), tempfile.TemporaryDirectory() as directory:
+    # OSError: whoever waits for nothing any more has ended the JVM meanwhile.
+    with contextlib.suppress(EnvironmentFault, Py4JError, OSError), tempfile.TemporaryDirectory() as directory:
         ask(session(master), [RUN], tiny_run(Path(directory)))
 
 

@@ -9,6 +9,7 @@ import threading
 import time
 import warnings
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -140,3 +141,11 @@ def test_warming_up_without_java_is_harmless(monkeypatch: pytest.MonkeyPatch, tm
     thread = session.warm_up()
     thread.join()
     assert not session._state
+
+
+def test_a_jvm_that_is_ended_while_it_warms_up_is_no_complaint(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaints: list[object] = []
+    monkeypatch.setattr(threading, "excepthook", complaints.append)
+    monkeypatch.setattr(session, "session", Mock(side_effect=ConnectionRefusedError))
+    session.warm_up().join()
+    assert not complaints
