@@ -75,8 +75,8 @@ def _unrest(
 
 
 def _elsewhere(one: Stretch, what: str, at: int | None, wanted: int | None, whose: str = "") -> Iterator[_Unrest]:
-    """That something of a replica's is not where it is at the leader's."""
-    if at != wanted:
+    """That something of a replica's is not where it is at the leader's, as far as both are known."""
+    if None not in (at, wanted) and at != wanted:
         leaders = f"the leader's {whose} at {wanted}" if whose else f"the leader's at {wanted}"
         yield _Unrest(one, f"node {one.node}'s {what} at {at}, {leaders}", f"node {one.node}'s {what} at {at}")
 

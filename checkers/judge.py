@@ -165,6 +165,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [s for sentences in run.unreadable.values() for s in sentences]
     broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
+    broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     brokers = wanted is None or wanted.brokers
     doubts = list(inconclusive(ends, _unaccounted(facts, numbers, findings), numbers, brokers=brokers))
     if wanted is None:
@@ -188,6 +189,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
             limits(facts, numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)
         ),
     )
+
+
+def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:
+    """The predicted kinds that no checker knows."""
+    return sorted({one.kind for one in predicted} - set(_KINDS))
 
 
 def _broken_timeline(

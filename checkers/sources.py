@@ -18,12 +18,14 @@ from checkers.rows import Row
 from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import arrow_schema
-from harness.history.run_directory import manifest_of, read_file, require_readable, require_rows_of
+from harness.history.run_directory import manifest_of, read_file, require_readable, require_rows_of, require_sound
 from harness.history.schema import TABLES, Table
 from spark_analysis.files import TableFile, local_files
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from spark_analysis.hadoop import Contents
 
 ASKED = ("history", "timeline", "replica_logs")
 """The tables that engines are asked about; the faults are few."""
@@ -198,23 +200,36 @@ class HadoopRun:
         return whole, reasons
 
     def _readable(self, run: str, table: Table, files: Sequence[TableFile]) -> tuple[list[TableFile], list[str]]:
-        """The files all of whose pages can be read and are of the run, and why others are not."""
-        from spark_analysis.hadoop import Damaged, runs_named  # noqa: PLC0415 - only here Spark is needed
+        """The files all of whose pages can be read, are of the run and sound, and why others are not."""
+        from spark_analysis.hadoop import Damaged, contents  # noqa: PLC0415 - only here Spark is needed
 
         sound, reasons = list(files), []
         while sound:
             try:
-                named = runs_named(self._spark, table, sound)
+                told = contents(self._spark, table, sound)
             except Damaged as error:
                 sound.remove(error.file)
                 reasons.append(f"{error.file.uri} cannot be read: {error}.")
                 continue
-            foreign = {file: min(others) for file in sound if (others := named.get(file.uri, {run}) - {run})}
-            reasons += [
-                f"{file.uri}: rows of run {other!r} in the directory of run {run!r}." for file, other in foreign.items()
-            ]
-            return [file for file in sound if file not in foreign], reasons
+            broken = {file: why for file in sound if (why := self._why_broken(run, table, file, told.get(file)))}
+            return [file for file in sound if file not in broken], [*reasons, *broken.values()]
         return sound, reasons
+
+    def _why_broken(self, run: str, table: Table, file: TableFile, told: Contents | None) -> str:
+        """Why a file is none of the run's, or not sound; empty: it is.
+
+        What engines count and put in order may be large, and then only Spark reads all of it; the rest is small.
+        """
+        if told is None:
+            return ""
+        if told.strange or any(column.holds is not None for column in table.columns):
+            try:
+                with self._directory.open(file) as content:
+                    require_sound(table, file.uri, content)
+            except InvalidRun as error:
+                return error.sentence
+        others = told.runs - {run}
+        return f"{file.uri}: rows of run {min(others)!r} in the directory of run {run!r}." if others else ""
 
     def _rows(self, files: Sequence[TableFile]) -> list[Row]:
         schema, rows = arrow_schema(TABLES["faults"]), []

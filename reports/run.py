@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from harness.checker import RunVerdict, from_json
 from harness.errors import InvalidRun
 from harness.history.arrow import arrow_schema
-from harness.history.run_directory import Manifest, RunDirectory, require_readable
+from harness.history.run_directory import Manifest, RunDirectory, read_columns, require_readable
 from harness.history.schema import TABLES
 from harness.model import CONTROLLER_ID, TopicPartition
 from reports import rows
@@ -179,7 +179,7 @@ def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[st
             if number > MOST_ROWS:
                 left_out[name] = f"Checked, but not drawn: the {number:,} rows of {table.path}."
             else:
-                tables[name] = pq.read_table(files, schema=arrow_schema(table))
+                tables[name] = pa.concat_tables([read_columns(table, file) for file in files])
         except InvalidRun as error:
             left_out[name] = f"Not looked at: {error.sentence}"
     return tables, left_out

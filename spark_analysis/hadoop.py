@@ -5,12 +5,15 @@ from __future__ import annotations
 import io
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import or_
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import unquote
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
@@ -144,8 +147,19 @@ def temporary_directory(spark: SparkSession) -> str:
     return Path(tempfile.mkdtemp(prefix="seawall-", dir=local)).as_uri()
 
 
-def runs_named(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> Mapping[str, set[str]]:
-    """Read every page of the files; by file the runs whose rows it has, of several the first and the last.
+class Contents(NamedTuple):
+    """What rows a file has: of which runs, of several the first and the last; and whether any breaks the schema.
+
+    What is ``strange`` lacks what must be there, or has a word or a number that the schema does not know; JSON and
+    lists are not looked into.
+    """
+
+    runs: frozenset[str]
+    strange: bool
+
+
+def contents(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> Mapping[TableFile, Contents]:
+    """Read every page of the files; what rows each has. One without rows is not there.
 
     Raises:
         Damaged: a page of a file cannot be read.
@@ -155,7 +169,7 @@ def runs_named(spark: SparkSession, table: Table, files: Sequence[TableFile]) ->
     rows = reading.parquet(*[file.uri for file in files])
     everything = f.bit_xor(f.xxhash64("*")).alias("everything")
     known = rows.groupBy(f.input_file_name().alias("file")).agg(
-        f.min("run").alias("first"), f.max("run").alias("last"), everything
+        f.min("run").alias("first"), f.max("run").alias("last"), f.max(_is_strange(table)).alias("strange"), everything
     )
     try:
         found = known.collect()
@@ -165,7 +179,27 @@ def runs_named(spark: SparkSession, table: Table, files: Sequence[TableFile]) ->
         if damaged is None:
             raise EnvironmentFault(f"Spark failed: {said.splitlines()[0]}") from error
         raise Damaged(damaged, said.splitlines()[0].rstrip(".")) from error
-    return {row["file"]: {row["first"], row["last"]} for row in found}
+    named = {_place(unquote(row["file"])): row for row in found}
+    whose = {file: named[place] for file in files if (place := _place(file.uri)) in named}
+    return {file: Contents(frozenset({row["first"], row["last"]}), row["strange"]) for file, row in whose.items()}
+
+
+def _place(uri: str) -> tuple[str, str]:
+    """A URI without the slashes before its path: Hadoop writes ``file:/a`` where Spark writes ``file:///a``."""
+    scheme, _, path = uri.partition(":")
+    return scheme, path.lstrip("/")
+
+
+def _is_strange(table: Table) -> Column:
+    """Whether a row breaks the schema, as far as :class:`Contents` says."""
+    wrong: list[Column] = []
+    for column in table.columns:
+        value = f.col(column.name)
+        wrong += [] if column.nullable else [value.isNull()]
+        wrong += [~value.isin(*column.words)] if column.words else []
+        wrong += [] if column.least is None else [value < column.least]
+        wrong += [] if column.most is None else [value > column.most]
+    return reduce(or_, [f.coalesce(one, f.lit(False)) for one in wrong])
 
 
 def _fault(uri: str, error: Py4JJavaError) -> EnvironmentFault:

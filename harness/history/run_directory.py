@@ -16,7 +16,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from io import IOBase
 from pathlib import Path
@@ -28,7 +28,9 @@ import pyarrow.parquet as pq
 from harness.clock import Clock
 from harness.errors import InvalidRun
 from harness.history.arrow import arrow_schema, write_rows
+from harness.history.forms import breach
 from harness.history.recorder import Recorder
+from harness.history.run_json import wrong
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
 from harness.history.unwritable import unwritable, writing_below
 
@@ -104,7 +106,7 @@ class RunDirectory:
         """An existing run directory.
 
         Raises:
-            InvalidRun: its ``run.json`` is missing, broken or of another format.
+            InvalidRun: its ``run.json`` is missing, broken, of another format or not what it should be.
         """
         directory = cls(path)
         directory.manifest()
@@ -133,7 +135,7 @@ class RunDirectory:
         """What ``run.json`` says now.
 
         Raises:
-            InvalidRun: it is missing, broken or of another format.
+            InvalidRun: it is missing, broken, of another format or not what it should be.
         """
         path = self.path / "run.json"
         return manifest_of(_read_json(path), path)
@@ -171,7 +173,8 @@ class RunDirectory:
         """Every row of the table ``name``, in the order of its files.
 
         Raises:
-            InvalidRun: the table is missing, or a file of it is truncated or has other columns; names the file.
+            InvalidRun: the table is missing, or a file of it is truncated, has other columns or a row that breaks the
+                schema; names the file.
         """
         files = self.table_files(name)
         return [row for path in files for row in read_file(TABLES[name], path)]
@@ -234,13 +237,15 @@ def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
     """The manifest that ``run.json`` holds, which lies at ``path``.
 
     Raises:
-        InvalidRun: it is of another format, or something is missing.
+        InvalidRun: it is of another format, something is missing, or a value is not such as it must be; names its key.
     """
     if document.get("format") != FORMAT_VERSION:
         raise InvalidRun(
             f"{path}: format {document.get('format')!r} is not this version's {FORMAT_VERSION}.",
             "Check it with the version of seawall that recorded it.",
         )
+    if found := wrong(document):
+        raise InvalidRun(f"{path}: {found}.")
     known = {f.name for f in fields(Manifest)}
     try:
         manifest = Manifest(**{key: value for key, value in document.items() if key in known})
@@ -270,30 +275,59 @@ def require_readable(table: Table, path: Path | str, file: IOBase | None = None)
         schema = footer.schema.to_arrow_schema()
     except (pa.ArrowException, OSError) as error:
         raise InvalidRun(f"{path} is truncated or no Parquet file: {_first_line(error)}.") from error
-    missing = [f.name for f in arrow_schema(table) if f.name not in schema.names or schema.field(f.name).type != f.type]
+    missing = [f.name for f in arrow_schema(table) if f.name not in schema.names]
     if missing:
         raise InvalidRun(f"{path} lacks column {', '.join(missing)} of the table {table.name}.")
+    types = [(column.name, schema.field(column.name).type, column.type) for column in table.columns]
+    wanted = arrow_schema(table)
+    for name, found, declared in types:
+        if found != wanted.field(name).type:
+            raise InvalidRun(f"{path}: column {name} of the table {table.name} is of type {found}, not {declared}.")
     return int(footer.num_rows)
 
 
 def require_rows_of(run: str, table: Table, path: Path) -> int:
-    """Read every page of a Parquet file, a batch at a time, and see whose rows they are.
+    """Read every page of a Parquet file, a batch at a time, and see whose rows they are, and whether they are sound.
 
     Returns:
         how many rows it has.
 
     Raises:
-        InvalidRun: a page cannot be read, or a row is of another run; names the file.
+        InvalidRun: a page cannot be read, a row is of another run, or breaks the schema; names the file.
     """
     rows = require_readable(table, path)
     try:
-        with pq.ParquetFile(path, page_checksum_verification=True) as file:
-            for batch in file.iter_batches(columns=[column.name for column in table.columns]):
-                batch.validate(full=True)
-                _require_run(run, batch.column("run"), path)
+        for batch in _checked(table, path):
+            _require_run(run, batch.column("run"), path)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
     return rows
+
+
+def require_sound(table: Table, path: str, file: IOBase) -> None:
+    """Read every page of a Parquet file that is not on this machine, and see whether its rows are sound.
+
+    Raises:
+        InvalidRun: a row breaks the schema; names the file.
+    """
+    for _ in _checked(table, path, file):
+        pass
+
+
+def _checked(table: Table, path: Path | str, file: IOBase | None = None) -> Iterator[pa.RecordBatch]:
+    before = 0
+    with pq.ParquetFile(path if file is None else file, page_checksum_verification=True) as content:
+        for batch in content.iter_batches(columns=[column.name for column in table.columns]):
+            batch.validate(full=True)
+            _require_forms(table, batch, path, before)
+            yield batch
+            before += batch.num_rows
+
+
+def _require_forms(table: Table, rows: pa.RecordBatch, path: Path | str, before: int) -> None:
+    found = breach(table, rows)
+    if found is not None:
+        raise InvalidRun(f"{path}: row {before + found.row} {found.says}.")
 
 
 def _require_run(run: str, names: pa.Array, path: Path) -> None:
@@ -306,11 +340,28 @@ def read_file(table: Table, path: Path) -> list[dict[str, Any]]:
     """The rows of one file of ``table``.
 
     Raises:
-        InvalidRun: the file is truncated or is not the table; names the file.
+        InvalidRun: as :func:`read_columns`.
+    """
+    try:
+        found: list[dict[str, Any]] = read_columns(table, path).to_pylist()
+    except UnicodeDecodeError as error:
+        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+    return found
+
+
+def read_columns(table: Table, path: Path) -> pa.Table:
+    """The rows of one file of ``table``, as Arrow's.
+
+    Raises:
+        InvalidRun: the file is truncated, is not the table, or a row breaks the schema; names the file.
     """
     require_readable(table, path)
+    before = 0
     try:
-        rows: list[dict[str, Any]] = pq.read_table(path, schema=arrow_schema(table)).to_pylist()
+        rows = pq.read_table(path, schema=arrow_schema(table))
+        for batch in rows.to_batches():
+            _require_forms(table, batch, path, before)
+            before += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
     return rows

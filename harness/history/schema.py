@@ -14,17 +14,33 @@ from typing import Literal
 FORMAT_VERSION = 2
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
+MOST_OFFSET = 2**63 - 2
+"""The highest offset of a record: the one behind it must be a number, too."""
+
 ColumnType = Literal["string", "int32", "int64", "bool", "list<int32>", "list<string>"]
+DetailType = Literal["string", "int", "bool", "list<int>", "list<pair>"]
+"""The type of what a JSON object holds; a ``pair`` is a list of two whole numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, its type, whether it may be null, and what it means."""
+    """One column: its name, its type, whether it may be null, and what it means.
+
+    Attributes:
+        words: what it may say; empty: anything.
+        least: the lowest number that it may be; ``most`` the highest; None: any.
+        holds: of a column of JSON objects the types of what they may hold, by name; other names hold anything. None: it
+            is not one of JSON.
+    """
 
     name: str
     type: ColumnType
     nullable: bool
     meaning: str
+    words: tuple[str, ...] = ()
+    least: int | None = None
+    most: int | None = None
+    holds: Mapping[str, DetailType] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +52,24 @@ class Table:
     columns: tuple[Column, ...]
 
 
-def _c(name: str, kind: ColumnType, meaning: str, *, nullable: bool = False) -> Column:
-    return Column(name, kind, nullable, meaning)
+def _c(
+    name: str, kind: ColumnType, meaning: str, *, nullable: bool = False, words: tuple[str, ...] = (),
+    least: int | None = None, most: int | None = None, holds: Mapping[str, DetailType] | None = None,
+) -> Column:  # fmt: skip
+    return Column(name, kind, nullable, meaning, words, least, most, holds)
+
+
+DETAIL: Mapping[str, DetailType] = MappingProxyType(
+    {
+        **dict.fromkeys(("reason", "cause", "source", "change", "epochs_unread"), "string"),
+        **dict.fromkeys(("from_offset", "to_offset", "previous_leader", "controller_epoch"), "int"),
+        **dict.fromkeys(("broker", "controller", "unseen_ms"), "int"),
+        **dict.fromkeys(("clean", "elected_from_isr", "places"), "bool"),
+        **dict.fromkeys(("elr", "last_known_elr", "voters", "previous_isr"), "list<int>"),
+        "epochs": "list<pair>",
+    }
+)
+"""What the ``detail`` of a timeline's row may hold, by name; other names hold anything."""
 
 
 HISTORY = Table(
@@ -45,19 +77,37 @@ HISTORY = Table(
     "history",
     (
         _c("run", "string", "the run's id; with it, many runs are one table"),
-        _c("index", "int64", "gapless position in the history, from 0"),
+        _c("index", "int64", "gapless position in the history, from 0", least=0),
         _c("time_ns", "int64", "when the recorder wrote the row"),
         _c("process", "int32", "the client process (Jepsen's :process)"),
         _c("op", "int64", "the operation: shared by its invocations and every row of its completion"),
         _c("txn", "bool", "whether the operation is a transaction"),
         _c("mop", "int32", "which of the operation's micro-operations, from 0; all rows of one poll share it"),
-        _c("type", "string", "invoke, ok, fail (proven never to have happened) or info (unknown)"),
+        _c(
+            "type",
+            "string",
+            "invoke, ok, fail (proven never to have happened) or info (unknown)",
+            words=("invoke", "ok", "fail", "info"),
+        ),
         _c(
             "f",
             "string",
             "send, poll, assign, subscribe, commit, committed (what a commit is read back as), crash; "
             "assigned, revoked, lost (a rebalance during the operation); or close (the last row of a complete "
             "history; written once)",
+            words=(
+                "send",
+                "poll",
+                "assign",
+                "subscribe",
+                "commit",
+                "committed",
+                "crash",
+                "assigned",
+                "revoked",
+                "lost",
+                "close",
+            ),
         ),
         _c(
             "topic",
@@ -65,21 +115,29 @@ HISTORY = Table(
             "null where no partition is concerned: a poll that returned nothing, crash, close ...",
             nullable=True,
         ),
-        _c("partition", "int32", "as topic", nullable=True),
+        _c("partition", "int32", "as topic", nullable=True, least=0),
         _c(
             "offset",
             "int64",
             "the record's offset where the row knows it; of a commit the next one to be read",
             nullable=True,
+            least=0,
+            most=MOST_OFFSET,
         ),
         _c("value", "int64", "the record's unique value", nullable=True),
         _c("leader_epoch", "int32", "the record's leader epoch where a poll reports it", nullable=True),
-        _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True),
+        _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True, least=-1, most=1),
         _c("error", "string", "the error's name, for fail and info", nullable=True),
         _c("final", "bool", "whether the operation belongs to the final read"),
         _c("intact", "bool", "of a polled record: whether payload hash, topic and partition check out", nullable=True),
         _c("group", "string", "of a subscribe, a commit, a committed or a poll: the consumer group", nullable=True),
-        _c("isolation", "string", "of a poll: read_committed or read_uncommitted; null: read_committed", nullable=True),
+        _c(
+            "isolation",
+            "string",
+            "of a poll: read_committed or read_uncommitted; null: read_committed",
+            nullable=True,
+            words=("read_committed", "read_uncommitted"),
+        ),
     ),
 )
 
@@ -89,23 +147,26 @@ TIMELINE = Table(
     (
         _c("run", "string", "the run's id"),
         _c("node", "int32", "who says so: a broker's id, or 100 for the controller and what several have decided; "
-           "101, 102 ... for the lives of controller-1, controller-2 ..."),
-        _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation"),
-        _c("incarnation", "int32", "how often the node had been started before"),
+           "101, 102 ... for the lives of controller-1, controller-2 ...", least=0),
+        _c("sequence", "int64", "the node's own gapless position, restarting at 0 with each incarnation", least=0),
+        _c("incarnation", "int32", "how often the node had been started before", least=0),
         _c("time_ns", "int64", "when it happened"),
         _c("wall_ms", "int64", "what the node's own wall clock said"),
         _c("kind", "string", "started, state (role, watermark, ISR or log end changed), truncation, log_start, "
            "storage_failed, election (controller only), isr (controller only), session (controller only), "
            "controller (KRaft's controllers have elected one of them), "
-           "final (as collected)"),
+           "final (as collected)",
+           words=("started", "state", "truncation", "log_start", "storage_failed", "election", "isr", "session",
+                  "controller", "final")),
         _c("topic", "string", "null for rows about the node itself", nullable=True),
-        _c("partition", "int32", "as topic", nullable=True),
-        _c("role", "string", "leader, follower or offline", nullable=True),
+        _c("partition", "int32", "as topic", nullable=True, least=0),
+        _c("role", "string", "leader, follower or offline", nullable=True, words=("leader", "follower", "offline")),
         _c("leader", "int32", "the leader as this node believes; -1 none", nullable=True),
-        _c("leader_epoch", "int32", "the leader epoch as this node believes", nullable=True),
+        _c("leader_epoch", "int32", "the leader epoch as this node believes; never null of who leads, and of an "
+           "election", nullable=True, least=-1),
         _c("partition_epoch", "int32", "the ISR version as this node believes", nullable=True),
-        _c("high_watermark", "int64", "exclusive", nullable=True),
-        _c("log_end_offset", "int64", "exclusive", nullable=True),
+        _c("high_watermark", "int64", "exclusive; null: not known, never of who leads (kind state)", nullable=True),
+        _c("log_end_offset", "int64", "as high_watermark", nullable=True),
         _c("log_start_offset", "int64", "the first offset still held", nullable=True),
         _c("isr", "list<int32>", "the in-sync replicas as this node believes", nullable=True),
         _c("detail", "string", "JSON: of a truncation and of a log_start {from_offset, to_offset, reason}; of an "
@@ -114,7 +175,7 @@ TIMELINE = Table(
            "source}; of a state and of a final, where the broker had been up "
            "and was not looked at for long, {unseen_ms}; "
            "of final {source: live|disk, epochs: the leader epochs on disk with their start offsets, "
-           "or epochs_unread: why a live broker's are not known}", nullable=True),
+           "or epochs_unread: why a live broker's are not known}", nullable=True, holds=DETAIL),
     ),
 )  # fmt: skip
 
@@ -123,11 +184,11 @@ REPLICA_LOGS = Table(
     "replica_logs",
     (
         _c("run", "string", "the run's id"),
-        _c("node", "int32", "the broker whose log this is"),
+        _c("node", "int32", "the broker whose log this is", least=0),
         _c("topic", "string", ""),
-        _c("partition", "int32", ""),
-        _c("offset", "int64", "the record's offset"),
-        _c("leader_epoch", "int32", "of the record's batch"),
+        _c("partition", "int32", "", least=0),
+        _c("offset", "int64", "the record's offset", least=0, most=MOST_OFFSET),
+        _c("leader_epoch", "int32", "of the record's batch", least=-1),
         _c(
             "value",
             "int64",
@@ -144,10 +205,12 @@ REPLICA_LOGS = Table(
         _c("producer_id", "int64", "the idempotent producer's id; null without", nullable=True),
         _c("producer_epoch", "int32", "as producer_id", nullable=True),
         _c("sequence", "int32", "the record's own sequence number; as producer_id", nullable=True),
-        _c("control", "string", "of a transaction's marker: commit or abort", nullable=True),
+        _c("control", "string", "of a transaction's marker: commit or abort", nullable=True, words=("commit", "abort")),
         _c("transactional", "bool", "whether it belongs to a transaction; null: not known", nullable=True),
     ),
 )
+
+_ANYTHING: Mapping[str, DetailType] = MappingProxyType({})
 
 FAULTS = Table(
     "faults",
@@ -157,9 +220,9 @@ FAULTS = Table(
         _c("fault", "string", "the fault's name in the run: cut, freeze, f003 ..."),
         _c("kind", "string", "the kind of fault: disk_full, kill, log_dir_failure ..."),
         _c("nodes", "list<string>", "the nodes it was aimed at"),
-        _c("parameters", "string", "JSON: the resolved parameters"),
+        _c("parameters", "string", "JSON: the resolved parameters", holds=_ANYTHING),
         _c("aimed_ns", "int64", "when its aim was taken from the cluster's observed state"),
-        _c("aim", "string", "JSON: that observed state"),
+        _c("aim", "string", "JSON: that observed state", holds=_ANYTHING),
         _c("injected_ns", "int64", "when it was injected", nullable=True),
         _c("proven_ns", "int64", "when a probe proved that it took effect; null: never", nullable=True),
         _c("proof", "string", "what the probe saw", nullable=True),

@@ -90,11 +90,11 @@ def of_type(name: str, type_: pa.DataType) -> Change:
 
 
 MISMATCHES = (
-    ("history", "acks", without("acks")),
-    ("history", "index", of_type("index", pa.int32())),
-    ("timeline", "isr", without("isr")),
-    ("replica_logs", "value", of_type("value", pa.string())),
-    ("faults", "proof", without("proof")),
+    ("history", "acks", without("acks"), ""),
+    ("history", "index", of_type("index", pa.int32()), "int32, not int64"),
+    ("timeline", "isr", without("isr"), ""),
+    ("replica_logs", "value", of_type("value", pa.string()), "string, not int64"),
+    ("faults", "proof", without("proof"), ""),
 )
 
 
@@ -103,14 +103,17 @@ MISMATCHES = (
 def test_a_table_with_other_columns_is_exit_code_3_and_says_which(
     tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    places = [quiet(tmp_path / f"{table}-{column}") for table, column, _ in MISMATCHES]
-    for (table, _, change), place in zip(MISMATCHES, places, strict=True):
+    places = [quiet(tmp_path / f"{table}-{column}") for table, column, *_ in MISMATCHES]
+    for (table, _, change, _), place in zip(MISMATCHES, places, strict=True):
         [file] = RunDirectory(place).table_files(table)
         pq.write_table(change(pq.read_table(file)), file)
     assert main(["check", *map(str, places), "--engine", engine]) == ExitCode.INVALID
     printed = "".join(capsys.readouterr().out.split())
-    for (table, column, _), place in zip(MISMATCHES, places, strict=True):
-        sentence = f"{RunDirectory(place).table_files(table)[0]} lacks column {column} of the table {table}."
+    for (table, column, _, types), place in zip(MISMATCHES, places, strict=True):
+        file = RunDirectory(place).table_files(table)[0]
+        sentence = f"{file} lacks column {column} of the table {table}."
+        if types:
+            sentence = f"{file}: column {column} of the table {table} is of type {types}."
         assert said(place)["reasons"][0] == sentence
         assert sentence.replace(" ", "") in printed
 

@@ -1,0 +1,92 @@
+"""Whether ``run.json`` says what it may say: every value of the type that its reader expects.
+
+A value of another type would be read as nothing, as another number, or not at all; and a promise that nobody reads is
+one that nobody keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+VERDICTS = ("VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE")
+"""What a prediction's verdict may be: the values of ``harness.checker.Verdict``."""
+
+
+class Kind(NamedTuple):
+    """What a value is called, and whether one is such a value."""
+
+    name: str
+    fits: Callable[[Any], bool]
+
+
+def _is_int(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+_STRING = Kind("a string", lambda value: isinstance(value, str))
+_INTEGER = Kind("a whole number", _is_int)
+_COUNT = Kind("a whole number from 0 on", lambda value: _is_int(value) and value >= 0)
+_FLAG = Kind("true or false", lambda value: isinstance(value, bool))
+_OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+_SECONDS = Kind("a number or null", lambda value: value is None or _is_int(value) or isinstance(value, float))
+_TEXT = Kind("a string or null", lambda value: value is None or isinstance(value, str))
+_COUNT_OR_NULL = Kind("a whole number from 0 on or null", lambda value: value is None or _COUNT.fits(value))
+
+
+def _one_of(*words: str) -> Kind:
+    return Kind(f"one of {', '.join(words)}", lambda value: value in words)
+
+
+_DOCUMENT: Mapping[str, Kind] = {
+    **dict.fromkeys(("run", "scenario", "started_wall", "state", "generation", "why"), _STRING),
+    "seed": _INTEGER,
+    **dict.fromkeys(("versions", "configuration", "guarantees", "tables"), _OBJECT),
+    "predictions": Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value))),
+    "duration_s": _SECONDS,
+}
+_GUARANTEES: Mapping[str, Kind] = {
+    **dict.fromkeys(("min_insync_replicas", "replication_factor", "laggards_leave_ms"), _COUNT_OR_NULL),
+    **dict.fromkeys(
+        ("unclean_election", "retention", "idempotent_producers", "eligible_replicas", "settles"), _FLAG
+    ),
+    "timeline": _STRING,
+}  # fmt: skip
+_PREDICTION: Mapping[str, Kind] = {
+    "kind": _STRING,
+    "topic": _TEXT,
+    **dict.fromkeys(("partition", "offset"), _COUNT_OR_NULL),
+    "verdict": _one_of(*VERDICTS),
+}
+_SIZE: Mapping[str, Kind] = dict.fromkeys(("rows", "parts"), _COUNT)
+
+
+def wrong(document: Mapping[str, Any]) -> str | None:
+    """The first key of ``run.json`` whose value is not such as it must be, in a clause; None: there is none.
+
+    Examples:
+        ``guarantees.min_insync_replicas is '2', and should be a whole number from 0 on or null``
+    """
+    return next(_wrong(document), None)
+
+
+def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
+    yield from _mistyped("", document, _DOCUMENT)
+    yield from _mistyped("guarantees.", document.get("guarantees", {}), _GUARANTEES)
+    for number, prediction in enumerate(document.get("predictions", ())):
+        where = f"predictions[{number}]"
+        for key in sorted(set(prediction) - set(_PREDICTION)):
+            yield f"{where} has the key {key!r}, which is none of {', '.join(_PREDICTION)}"
+        if "kind" not in prediction:
+            yield f"{where} has no kind"
+        yield from _mistyped(f"{where}.", prediction, _PREDICTION)
+    for name, size in document.get("tables", {}).items():
+        if not _OBJECT.fits(size):
+            yield f"tables.{name} is {size!r}, and should be {_OBJECT.name}"
+        yield from _mistyped(f"tables.{name}.", size, _SIZE)
+
+
+def _mistyped(where: str, values: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[str]:
+    for key, kind in kinds.items():
+        if key in values and not kind.fits(values[key]):
+            yield f"{where}{key} is {values[key]!r}, and should be {kind.name}"

@@ -1,0 +1,162 @@
+"""Rows that break the schema are found, and said to; those that keep to it are not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from harness.errors import InvalidRun
+from harness.history.arrow import arrow_schema
+from harness.history.forms import breach
+from harness.history.run_directory import manifest_of
+from harness.history.run_json import VERDICTS
+from harness.history.schema import FORMAT_VERSION, TABLES
+from tests.checkers.story import Story
+
+Row = dict[str, Any]
+
+
+def told() -> Mapping[str, list[Row]]:
+    """The rows of a run in which enough happens."""
+    story = Story("r")
+    story.send()
+    story.send(result="info")
+    story.poll(5, [0])
+    story.elect(1)
+    story.delete(1)
+    story.fault()
+    story.finish()
+    return {
+        "history": story.history, "timeline": story.timeline, "replica_logs": story.logs, "faults": story.faults
+    }  # fmt: skip
+
+
+def said(name: str, rows: list[Row]) -> str | None:
+    """What is said of rows of a table, and of which."""
+    schema = arrow_schema(TABLES[name])
+    loose = pa.schema([field.with_nullable(True) for field in schema])
+    found = breach(TABLES[name], pa.RecordBatch.from_pylist(rows, schema=loose))
+    return None if found is None else f"{found.row} {found.says}"
+
+
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_rows_that_keep_to_the_schema_are_sound_and_so_is_an_empty_table(name: str) -> None:
+    assert said(name, told()[name]) is None
+    assert said(name, []) is None
+
+
+@pytest.mark.parametrize(("name", "column"), [(t.name, c.name) for t in TABLES.values() for c in t.columns])
+def test_a_null_is_a_breach_exactly_where_the_schema_permits_none(name: str, column: str) -> None:
+    rows = told()[name]
+    at = next(row for row, values in enumerate(rows) if values.get("kind") == "started" or name != "timeline")
+    rows[at][column] = None
+    declared = next(one for one in TABLES[name].columns if one.name == column)
+    assert said(name, rows) == (None if declared.nullable else f"{at} has no {column}")
+
+
+CHANGES = (
+    ("history", "type", "OK", "has the type 'OK', which is none of invoke, ok, fail, info"),
+    ("history", "f", "sned", "has the f 'sned', which is none of send, poll"),
+    ("history", "offset", -1, "has the offset -1, and below 0 there is none"),
+    ("history", "offset", 2**63 - 1, "has the offset 9223372036854775807, and above 9223372036854775806 there is none"),
+    ("history", "acks", 2, "has the acks 2, and above 1 there is none"),
+    ("history", "isolation", "snapshot", "has the isolation 'snapshot'"),
+    ("timeline", "kind", "Final", "has the kind 'Final', which is none of started, state"),
+    ("timeline", "role", "boss", "has the role 'boss', which is none of leader, follower, offline"),
+    ("timeline", "isr", [0, None], "has a null among its isr"),
+    ("timeline", "detail", "{clean: tru", "has a detail that is no JSON: '{clean: tru'"),
+    ("timeline", "detail", "[1, 2]", "has a detail that is no JSON object: '[1, 2]'"),
+    ("timeline", "detail", '{"epochs": [[0]]}', "has a detail whose epochs is no list<pair>"),
+    ("timeline", "detail", '{"from_offset": null}', "has a detail whose from_offset is no int"),
+    ("timeline", "detail", '{"elr": [true]}', "has a detail whose elr is no list<int>"),
+    ("replica_logs", "control", "Commit", "has the control 'Commit', which is none of commit, abort"),
+    ("replica_logs", "offset", -3, "has the offset -3"),
+    ("faults", "parameters", "nope", "has a parameters that is no JSON: 'nope'"),
+    ("faults", "nodes", [None], "has a null among its nodes"),
+)
+
+
+@pytest.mark.parametrize(("name", "column", "value", "sentence"), CHANGES)
+def test_a_value_that_the_schema_does_not_know_is_named_with_its_row(
+    name: str, column: str, value: object, sentence: str
+) -> None:
+    rows = told()[name]
+    rows[-1][column] = value
+    assert (said(name, rows) or "").startswith(f"{len(rows) - 1} {sentence}")
+
+
+@pytest.mark.parametrize(
+    ("kind", "lacking", "sentence"),
+    [
+        ("state", ("leader_epoch",), "has no leader_epoch, and is about a leader"),
+        ("state", ("high_watermark",), "has no high_watermark, and is about a leader"),
+        ("state", ("log_end_offset",), "has no log_end_offset, and is about a leader"),
+        ("final", ("leader_epoch",), "has no leader_epoch, and is about a leader"),
+        ("election", ("leader_epoch",), "has no leader_epoch, and is about a leader"),
+        ("state", ("partition",), "names half of a partition"),
+        ("election", ("topic", "partition"), "is about a partition and names none"),
+    ],
+)
+def test_who_leads_says_which_partition_in_which_epoch_and_how_far(
+    kind: str, lacking: tuple[str, ...], sentence: str
+) -> None:
+    rows = told()["timeline"]
+    at = next(i for i, row in enumerate(rows) if row["kind"] == kind and row["role"] in (None, "leader"))
+    rows[at] |= dict.fromkeys(lacking)
+    assert (said("timeline", rows) or "").startswith(f"{at} {sentence}")
+
+
+# -------------------------------------------------------------------------------------------------------- run.json
+
+DOCUMENT: Row = {
+    "format": FORMAT_VERSION,
+    "run": "r",
+    "scenario": "s",
+    "seed": 1,
+    "started_wall": "",
+    "state": "complete",
+}
+
+WRONG: tuple[tuple[Row, str], ...] = (
+    ({"guarantees": "x"}, "guarantees is 'x', and should be an object"),
+    (
+        {"guarantees": {"min_insync_replicas": "2"}},
+        "guarantees.min_insync_replicas is '2', and should be a whole number from 0 on or null",
+    ),
+    ({"guarantees": {"unclean_election": 1}}, "guarantees.unclean_election is 1, and should be true or false"),
+    ({"seed": True}, "seed is True, and should be a whole number"),
+    ({"run": 7}, "run is 7, and should be a string"),
+    ({"configuration": []}, "configuration is [], and should be an object"),
+    ({"predictions": ["lost-write"]}, "predictions is ['lost-write'], and should be a list of objects"),
+    ({"predictions": [{"kindd": "lost-write"}]}, "predictions[0] has the key 'kindd', which is none of kind, topic"),
+    ({"predictions": [{"topic": "t"}]}, "predictions[0] has no kind"),
+    ({"predictions": [{"kind": "x", "offset": "7"}]}, "predictions[0].offset is '7', and should be"),
+    ({"predictions": [{"kind": "x", "verdict": "BAD"}]}, "predictions[0].verdict is 'BAD', and should be one of"),
+    ({"tables": {"history": 3}}, "tables.history is 3, and should be an object"),
+    ({"tables": {"history": {"rows": "3"}}}, "tables.history.rows is '3', and should be a whole number from 0 on"),
+    ({"state": ["complete"]}, "state is ['complete'], and should be a string"),
+)
+
+
+@pytest.mark.parametrize(("changed", "sentence"), WRONG)
+def test_a_value_in_run_json_that_is_none_is_refused_with_its_key(changed: Row, sentence: str) -> None:
+    with pytest.raises(InvalidRun) as refused:
+        manifest_of(json.loads(json.dumps(DOCUMENT | changed)), "run.json")
+    assert refused.value.sentence.startswith(f"run.json: {sentence}")
+
+
+def test_a_run_json_that_says_everything_is_read() -> None:
+    guarantees = {"min_insync_replicas": 2, "settles": True, "timeline": "sampled", "somebody_s_own": "7"}
+    predictions = [{"kind": "lost-write", "topic": None, "partition": 0, "offset": 3, "verdict": v} for v in VERDICTS]
+    said = {
+        "guarantees": guarantees,
+        "predictions": predictions,
+        "duration_s": None,
+        "tables": {"history": {"rows": 1}},
+    }
+    assert manifest_of({**DOCUMENT, **said}, Path("run.json")).predictions == predictions

@@ -1,0 +1,146 @@
+"""Rows and values that break the schema: the run is INVALID, by both engines, and the sentence says what."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers import check
+from harness.checker import Outcome, Verdict
+from harness.cli import main
+from harness.errors import ExitCode
+from harness.history import RunDirectory
+from harness.history.run_json import VERDICTS
+from tests.checkers.story import Story
+
+Row = dict[str, Any]
+Broken = Callable[[Story], None]
+
+
+def row_of(rows: list[Row], **columns: object) -> Row:
+    return next(row for row in rows if all(row[name] == value for name, value in columns.items()))
+
+
+def in_history(column: str, value: object) -> Broken:
+    return lambda story: row_of(story.history, f="send", type="ok").update({column: value})
+
+
+def in_timeline(column: str, value: object, **which: object) -> Broken:
+    return lambda story: row_of(story.timeline, **which).update({column: value})
+
+
+BREACHES: Mapping[str, tuple[Broken, str]] = {
+    "null-f": (in_history("f", None), "history/part-00000.parquet: row 1 has no f."),
+    "type": (in_history("type", "OK"), "row 1 has the type 'OK', which is none of invoke, ok, fail, info."),
+    "f": (in_history("f", "sned"), "row 1 has the f 'sned', which is none of"),
+    "negative-ack": (in_history("offset", -1), "row 1 has the offset -1, and below 0 there is none."),
+    "negative-delivery": (
+        lambda story: row_of(story.history, f="poll", type="ok", offset=0).update(offset=-1),
+        "row 7 has the offset -1, and below 0 there is none.",
+    ),
+    "null-node": (in_timeline("node", None, kind="state"), "row 4 has no node."),
+    "no-epoch": (in_timeline("leader_epoch", None, role="leader"), "has no leader_epoch, and is about a leader."),
+    "no-mark": (in_timeline("high_watermark", None, role="leader"), "has no high_watermark, and is about a leader."),
+    "no-end": (in_timeline("log_end_offset", None, role="leader"), "has no log_end_offset, and is about a leader."),
+    "detail": (in_timeline("detail", "{clean: tru", kind="election"), "has a detail that is no JSON: '{clean: tru'."),
+    "detail-list": (in_timeline("detail", "[1,2]", kind="election"), "has a detail that is no JSON object: '[1,2]'."),
+    "isr": (in_timeline("isr", [0, None], role="leader"), "has a null among its isr."),
+    "log": (lambda story: story.logs[0].update(control="Abort"), "row 0 has the control 'Abort', which is none of"),
+    "fault": (lambda story: story.faults[0].update(parameters="x"), "row 0 has a parameters that is no JSON: 'x'."),
+}  # fmt: skip
+
+
+def written(path: Path, change: Broken | None = None, **manifest: Any) -> Path:
+    """A quiet run; what ``change`` makes of its rows is written although the schema does not permit it."""
+    story = Story(path.name)
+    for _ in range(3):
+        story.send()
+    story.poll(5, range(3))
+    story.elect(1)
+    story.fault()
+    story.finish().write(path, **manifest)
+    if change is not None:
+        change(story)
+        told = {"history": story.history, "timeline": story.timeline, "replica_logs": story.logs}
+        for name, rows in (told | {"faults": story.faults}).items():
+            [file] = RunDirectory(path).table_files(name)
+            schema = pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
+            pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("engine", "names"),
+    [
+        ("reference", tuple(BREACHES)),
+        ("spark", ("null-node", "type", "negative-delivery", "detail")),
+        ("uri", ("null-node", "type", "detail")),
+    ],
+)
+def test_rows_that_break_the_schema_make_that_run_invalid_and_no_other(
+    tmp_path: Path, spark: SparkSession, engine: str, names: tuple[str, ...]
+) -> None:
+    paths = [written(tmp_path / "sound"), *(written(tmp_path / name, BREACHES[name][0]) for name in names)]
+    if engine == "reference":
+        sound, *broken = check(paths, engine="reference")
+    else:
+        places = [path.resolve().as_uri() for path in paths] if engine == "uri" else paths
+        sound, *broken = check(places, session=spark)
+    assert sound.outcome is Outcome.PASS, sound.reasons
+    for name, verdict in zip(names, broken, strict=True):
+        _, sentence = BREACHES[name]
+        assert verdict.outcome is Outcome.INVALID, name
+        assert sentence in verdict.reasons[0], name
+        assert not [one for one in verdict.anomalies if one.verdict is not Verdict.INDETERMINATE], name
+
+
+def test_a_run_of_such_rows_is_exit_code_3_with_a_report(tmp_path: Path) -> None:
+    for name, (change, _) in BREACHES.items():
+        path = written(tmp_path / name, change)
+        assert main(["check", str(path), "--engine", "reference"]) == ExitCode.INVALID
+        assert "Not looked at" in (path / "report.html").read_text()
+
+
+@pytest.mark.parametrize("engine", ["reference", "spark"])
+def test_a_run_json_with_a_value_that_is_none_is_exit_code_3_and_one_sentence(
+    tmp_path: Path, engine: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "r")
+    file = path / "run.json"
+    document = json.loads(file.read_text())
+    document["guarantees"]["min_insync_replicas"] = "2"
+    file.write_text(json.dumps(document))
+    assert main(["check", str(path), "--engine", engine]) == ExitCode.INVALID
+    printed = "".join("".join(capsys.readouterr()).split())
+    assert "guarantees.min_insync_replicasis'2',andshouldbeawholenumber" in printed
+    assert "Traceback" not in printed
+
+
+def test_a_predicted_anomaly_that_no_checker_knows_is_no_failed_reproduction(tmp_path: Path) -> None:
+    path = written(tmp_path / "r", predictions=[{"kind": "lostwrite"}])
+    [verdict] = check([path], engine="reference")
+    assert verdict.outcome is Outcome.INVALID
+    assert verdict.reasons[0] == "run.json predicts 'lostwrite', and there is no such anomaly."
+
+
+def test_a_final_row_that_does_not_say_where_the_log_ends_is_no_finding(tmp_path: Path) -> None:
+    story = Story("r")
+    story.send()
+    story.poll(5, [0])
+    story.finish()
+    row_of(story.timeline, kind="final", node=2)["log_end_offset"] = None
+    guarantees = {"min_insync_replicas": 2, "unclean_election": False, "settles": True}
+    [verdict] = check([story.write(tmp_path / "r", guarantees=guarantees)], engine="reference")
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert not verdict.anomalies
+
+
+def test_what_a_prediction_s_verdict_may_be_is_what_verdicts_are() -> None:
+    assert tuple(Verdict) == VERDICTS
