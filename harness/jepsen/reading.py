@@ -8,9 +8,14 @@ an operation that ended ``info``, a crash among them; an assign that starts from
 since the consumer forgets where it was.
 
 **The final read.** Jepsen has no notion of one, but its generator ends with one: fresh consumers are assigned every key
-from the beginning, and poll until they have seen all that anybody has. So polls count as final when they follow the
-history's last send, transaction and subscribe, and their process was assigned from the beginning after these. Without
-such polls the run has no final read, and what was never read is ``unseen``.
+from the beginning, and poll until they have seen all that anybody has. So polls count as final when their process was
+assigned from the beginning after the last send, transaction and subscribe of the history had been invoked, and after
+the last acknowledgement: what is acknowledged later may have been stored later. That one of these fails, or that nobody
+knows, may come later. Without such polls the run has no final read, and what was never read is ``unseen``.
+
+**What an operation is about** its invocation says. A completion has the same micro-operations, and its sends the same
+keys and values; what polls were given it adds, and where records are. Anything else is no history, nor is a number that
+is no partition's, offset's or value's.
 
 **What is not there.** The brokers say nothing: no timeline, no replicas' logs, no faults. What the checker would ask
 them is not asked; see ``Expected.brokers`` in :mod:`checkers.expected`. Operations of the nemesis and of the admin
@@ -30,7 +35,7 @@ from typing import Any, NamedTuple
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_columns
-from harness.history.schema import HISTORY
+from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
 
 TOPIC = "jepsen"
@@ -42,7 +47,10 @@ PART_ROWS = 100_000
 _IGNORED = frozenset({"debug-topic-partitions"})
 _CLIENT = frozenset({"send", "poll", "txn", "assign", "subscribe", "crash"})
 _COMPLETIONS = frozenset({"ok", "fail", "info"})
-_BEFORE_THE_END = frozenset({"send", "txn", "subscribe"})
+_BEFORE_THE_END = {"invoke": ("send", "txn", "subscribe"), "ok": ("send", "txn")}
+"""By type, the operations that no final read is before."""
+
+_MOST_PARTITION, _MOST = 2**31 - 1, 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +79,19 @@ class Imported(NamedTuple):
     final_read: bool
 
 
+_Step = tuple[str, int, int] | tuple[str]
+"""What a micro-operation is about: a send with its key and value, or a poll."""
+
+
 class _Open(NamedTuple):
-    """An operation under way: its number, our process, and the line of its invocation."""
+    """An operation under way: its number, our process, the line of its invocation, and what that is about."""
 
     op: int
     process: int
     line: int
     f: str
     final: bool
+    about: tuple[_Step, ...] = ()
 
 
 def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
@@ -115,7 +128,7 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
 
 
 def _end_phase(path: Path) -> int:
-    """Where the line of the last send, transaction or subscribe of the history begins, in bytes; -1 for none.
+    """Where the last line of the history begins that no final read is before, in bytes; -1 for none.
 
     The file is looked through from its end, so that no more than the final phase is read twice.
     """
@@ -132,10 +145,11 @@ def _end_phase(path: Path) -> int:
 
 
 def _is_before_the_end(raw: bytes) -> bool:
-    if not any(name.encode() in raw for name in _BEFORE_THE_END):
+    if not any(name.encode() in raw for name in _BEFORE_THE_END["invoke"]):
         return False
     try:
-        return read_line(raw.decode(errors="replace"), 0).f in _BEFORE_THE_END
+        line = read_line(raw.decode(errors="replace"), 0)
+        return line.f in _BEFORE_THE_END.get(line.type, ())
     except InvalidRun:
         return False  # whoever reads the file from its beginning names the line
 
@@ -240,7 +254,8 @@ class _Import:
             if line.position < self._next_index:
                 raise InvalidRun(f"line {line.number}: :index {line.position} is there twice, or out of order.")
             self._next_index += 1
-        self._rows.time_ns = max(self._rows.time_ns, line.number if line.time is None else line.time)
+        time_ns = line.number if line.time is None else _number(line, "time", line.time, _MOST)
+        self._rows.time_ns = max(self._rows.time_ns, time_ns)
 
     # ------------------------------------------------------------------------------------------------- invocations
 
@@ -255,7 +270,7 @@ class _Import:
         self.operations += 1
         self._open[line.process] = op
         if line.f in ("send", "poll", "txn"):
-            self._steps(line, op)
+            self._open[line.process] = op._replace(about=self._steps(line, op))
         elif line.f == "crash":
             self._rows.add(op, "invoke", "crash")
         else:
@@ -281,41 +296,54 @@ class _Import:
             raise InvalidRun(f"line {line.number} is a {line.f}, and completes the {op.f} of line {op.line}.")
         for change, moved in rebalances(line):
             for key in moved:
-                self._rows.add(op, "info", change, (key, None, None), txn=line.f == "txn")
+                self._rows.add(op, "info", change, (_partition(line, key), None, None), txn=line.f == "txn")
         match line.f:
             case "crash":
                 self._rows.add(op, line.type, "crash", error=line.error)
             case "assign" | "subscribe":
                 self._assigned(line, op)
             case _:
-                self._steps(line, op)
+                _require_same(line, op, self._steps(line, op))
                 self.read_finally |= op.final and line.f == "poll" and line.type == "ok"
 
     def _assigned(self, line: Line, op: _Open) -> None:
         named = keys(line)
         for key in named:
-            self._rows.add(op, line.type, line.f, (key, None, None), error=line.error)
+            self._rows.add(op, line.type, line.f, (_partition(line, key), None, None), error=line.error)
         if not named:
             self._rows.add(op, line.type, line.f, error=line.error)
 
-    def _steps(self, line: Line, op: _Open) -> None:
+    def _steps(self, line: Line, op: _Open) -> tuple[_Step, ...]:
+        """Write down what a line says; returns what it is about."""
         steps = micro_operations(line)
         txn = line.f == "txn" or len(steps) > 1
-        for mop, step in enumerate(steps):
-            match step:
-                case ["send", int(key), int(value)]:
-                    self._row(line, op, "send", (key, None, value), txn=txn, mop=mop)
-                case ["send", int(key), [int() | None as offset, int(value)]]:
-                    known = None if line.type == "invoke" else offset
-                    self._row(line, op, "send", (key, known, value), txn=txn, mop=mop)
-                case ["poll"] | ["poll", None]:
-                    self._row(line, op, "poll", None, txn=txn, mop=mop)
-                case ["poll", [*polled]]:
-                    found = list(_polled(line, polled)) if line.type != "invoke" else []
-                    for place in found or (None,):
-                        self._row(line, op, "poll", place, txn=txn, mop=mop)
-                case _:
-                    raise InvalidRun(f"line {line.number}: {str(step)[:60]} is neither a send nor a poll.")
+        return tuple(self._step(line, op, step, txn=txn, mop=mop) for mop, step in enumerate(steps))
+
+    def _step(self, line: Line, op: _Open, step: list[Any], *, txn: bool, mop: int) -> _Step:
+        match step:
+            case ["send", int(key), int(value)]:
+                return self._sent(line, op, (key, None, value), txn=txn, mop=mop)
+            case ["send", int(key), [int() | None as offset, int(value)]]:
+                known = None if line.type == "invoke" else offset
+                return self._sent(line, op, (key, known, value), txn=txn, mop=mop)
+            case ["poll"] | ["poll", None]:
+                self._row(line, op, "poll", None, txn=txn, mop=mop)
+            case ["poll", [*polled]]:
+                found = list(_polled(line, polled)) if line.type != "invoke" else []
+                for place in found or (None,):
+                    self._row(line, op, "poll", place, txn=txn, mop=mop)
+            case _:
+                raise InvalidRun(f"line {line.number}: {str(step)[:60]} is neither a send nor a poll.")
+        return ("poll",)
+
+    def _sent(self, line: Line, op: _Open, what: tuple[int, int | None, int], *, txn: bool, mop: int) -> _Step:
+        key, offset, value = what
+        _partition(line, key)
+        if offset is not None:
+            _number(line, "offset", offset, MOST_OFFSET)
+        _number(line, "value", value, _MOST, least=-_MOST)
+        self._row(line, op, "send", what, txn=txn, mop=mop)
+        return "send", key, value
 
     def _row(
         self, line: Line, op: _Open, f: str, place: tuple[int, int | None, int | None] | None, *, txn: bool, mop: int
@@ -325,10 +353,43 @@ class _Import:
 
 def _polled(line: Line, polled: list[Any]) -> Iterator[tuple[int, int, int]]:
     """Partition, offset and value of everything that a poll delivered."""
+    if len(polled) % 2:
+        raise InvalidRun(f"line {line.number}: a poll has {str(polled[-1])[:40]} without its records.")
     for key, records in zip(polled[::2], polled[1::2], strict=True):
+        if not isinstance(records, list):
+            raise InvalidRun(f"line {line.number}: {str(records)[:40]} is no list of records.")
         for record in records:
             match record:
                 case [int(offset), int(value)]:
-                    yield key, offset, value
+                    _number(line, "offset", offset, MOST_OFFSET)
+                    yield _partition(line, key), offset, _number(line, "value", value, _MOST, least=-_MOST)
                 case _:
                     raise InvalidRun(f"line {line.number}: {str(record)[:40]} is no record with its offset.")
+
+
+def _require_same(line: Line, op: _Open, about: tuple[_Step, ...]) -> None:
+    """A completion is about what was invoked."""
+    if about == op.about:
+        return
+    if len(about) != len(op.about):
+        ours, whose = f"{len(about)} micro-operations", f"line {op.line}, which has {len(op.about)}"
+        raise InvalidRun(f"line {line.number} has {ours}, and completes {whose}.")
+    mine, theirs = next(pair for pair in zip(about, op.about, strict=True) if pair[0] != pair[1])
+    raise InvalidRun(
+        f"line {line.number} says {_text(mine)}, and completes line {op.line}, which says {_text(theirs)}."
+    )
+
+
+def _text(step: _Step) -> str:
+    return f"[:{' '.join(map(str, step))}]"
+
+
+def _partition(line: Line, key: Any) -> int:
+    return _number(line, "key", key, _MOST_PARTITION)
+
+
+def _number(line: Line, what: str, number: Any, most: int, least: int = 0) -> int:
+    """``number``, if it is one that a ``what`` may be."""
+    if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+        raise InvalidRun(f"line {line.number}: {what} {str(number)[:40]} is no number from {least} to {most}.")
+    return number

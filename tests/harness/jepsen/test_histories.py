@@ -157,3 +157,71 @@ def test_the_words_of_an_error_are_no_send(tmp_path: Path) -> None:
     error = ["9 invoke poll [[:poll]]", '9 info poll [[:poll]], :exception "no :f :send, and no :f :txn"']
     found, _ = imported(tmp_path, lines(*sent(1, 4, 17, 0), *final, *error))
     assert found.final_read
+
+
+STRANGE = (
+    (("[[:send 3000000000 1]]",), "line 1: key 3000000000 is no number from 0 to 2147483647."),
+    (("[[:send -1 1]]",), "line 1: key -1 is no number from 0 to 2147483647."),
+    (("[[:send true 1]]",), "line 1: key True is no number"),
+    (
+        ("[[:send 4 99999999999999999999]]",),
+        "line 1: value 99999999999999999999 is no number from -9223372036854775807",
+    ),
+    (("[[:send 4 17]]", "[[:send 4 [-1 17]]]"), "line 2: offset -1 is no number from 0 to"),
+    (
+        ("[[:send 4 17]]", "[[:send 4 [0 18]]]"),
+        "line 2 says [:send 4 18], and completes line 1, which says [:send 4 17].",
+    ),
+    (
+        ("[[:send 4 17]]", "[[:send 5 [0 17]]]"),
+        "line 2 says [:send 5 17], and completes line 1, which says [:send 4 17].",
+    ),
+    (("[[:poll]]", "[[:send 5 [0 17]]]"), "line 2 says [:send 5 17], and completes line 1, which says [:poll]."),
+    (
+        ("[[:send 4 1] [:send 4 2]]", "[[:send 4 [0 1]]]"),
+        "line 2 has 1 micro-operations, and completes line 1, which has 2.",
+    ),
+    (("[[:poll]]", "[[:poll {4 [[-1 17]]}]]"), "line 2: offset -1 is no number from 0 to"),
+    (("[[:poll]]", "[[:poll {3000000000 [[0 17]]}]]"), "line 2: key 3000000000 is no number"),
+    (("[[:poll]]", "[[:poll {4 [[0 99999999999999999999]]}]]"), "line 2: value 99999999999999999999 is no number"),
+    (("[[:poll]]", "[[:poll {4}]]"), "line 2: a poll has 4 without its records."),
+    (("[[:poll]]", "[[:poll {4 5}]]"), "line 2: 5 is no list of records."),
+)
+
+
+@pytest.mark.parametrize(("values", "sentence"), STRANGE)
+def test_numbers_that_are_none_and_completions_of_something_else_are_named_with_their_line(
+    tmp_path: Path, values: tuple[str, ...], sentence: str
+) -> None:
+    told = [f"0 {kind} txn {value}" for kind, value in zip(("invoke", "ok"), values, strict=False)]
+    with pytest.raises(InvalidRun) as refused:
+        imported(tmp_path, lines(*told))
+    assert refused.value.sentence.startswith(sentence)
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("f", ["assign", "subscribe"])
+def test_a_key_that_is_no_partition_s_is_named_wherever_it_is(tmp_path: Path, f: str) -> None:
+    with pytest.raises(InvalidRun, match=r"^line 1: key 3000000000 is no number"):
+        imported(tmp_path, lines(f"0 invoke {f} [3000000000]"))
+
+
+def test_a_time_that_no_clock_says_is_named(tmp_path: Path) -> None:
+    text = lines("0 invoke send [[:send 4 17]]").replace(":time 0", ":time 99999999999999999999")
+    with pytest.raises(InvalidRun, match=r"^line 1: time 99999999999999999999 is no number"):
+        imported(tmp_path, text)
+
+
+@pytest.mark.parametrize(("end", "final"), [("info", True), ("fail", True), ("ok", False)])
+def test_a_send_that_ends_during_the_final_read_does_not_undo_it_unless_it_is_acknowledged(
+    tmp_path: Path, end: str, *, final: bool
+) -> None:
+    told = "[[:send 4 [1 18]]]" if end == "ok" else "[[:send 4 18]]"
+    found, _ = imported(
+        tmp_path,
+        lines(
+            *sent(1, 4, 17, 0), "1 invoke send [[:send 4 18]]", *assigned(6, "4", seek=True), f"1 {end} send {told}",
+            *polled(6, "4 [[0 17]]"), *polled(6, ""),
+        ),
+    )  # fmt: skip
+    assert found.final_read is final
