@@ -15,7 +15,8 @@ consumer. Where a leader comes back in the same epoch with a log that ends befor
 of it from then on. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
 :mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
 configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
-(see :mod:`checkers.forks`); or, when nobody knows the record's epoch, one after its invocation.
+(see :mod:`checkers.forks`), or lacked the marker that committed it, so that the next one aborts it (see
+:mod:`checkers.closings`); or, when nobody knows the record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
 whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
@@ -26,6 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from checkers.closings import replaced
 from checkers.rows import ALL, RunRows, Send
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
@@ -37,10 +39,11 @@ KINDS = ("lost-write",)
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every lost write of one run."""
+    aborted = replaced(rows, "abort")
     for send in rows.sends:
         read = (send.where, send.value) in rows.read_values
         if send.type == "ok" and not _survives(rows, send) and rows.missing(send.where, send.offset, read=read):
-            yield _lost(rows, send)
+            yield _lost(rows, send, hidden=(send.where, send.offset, send.value) in aborted)
 
 
 def why(finding: Finding) -> str:
@@ -73,7 +76,7 @@ def _survives(rows: RunRows, send: Send) -> bool:
     return rows.in_final_read(send.where, send.offset, send.value)
 
 
-def _lost(rows: RunRows, send: Send) -> Finding:
+def _lost(rows: RunRows, send: Send, *, hidden: bool) -> Finding:
     able = _able(rows, send)
     author = able[0] if len(able) == 1 and not rows.sampled else None
     epoch = _epoch(rows, send, author)
@@ -84,7 +87,7 @@ def _lost(rows: RunRows, send: Send) -> Finding:
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, epochs, committed=committed),
+        excuse=_excuse(rows, send, epochs, committed=committed) or ("unclean" if hidden else None),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkers.closings import replaced
 from checkers.offsets_agree import sent_ns
 from checkers.rows import Read, RunRows
 from checkers.witnesses import Witnesses
@@ -40,9 +41,10 @@ def find(rows: RunRows) -> Iterator[Finding]:
             key = (read.where, read.offset, read.value)
             first.setdefault(key, read)
             epochs.setdefault(key, []).extend([] if read.leader_epoch is None else [read.leader_epoch])
-    begun = sent_ns(rows)
+    begun, aborted = sent_ns(rows), replaced(rows, "abort")
     for key, read in first.items():
-        yield _vanished(rows, read, min(epochs[key], default=None), begun.get((read.where, read.value or 0)))
+        since_ns = begun.get((read.where, read.value or 0))
+        yield _vanished(rows, read, min(epochs[key], default=None), since_ns, hidden=key in aborted)
 
 
 def why(finding: Finding) -> str:
@@ -68,13 +70,13 @@ def _was_never_promised(rows: RunRows, read: Read) -> bool:
     return send is not None and rows.is_uncommitted(send)
 
 
-def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None) -> Finding:
+def _vanished(rows: RunRows, read: Read, leader_epoch: int | None, since_ns: int | None, *, hidden: bool) -> Finding:
     return Finding(
         rows.run, "vanished-read", *read.where,
         offset=read.offset,
         value=read.value,
         leader_epoch=leader_epoch,
-        excuse=_excuse(rows, read, leader_epoch),
+        excuse=_excuse(rows, read, leader_epoch) or ("unclean" if hidden else None),
         row=read.row,
         time_ns=read.time_ns,
         other_value=rows.replacement(read.where, read.offset),

@@ -24,6 +24,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
             {
                 "G0-realtime",
                 "G1c-realtime",
+                "aborted-read",
                 "commit-beyond-end",
                 "committed-cut",
                 "duplicate",
@@ -32,16 +33,22 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
                 "inconsistent-offsets",
                 "int-nonmonotonic-poll",
                 "int-nonmonotonic-send",
+                "int-poll-skip",
                 "lost-write",
                 "nonmonotonic-poll",
                 "nonmonotonic-send",
                 "open-transaction",
+                "poll-skip",
                 "replica-divergence",
                 "sequence-gap",
+                "torn-transaction",
                 "vanished-read",
+                "wrong-marker",
             }
         ),
-        "retention": frozenset({"committed-cut", "int-poll-skip", "lost-write", "poll-skip", "vanished-read"}),
+        "retention": frozenset(
+            {"committed-cut", "int-poll-skip", "lost-write", "poll-skip", "torn-transaction", "vanished-read"}
+        ),
     }
 )
 """The kinds that the timeline may excuse, by the guarantee that must have been given away."""

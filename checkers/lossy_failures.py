@@ -30,8 +30,10 @@ from spark_analysis.answer import Finding
 LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 """The kinds of faults after which a node's disk holds less than the node had written."""
 
-_KNOWN_BEFORE = frozenset({"lost-write", "vanished-read", "inconsistent-offsets", "commit-beyond-end", "duplicate"})
-_POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll"})
+_KNOWN_BEFORE = frozenset(
+    {"lost-write", "vanished-read", "inconsistent-offsets", "commit-beyond-end", "duplicate", "torn-transaction"}
+)
+_POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll", "poll-skip", "int-poll-skip"})
 _SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS
 
 FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime", "G1c-realtime", "commit-beyond-end"})
@@ -46,8 +48,9 @@ def may_excuse(kind: str, manifest: Manifest) -> bool:
 def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """Whether lossy failures of all that mattered explain ``finding``.
 
-    A record must have been acknowledged, or delivered, before each of these failures was proven; what a later row
-    shows, after it was injected.
+    A record must have been acknowledged, or delivered, before each of these failures was proven, and of a transaction
+    of which nobody knows how it ended have been sent; what a later row shows, after it was injected. A consumer that
+    skips a record had its position before, which is of no use afterwards.
     """
     place = TopicPartition(finding.topic, finding.partition)
     replicas = _replicas(run, place)
@@ -55,11 +58,14 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
         return False
     lossy = [f for f in run.faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
     if finding.kind in _KNOWN_BEFORE:
-        since_ns = finding.time_ns
-        lossy = [fault for fault in lossy if fault["proven_ns"] >= finding.time_ns]
+        begun_ns = finding.since_ns if finding.kind == "torn-transaction" else None
+        since_ns = finding.time_ns if begun_ns is None else begun_ns
+        lossy = [fault for fault in lossy if fault["proven_ns"] >= since_ns]
     elif finding.kind in _SEEN_AFTERWARDS:
         since_ns = _committed_ns(run, place, _lowest_missing(finding))
         lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
+        before_ns = finding.since_ns if finding.kind in ("poll-skip", "int-poll-skip") else None
+        lossy = [fault for fault in lossy if fault["proven_ns"] >= (before_ns or 0)]
     else:
         return False
     least = run.least_isr(place) or len(replicas)

@@ -7,7 +7,9 @@
 
 What a partition holds is the final leader's log; where nobody knows that log, everything that was acknowledged or
 delivered; and of what lies before that log, likewise, unless transactions send to the partition, whose markers take
-offsets. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out.
+offsets. Records of a transaction that failed, or of one that nobody knows to have been committed, may be left out. When
+the first record between two deliveries is of a newer leader epoch than both, it was not there yet: leader epochs only
+rise along a log, so the log that they were given from had something else at that offset, or nothing.
 
 A process is one consumer; it is never reused, so a consumer that starts over is a new process. Its position in a
 partition is what its last operation that ended ``ok`` delivered: an operation that failed is rolled back, and what it
@@ -20,7 +22,11 @@ rebalance at all: its group may have moved the partition away and back, and goes
 history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
 the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
 A skip is ``DOCUMENTED`` when all that was skipped had been deleted on purpose by then (see :mod:`checkers.deletions`)
-and the configuration permits that, even if a later leader still holds it.
+and the configuration permits that, even if a later leader still holds it; and where the configuration permits unclean
+elections, when one before it gave up the record at the consumer's position, which then says nothing of the new log, or
+the one that was skipped, which whoever led then did not have, or the marker that committed it, so that the next one
+aborts it (see :mod:`checkers.closings`); or, where nobody knows the epochs, when one after it gave
+up everything from there on.
 """
 
 from __future__ import annotations
@@ -31,6 +37,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import NamedTuple
 
+from checkers.closings import replaced
 from checkers.offsets_agree import sightings
 from checkers.rows import Read, RunRows, where
 from checkers.witnesses import Witnesses
@@ -66,6 +73,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
         readers.setdefault((read.process, read.where), []).append(read)
     moves = _moves(rows)
     held = _held(rows)
+    aborted = replaced(rows, "abort")
     for (process, place), reads in readers.items():
         log = held.get(place, {})
         offsets = sorted(log)
@@ -79,9 +87,12 @@ def find(rows: RunRows) -> Iterator[Finding]:
             deleted = rows.deleted_to(place, step.after.time_ns)
             skipped = offsets[bisect_right(offsets, step.before.offset) : bisect_left(offsets, step.after.offset)]
             kept = skipped[bisect_left(skipped, deleted) :]
-            if skipped:
-                first = (kept or skipped)[0]
-                yield _skip(rows, step, first, log[first], group=group, deleted=not kept)
+            there = [first for first in (*kept[:1], *skipped[:1]) if _was_there(step, log[first])]
+            if there:
+                finding = _skip(rows, step, there[0], log[there[0]], group=group, deleted=there[0] not in kept)
+                hidden_ns = aborted.get((place, there[0], log[there[0]].value))
+                hidden = hidden_ns is not None and hidden_ns <= step.after.time_ns
+                yield finding._replace(excuse="unclean") if hidden and finding.excuse is None else finding
 
 
 def why(finding: Finding) -> str:
@@ -167,6 +178,13 @@ def _held(rows: RunRows) -> dict[TopicPartition, dict[int, Record]]:
     return found
 
 
+def _was_there(step: Step, record: Record) -> bool:
+    """Whether the log that the two were given from may have held the record: it is not newer than both."""
+    epochs = (step.before.leader_epoch, step.after.leader_epoch)
+    known = [epoch for epoch in epochs if epoch is not None]
+    return record.leader_epoch is None or step.after.leader_epoch is None or record.leader_epoch <= max(known)
+
+
 def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
     """Partition, offset and value of every record that a partition is known to hold."""
     for place, end in rows.ends.items():
@@ -214,10 +232,23 @@ def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: boo
         offset=skipped,
         value=record.value,
         leader_epoch=record.leader_epoch,
-        excuse=excuse,
+        excuse=excuse or ("unclean" if _was_given_up(rows, step, skipped, record) else None),
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,
         other_offset=before.offset,
         until=after.offset,
+        since_ns=before.time_ns,
     )  # fmt: skip
+
+
+def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
+    """Whether an unclean election is why the consumer was not given the record."""
+    before, after, _ = step
+    forks = [fork for fork in rows.forks.get(after.where, []) if fork.time_ns <= after.time_ns]
+    if any(fork.gave_up(before.leader_epoch, before.offset) for fork in forks):
+        return True
+    if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, skipped) for fork in forks):
+        return True
+    unknown = None in (after.leader_epoch, record.leader_epoch)
+    return unknown and rows.cut_off(after.where, skipped, after.time_ns)

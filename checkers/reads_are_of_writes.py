@@ -7,13 +7,16 @@
 
 One anomaly per partition, offset and value, in this order of precedence. Final reads count.
 
-Severity: ``VIOLATION``.
+Severity: ``VIOLATION``. An ``aborted-read`` of a transaction's record is ``DOCUMENTED`` when an unclean election before
+it may have given up the marker that aborted the record, so that a commit marker took its place (see
+:mod:`checkers.closings`), and the configuration permits such elections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from checkers.closings import replaced
 from checkers.rows import Read, RunRows, Send
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
@@ -28,13 +31,15 @@ def find(rows: RunRows) -> Iterator[Finding]:
     for read in rows.reads:
         groups.setdefault((read.where, read.offset, read.value), []).append(read)
     sent = {(send.where, send.value): send for send in rows.sends}
+    committed = replaced(rows, "commit")
     for reads in groups.values():
         first = reads[0]
         send = sent.get((first.where, first.value or 0))
         kind = _kind(reads, send)
         wronged = [r for r in reads if r.read_committed] if kind == "aborted-read" and send and send.txn else reads
         if kind is not None and wronged:
-            yield _bad(rows, kind, reads, wronged[0])
+            since_ns = committed.get((first.where, first.offset, first.value or 0)) if kind == "aborted-read" else None
+            yield _bad(rows, kind, reads, wronged[0], since_ns)
 
 
 def why(finding: Finding) -> str:
@@ -64,12 +69,14 @@ def _kind(reads: list[Read], send: Send | None) -> str | None:
     return "aborted-read" if send.type == "fail" else None
 
 
-def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read) -> Finding:
+def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read, since_ns: int | None) -> Finding:
+    """``since_ns``: since when a commit marker may have taken the place of the one that aborted it; None: none has."""
     return Finding(
         rows.run, kind, *first.where,
         offset=first.offset,
         value=first.value,
         leader_epoch=min((r.leader_epoch for r in reads if r.leader_epoch is not None), default=None),
+        excuse="unclean" if since_ns is not None and since_ns <= first.time_ns else None,
         row=first.row,
         time_ns=first.time_ns,
     )  # fmt: skip

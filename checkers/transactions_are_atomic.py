@@ -8,19 +8,27 @@
 
 Consumers that read uncommitted records are not promised any of this.
 
-Severity: ``VIOLATION``.
+Severity: ``VIOLATION``. A ``torn-transaction`` is ``DOCUMENTED`` when the missing record may have been deleted on
+purpose (see :mod:`checkers.deletions`) and the configuration permits that: its offset was, or, where nobody knows that,
+a deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election may have
+given it up and the configuration permits such elections: one of a later epoch than that of a leader which can have
+written it, whose winner lacked that offset, or, where nobody knows that, anything that this leader had written; or
+whose winner lacked the marker, so that the next one aborts it (see :mod:`checkers.closings`). What is delivered because
+a commit marker took another one's place does not prove that a transaction was committed.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from checkers.closings import gave_up_some, proofs, replaced
 from checkers.rows import RunRows, Send, where
+from checkers.terms import Term
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
+from spark_analysis.answer import Excuse, Finding
 
 KINDS = ("precommitted-read", "torn-transaction")
 
@@ -68,10 +76,8 @@ def _precommitted(rows: RunRows) -> Iterator[Finding]:
 
 
 def _torn(rows: RunRows) -> Iterator[Finding]:
-    first: dict[tuple[TopicPartition, int | None], int] = {}
-    for read in rows.reads:
-        if read.read_committed:
-            first.setdefault((read.where, read.value), read.row)
+    first = proofs(rows)
+    aborted = {(place, value) for place, _, value in replaced(rows, "abort")}
     told: dict[tuple[TopicPartition, int], int] = {}
     for row in rows.operations:
         if (row["f"], row["type"]) == ("send", "info") and row["offset"] is not None:
@@ -92,8 +98,36 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
                     rows.run, "torn-transaction", *send.where,
                     offset=offset,
                     value=send.value,
+                    excuse="unclean" if (send.where, send.value) in aborted else _excuse(rows, send, offset),
                     row=send.row,
                     time_ns=send.completed_ns,
                     process=send.process,
                     other_value=min(seen)[1],
+                    since_ns=send.invoked_ns,
                 )  # fmt: skip
+
+
+def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:
+    """What may have taken a record of which nobody may know where it was."""
+    able = [term for term in rows.leader_terms(send.where) if term.end_ns is None or term.end_ns >= send.invoked_ns]
+    if rows.begins_behind(send.where, offset) if offset is not None else _may_be_deleted(rows, send, able):
+        return "retention"
+    forks = rows.forks.get(send.where, [])
+    if rows.sampled:
+        return "unclean" if any(fork.time_ns >= send.invoked_ns for fork in forks) else None
+    if offset is None:
+        gone = any(gave_up_some(fork, term) for fork in forks for term in able)
+    else:
+        wrote = [term for term in able if term.first_log_end <= offset < term.log_end]
+        gone = any(fork.gave_up(term.leader_epoch, offset) for fork in forks for term in wrote)
+    return "unclean" if gone else None
+
+
+def _may_be_deleted(rows: RunRows, send: Send, able: Sequence[Term]) -> bool:
+    """Whether something has been deleted since the record was sent that may have been written since then."""
+    start = rows.ends[send.where].log_start_offset or 0
+    if rows.sampled:
+        return start > 0
+    since = [one.log_start for one in rows.deletions.get(send.where, []) if one.time_ns >= send.invoked_ns]
+    lowest = min((term.first_log_end for term in able), default=None)
+    return lowest is not None and min(start, max(since, default=0)) > lowest

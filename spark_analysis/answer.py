@@ -50,7 +50,8 @@ class Finding(NamedTuple):
         until: of ``hw-regression`` the higher watermark; of ``poll-skip`` the offset delivered after the gap.
         committed: whether the record is known to have been below a high watermark.
         since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
-            cannot have been lost; None: not known.
+            cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
+            commit was acknowledged; None: not known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         latest_since_ns: the highest ``since_ns`` of its group.

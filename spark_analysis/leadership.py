@@ -233,6 +233,43 @@ def _gave_up(fork: Column, leader_epoch: Column, offset: Column) -> Column:
     return (fork["leader_epoch"] > leader_epoch) & (open_ | lacking)
 
 
+def gave_up_some(fork: Column, term: Column, begin: Column) -> Column:
+    """Whether an unclean election gave up anything that a leader wrote in that term from an offset on."""
+    first, last = f.greatest(begin, term["first_log_end"]), term["log_end"] - 1
+    lacking = _gave_up(fork, term["leader_epoch"], first) | _gave_up(fork, term["leader_epoch"], last)
+    return (first <= last) & lacking
+
+
+def gave_up_of(offset: Column, since_ns: Column) -> Column:
+    """Whether an unclean election gave up what a leader wrote at ``offset`` (null: anywhere) who still led then.
+
+    Where the timeline is ``sampled``: whether one came then or later.
+    """
+
+    def wrote(fork: Column, term: Column) -> Column:
+        there = (term["first_log_end"] <= offset) & (offset < term["log_end"])
+        at_it = there & _gave_up(fork, term["leader_epoch"], offset)
+        return _led_since(term, since_ns) & f.when(offset.isNull(), gave_up_some(fork, term, f.lit(0))).otherwise(at_it)
+
+    known = f.exists("unclean", lambda fork: f.exists("terms", lambda term: wrote(fork, term)))
+    return f.when(f.col("sampled"), f.exists("unclean", lambda fork: fork["time_ns"] >= since_ns)).otherwise(known)
+
+
+def may_be_deleted(since_ns: Column) -> Column:
+    """Whether something has been deleted since then that may have been written since then."""
+    start = f.coalesce("leader.log_start_offset", f.lit(0))
+    ours = f.filter("deleted", lambda one: one["time_ns"] >= since_ns)
+    most = f.coalesce(f.array_max(f.transform(ours, lambda one: one["log_start"])), f.lit(0))
+    able = f.filter("terms", lambda term: _led_since(term, since_ns))
+    lowest = f.array_min(f.transform(able, lambda term: term["first_log_end"]))
+    deleted = f.coalesce(f.least(start, most) > lowest, f.lit(False))
+    return f.when(f.col("sampled"), start > 0).otherwise(deleted)
+
+
+def _led_since(term: Column, since_ns: Column) -> Column:
+    return term["end_ns"].isNull() | (term["end_ns"] >= since_ns)
+
+
 def _had_before(fork: Column, leader_epoch: Column) -> Column:
     """Up to which offset (exclusive) the new leader had its log before it heard of ``leader_epoch``, and kept it."""
     earlier = f.array_max(f.filter(fork["before"], lambda end: end["leader_epoch"] < leader_epoch))

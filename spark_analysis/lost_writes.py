@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, given_up, led_during
 from spark_analysis.partitions import missing
-from spark_analysis.records import ALL
+from spark_analysis.records import ALL, is_hidden
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -106,4 +106,4 @@ def _excuse() -> Column:
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))
-    return f.when(weak, "acks").when(expired, "retention").when(gone, "unclean")
+    return f.when(weak, "acks").when(expired, "retention").when(gone | is_hidden(), "unclean")

@@ -9,13 +9,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, with_earlier
-from spark_analysis.leadership import deleted_to, thrown_back
-from spark_analysis.records import is_uncommitted, reads
+from spark_analysis.leadership import cut_off, deleted_to, thrown_back
+from spark_analysis.records import is_hidden, is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 _READER = ["process", *PLACE]
-_SKIPPED = "struct<offset: bigint, value: bigint, epoch: int>"
+_SKIPPED = "struct<offset: bigint, value: bigint, epoch: int, hidden_ns: bigint>"
 
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
@@ -46,7 +46,7 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
-    thrown = ~skip & thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
+    thrown = thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -54,10 +54,22 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         offset=f.coalesce("skipped.offset", "offset"),
         value=f.when(skip, f.col("skipped.value")).otherwise(f.col("value")),
         leader_epoch=f.when(skip, f.col("skipped.epoch")).otherwise(f.col("leader_epoch")),
-        excuse=f.when(f.col("grouped"), "group").when(thrown, "unclean").when(skip & f.col("gone"), "retention"),
+        excuse=f.when(f.col("grouped"), "group")
+        .when(skip & f.col("gone"), "retention")
+        .when(thrown | (skip & _passed_over()), "unclean"),
         other_offset="before.offset",
         until=f.when(skip, f.col("offset")),
+        since_ns=f.when(skip, f.col("before.time_ns")),
     )
+
+
+def _passed_over() -> Column:
+    """Whether whoever led lacked the record, or nobody knows what was at its offset and it has been given up."""
+    epoch = f.col("skipped.epoch")
+    lacking = epoch.isNotNull() & thrown_back(epoch, f.col("skipped.offset"), f.col("time_ns"))
+    unknown = f.col("skipped.epoch").isNull() | f.col("leader_epoch").isNull()
+    hidden = f.coalesce(f.col("skipped.hidden_ns") <= f.col("time_ns"), f.lit(False))
+    return lacking | hidden | (unknown & cut_off(f.col("skipped.offset"), f.col("time_ns")))
 
 
 def _doubtful(stretches: DataFrame) -> DataFrame:
@@ -70,7 +82,7 @@ def _doubtful(stretches: DataFrame) -> DataFrame:
 
 def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
     """Every delivery that has one before it, in the same operation (``within``) or in the last that ended ``ok``."""
-    here = f.struct("offset", "row", "op", "leader_epoch")
+    here = f.struct("offset", "row", "op", "leader_epoch", "time_ns")
     wanted = {"previous": Earlier(here, "last"), "position": Earlier(f.when(f.col("type") == "ok", here), "last")}
     known = with_earlier(read, ["process", *PLACE], "row", wanted, blocks=blocks)
     within = f.coalesce(f.col("previous.op") == f.col("op"), f.lit(False))
@@ -83,7 +95,7 @@ def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
 def _skips(gaps: DataFrame, views: Views) -> DataFrame:
     """The gaps in which the partition holds a record, with the first of them that had not been deleted as ``skipped``.
 
-    ``gone``: all had been.
+    ``gone``: all had been, or those that had not were not there yet.
     """
     asked = with_partitions(gaps, views).select(
         *gaps.columns,
@@ -92,7 +104,9 @@ def _skips(gaps: DataFrame, views: Views) -> DataFrame:
     )
     places = asked.select(*PLACE, f.explode(f.array("begun", "undeleted")).alias("offset"))
     records = with_partitions(views.all_records().where(f.col("offset").isNotNull()), views)
-    held = f.when(_is_held(), f.struct("offset", "value", f.col("logged_epoch").alias("epoch")))
+    hidden_ns = f.when(is_hidden(), f.col("aborted_ns"))
+    said = f.struct("offset", "value", f.col("logged_epoch").alias("epoch"), hidden_ns.alias("hidden_ns"))
+    held = f.when(_is_held(), said)
     told = records.select(*PLACE, "offset", held.alias("held")).unionByName(places, allowMissingColumns=True)
     beyond = {"skipped": Earlier(f.col("held"), "least")}
     following = with_earlier(told, PLACE, "offset", beyond, descending=True, blocks=views.large)
@@ -102,9 +116,16 @@ def _skips(gaps: DataFrame, views: Views) -> DataFrame:
     for name in ("begun", "undeleted"):
         beyond_it = known.select(*PLACE, f.col("offset").alias(name), f.col("skipped").alias(f"from_{name}"))
         asked = asked.join(beyond_it, on=[*PLACE, name], how="left")
-    kept = f.when(f.col("from_undeleted.offset") < f.col("offset"), f.col("from_undeleted"))
-    found = asked.withColumns({"skipped": f.coalesce(kept, "from_begun"), "gone": kept.isNull()})
-    return found.where(f.col("skipped.offset") < f.col("offset")).select(*gaps.columns, "skipped", "gone")
+    kept, skipped = (f.when(_was_there(f.col(name)), f.col(name)) for name in ("from_undeleted", "from_begun"))
+    found = asked.withColumns({"skipped": f.coalesce(kept, skipped), "gone": kept.isNull()})
+    return found.where(f.col("skipped").isNotNull()).select(*gaps.columns, "skipped", "gone")
+
+
+def _was_there(record: Column) -> Column:
+    """Whether a record lies in the gap, and is not newer than what was given before it and after it."""
+    newest = f.greatest("before.leader_epoch", "leader_epoch")
+    newer = f.col("leader_epoch").isNotNull() & (record["epoch"] > newest)
+    return (record["offset"] < f.col("offset")) & ~f.coalesce(newer, f.lit(False))
 
 
 def _is_held() -> Column:

@@ -41,13 +41,14 @@ def reads(history: DataFrame) -> DataFrame:
     )  # fmt: skip
 
 
-def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
+def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | None = None) -> DataFrame:
     """Everything that is said about each record.
 
     Args:
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         hold: computes a table and keeps it for as long as anybody refers to it.
+        closed: from :func:`spark_analysis.closings.replaced`; None: there are no transactions.
 
     Returns:
         one row per ``run, topic, partition, value, offset`` that anything names, with these columns; held. An unknown
@@ -67,6 +68,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
           which nobody knows how it ended was told so;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
+        * ``aborted_ns, recommitted_ns``: since when an abort marker, or a commit marker, may have taken another one's
+          place there;
         * ``in_final_log``: it is a workload's, and in the final leader's log; ``in_final_log_intact``: and intact;
         * of the value: ``value_read_row``, its first read, ``value_committed_row`` likewise; ``final_offset``, the
           lowest offset at which the final read has it; ``lowest, highest``, the offsets at which it was seen or is
@@ -74,6 +77,10 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold) -> DataFrame:
         * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many.
     """
     said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
+    none = f.lit(None).cast("long")
+    said = said.withColumns({"aborted_ns": none, "recommitted_ns": none}) if closed is None else said
+    if closed is not None:
+        said = said.unionByName(closed, allowMissingColumns=True)
     # What is no workload's has no value to be known by, only an offset.
     by_value = said.withColumn("spot", f.when(f.col("value").isNull(), f.col("offset")))
     offsets = (f.min("offset").alias("low"), f.max("offset").alias("high"))
@@ -171,6 +178,17 @@ def is_uncommitted() -> Column:
     return f.coalesce(f.col("txn_op").isNotNull() & ((f.col("sent") == FAILED) | unknown), f.lit(False))
 
 
+def is_hidden() -> Column:
+    """Whether the record is of a transaction, and an abort marker may have taken the place of another one there."""
+    return f.col("txn_op").isNotNull() & f.col("aborted_ns").isNotNull()
+
+
+def is_proof() -> Column:
+    """Whether the rows of a value, together, show that it was delivered because its transaction had been committed."""
+    early = f.min("committed_ns") < f.min("recommitted_ns")
+    return f.min("committed_ns").isNotNull() & f.coalesce(early, f.lit(True))
+
+
 def _of_history(history: DataFrame) -> DataFrame:
     kind, sending = f.col("type"), f.col("f") == "send"
     acked = sending & (kind == "ok")
@@ -221,7 +239,7 @@ def _aggregates() -> list[Column]:
     lowest = (
         "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
         "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
-        "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns",
+        "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns", "aborted_ns", "recommitted_ns",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "told_all", "in_final_log", "in_final_log_intact")
     return [

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.leadership import begins_behind, gave_up_of, may_be_deleted
 from spark_analysis.markers import unmarked_transactions
 from spark_analysis.partitions import missing
-from spark_analysis.records import UNKNOWN
+from spark_analysis.records import UNKNOWN, is_proof
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
@@ -39,7 +40,9 @@ def _precommitted(history: DataFrame) -> DataFrame:
 def _torn(views: Views) -> DataFrame:
     mine = views.records.where(f.col("txn_op").isNotNull() & (f.col("sent") == UNKNOWN))
     values = mine.groupBy(*PLACE, "value", "txn_op").agg(
-        f.min("committed_row").alias("seen"),
+        f.when(is_proof(), f.min("committed_row")).alias("seen"),
+        f.max(f.col("aborted_ns").isNotNull()).alias("aborted"),
+        f.min("invoked_ns").alias("since_ns"),
         f.min("value_read_row").alias("read"),
         f.min(f.when(f.col("unended_row").isNotNull(), f.col("offset"))).alias("told"),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
@@ -53,8 +56,17 @@ def _torn(views: Views) -> DataFrame:
         "torn-transaction",
         offset="told",
         value="value",
+        excuse=_excuse(),
         row="send.send_row",
         time_ns="send.sent_ns",
         process="send.sender",
         other_value="sibling.value",
+        since_ns="since_ns",
     )
+
+
+def _excuse() -> Column:
+    told, since_ns = f.col("told"), f.col("since_ns")
+    deleted = f.when(told.isNull(), may_be_deleted(since_ns)).otherwise(begins_behind(told))
+    given_up = f.when(gave_up_of(told, since_ns), "unclean")
+    return f.when(f.col("aborted"), "unclean").when(deleted, "retention").otherwise(given_up)

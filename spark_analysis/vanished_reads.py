@@ -7,7 +7,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, given_up
 from spark_analysis.partitions import missing
-from spark_analysis.records import is_uncommitted
+from spark_analysis.records import is_hidden, is_uncommitted
 from spark_analysis.views import Views, findings, with_partitions
 
 
@@ -22,7 +22,7 @@ def vanished_reads(views: Views) -> DataFrame:
         offset="offset",
         value="value",
         leader_epoch="polled_epoch",
-        excuse=f.when(expired, "retention").when(given, "unclean"),
+        excuse=f.when(expired, "retention").when(given | is_hidden(), "unclean"),
         row="delivered_row",
         time_ns="delivered_ns",
         other_value="final_value",

@@ -13,6 +13,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
 from spark_analysis.chunks import Place
+from spark_analysis.closings import closings, replaced
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.final_reads import superseded, superseding
@@ -124,10 +125,11 @@ def views_of(
         read = hold(digests.tally() if digests else tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
     ends = hold(partitions(read, logs, leaders, marked, sampled), few=True)
+    closed = replaced(closings(whole.replica_logs, ends)) if "txn" in uses else None
 
     @cache
     def made() -> DataFrame:
-        return records(whole, leaders, hold)
+        return records(whole, leaders, hold, closed)
 
     making = Lock()
 
@@ -138,7 +140,7 @@ def views_of(
     if digests:
         but = irregular(done, missing, disordered)
         concerned, settled = unsettled(whole, digests, logs, leaders, hold, but=but, sampled=sampled)
-        some = None if concerned is None else records(concerned, leaders, hold)
+        some = None if concerned is None else records(concerned, leaders, hold, closed)
         uses -= {"record", "txn"} if some is None else {"record"} if some.isEmpty() else set()
     else:
         some = all_records()

@@ -14,6 +14,7 @@ from tests.checkers.client_randomness import (
     client_step,
     read_the_end_again,
 )
+from tests.checkers.election_randomness import name_markers, transact_across_elections
 from tests.checkers.planting import FALSE_PLANTS, PLANTS, give_up_and_send_again, leave_behind, overtake_what_was_read
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
@@ -49,7 +50,12 @@ def random_story(seed: int) -> Story:
         leave_behind(story, random.Random(f"{seed}:behind"))
         give_up_and_send_again(story, random.Random(f"{seed}:given up"))
         overtake_what_was_read(story, random.Random(f"{seed}:overtaken"))
+    elected = random.Random(f"{seed}:elected")
+    permitted = MANIFESTS[seed % len(MANIFESTS)].get("guarantees", {}).get("unclean_election", False)
+    marked = not calm and transact_across_elections(story, elected, often=permitted)
     _end(story, rng)
+    if marked:
+        name_markers(story, elected)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
     if not calm and rng.random() < 0.6:

@@ -1,0 +1,60 @@
+"""Which marker closes a transaction's record in the final leader's log, and whether another one closed it before."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.leadership import gave_up_some
+from spark_analysis.tables import PLACE
+
+
+def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
+    """The records in the final leaders' logs that have a producer, as ``checkers.closings`` defines what closes them.
+
+    Args:
+        replica_logs: the table.
+        ends: from :func:`spark_analysis.partitions.partitions`.
+
+    Returns:
+        ``run, topic, partition, value, offset, logged`` (the leader epoch), ``closed`` (by which marker; null: none),
+        ``instead_ns`` (since when that may have taken another one's place; null: it has not) and ``later``: an unclean
+        election began a later epoch.
+    """
+    logs = replica_logs.where(f.col("producer_id").isNotNull()).withColumnRenamed("leader_epoch", "logged")
+    own = logs.join(f.broadcast(ends), on=list(PLACE), how="inner").where(f.col("node") == f.col("leader.node"))
+    following = Window.partitionBy(*PLACE, "producer_id").orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
+    known = f.struct("offset", "control", f.col("logged").alias("epoch"))
+    marker = f.min(f.when(f.col("control").isNotNull(), known)).over(following)
+    records = own.withColumn("marker", marker).where(f.col("control").isNull() & f.col("value").isNotNull())
+    later = f.exists("unclean", lambda election: election["leader_epoch"] > f.col("logged"))
+    return records.select(
+        *PLACE, "value", "offset", "logged",
+        f.col("marker.control").alias("closed"),
+        _instead_ns().alias("instead_ns"),
+        later.alias("later"),
+    )  # fmt: skip
+
+
+def replaced(closed: DataFrame) -> DataFrame:
+    """The records that a marker closes in the place of another one.
+
+    Returns:
+        ``run, topic, partition, value, offset, aborted_ns, recommitted_ns``: since when it is an abort marker, and
+        since when a commit marker; null: it is none.
+    """
+    kinds = {"aborted_ns": "abort", "recommitted_ns": "commit"}
+    since = [f.min(f.when(f.col("closed") == kind, f.col("instead_ns"))).alias(name) for name, kind in kinds.items()]
+    return closed.where(f.col("instead_ns").isNotNull()).groupBy(*PLACE, "value", "offset").agg(*since)
+
+
+def _instead_ns() -> Column:
+    def caused(fork: Column) -> Column:
+        between = (fork["leader_epoch"] > f.col("logged")) & (fork["leader_epoch"] <= f.col("marker.epoch"))
+        return between & (f.col("sampled") | f.exists("terms", lambda term: _gave_up_behind(fork, term)))
+
+    return f.array_min(f.transform(f.filter("unclean", caused), lambda fork: fork["time_ns"]))
+
+
+def _gave_up_behind(fork: Column, term: Column) -> Column:
+    return (term["leader_epoch"] >= f.col("logged")) & gave_up_some(fork, term, f.col("offset") + 1)
