@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from checkers.conclusion import RunFacts
+from checkers.excuses import is_unrecorded
 from checkers.generations import WHY_NOT, is_promised
 from checkers.rows import ALL
 from harness.checker import Verdict
@@ -30,6 +31,7 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "unread": "what the broker has written down could not be read",
         "entangled": "too many transactions are entangled for anybody to follow",
         "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
+        "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
         "unseen": "nobody knows whether it would have been read later",
     }
 )
@@ -50,7 +52,7 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict) -> str:
             return f"DOCUMENTED: {_given_away(run, finding)}."
         case Verdict.INDETERMINATE:
             why = _OPEN.get(
-                finding.excuse or finding.kind,
+                "unrecorded" if is_unrecorded(run, finding) else finding.excuse or finding.kind,
                 "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it",
             )
             return f"INDETERMINATE: {why}."
@@ -64,6 +66,8 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
         return f"generation {run.generation} does not promise it: {WHY_NOT[finding.kind]}"
     if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
         return _NOT_IDEMPOTENT
+    if finding.kind == "lost-commit":
+        return "every broker had lost power or disk at one time, and writes are not flushed one by one"
     return (
         "everybody in the ISR, at least min.insync.replicas of them, had lost power or disk at one time, and writes "
         "are not flushed one by one"

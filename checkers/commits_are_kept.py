@@ -7,8 +7,12 @@
 * ``commit-beyond-end``: an offset was committed, or told, that lies beyond the final leader's log end. The log was cut
   after somebody had read that far, and the group will leave out whatever is written there next.
 
-Severity: ``VIOLATION``. A ``commit-beyond-end`` is ``DOCUMENTED`` when an unclean election after it gave up the record
-before it (its winner's log ended there or earlier) and the configuration permits such elections.
+Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
+commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
+unclean elections and something had happened by then that may bring one about, for those of the groups' own topic are
+not recorded: both only when the group is told nothing, or what it had committed before. A ``commit-beyond-end`` is
+``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log ended there or earlier)
+and the configuration permits such elections.
 """
 
 from __future__ import annotations
@@ -34,6 +38,7 @@ class Commit(NamedTuple):
     begun: int
     ended: float
     acked: bool
+    ended_ns: int
 
 
 def find(rows: RunRows) -> Iterator[Finding]:
@@ -47,7 +52,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
         elif last["type"] != "fail":
             acked = last["type"] == "ok"
             ended = last["index"] if acked else math.inf
-            commits[first["group"], where(first)].append(Commit(first["offset"], first["index"], ended, acked))
+            commit = Commit(first["offset"], first["index"], ended, acked, last["time_ns"])
+            commits[first["group"], where(first)].append(commit)
     for asked, row in told:
         yield from _lost(rows, row, asked, commits[row["group"], where(row)])
     yield from _beyond(rows)
@@ -95,6 +101,7 @@ def _lost(rows: RunRows, told: Row, asked: int, commits: list[Commit]) -> Iterat
             time_ns=told["time_ns"],
             process=told["process"],
             other_offset=last.offset if last else None,
+            since_ns=last.ended_ns if last and told["offset"] in {None, *(c.offset for c in begun)} else None,
         )  # fmt: skip
 
 

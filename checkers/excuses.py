@@ -5,6 +5,7 @@ the table that would tell of it has a gap, nobody knows.
 
 * What an unclean election gave up, and what was deleted, the timeline tells.
 * What a lossy failure took from a disk, what a fault damaged there, and which node was down, the faults tell.
+* What an unclean election of the groups' own topic gave up nobody tells: those elections are not recorded.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
                 "int-nonmonotonic-poll",
                 "int-nonmonotonic-send",
                 "int-poll-skip",
+                "lost-commit",
                 "lost-write",
                 "nonmonotonic-poll",
                 "nonmonotonic-send",
@@ -74,3 +76,15 @@ def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
     logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
     damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
     return min(damaged, default=finding.offset + 1) <= finding.offset
+
+
+def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
+    """Whether an unclean election that no table tells of may have given up a group's commit.
+
+    It takes a fault, or was seen in another partition, and gives back nothing that had never been committed.
+    """
+    if finding.kind != "lost-commit" or finding.since_ns is None or run.guarantees.get("unclean_election") is not True:
+        return False
+    begun = [fault["injected_ns"] for fault in run.faults if fault["injected_ns"] is not None]
+    begun += [fork.time_ns for forks in run.forks.values() for fork in forks]
+    return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from checkers.because import because
 from checkers.conclusion import Conclusion, RunFacts, kept
-from checkers.excuses import tables_of_excuses
+from checkers.excuses import is_unrecorded, tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid
@@ -329,11 +329,8 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
     if given_away or _may_be_repeated(facts, finding) or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
-    return (
-        Verdict.INDETERMINATE
-        if gaps.intersection(tables_of_excuses(facts, run.manifest, finding))
-        else Verdict.VIOLATION
-    )
+    unknown = gaps.intersection(tables_of_excuses(facts, run.manifest, finding)) or is_unrecorded(facts, finding)
+    return Verdict.INDETERMINATE if unknown else Verdict.VIOLATION
 
 
 def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:

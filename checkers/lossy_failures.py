@@ -12,6 +12,8 @@ leave time to copy it. Nothing is excused where the configuration flushes every 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
 with several, nobody knows in which of them the replica was.
 
+Of a group's commit nobody knows which brokers hold the groups' own topic, so all of them must have been down.
+
 Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
 """
 
@@ -24,7 +26,7 @@ from checkers.conclusion import RunFacts
 from checkers.copies import robs
 from checkers.rows import Row
 from harness.history import Manifest
-from harness.model import TopicPartition
+from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
 
 LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
@@ -42,7 +44,7 @@ FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime
 
 def may_excuse(kind: str, manifest: Manifest) -> bool:
     """Whether lossy failures can explain findings of that kind, or what they follow from."""
-    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING and not _flushes_every_write(manifest)
+    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING | {"lost-commit"} and not _flushes_every_write(manifest)
 
 
 def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
@@ -53,10 +55,12 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     skips a record had its position before, which is of no use afterwards.
     """
     place = TopicPartition(finding.topic, finding.partition)
-    replicas = _replicas(run, place)
+    replicas = _brokers(run) if finding.kind == "lost-commit" else _replicas(run, place)
     if not replicas or finding.time_ns is None or _flushes_every_write(manifest):
         return False
     lossy = [f for f in run.faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
+    if finding.kind == "lost-commit":
+        return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
     if finding.kind in _KNOWN_BEFORE:
         begun_ns = finding.since_ns if finding.kind == "torn-transaction" else None
         since_ns = finding.time_ns if begun_ns is None else begun_ns
@@ -74,6 +78,18 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
         if len(down) >= least and (_relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas) <= down:
             return True
     return False
+
+
+def _brokers(run: RunFacts) -> set[int]:
+    """Every broker, for any of them may hold the groups' own topic; empty: the configuration does not say."""
+    return set() if run.wanted is None else set(run.wanted.nodes) - {CONTROLLER_ID}
+
+
+def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: int) -> bool:
+    """Whether all of them were down by such failures at one time in between."""
+    between = [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
+    times = sorted({fault["injected_ns"] for fault in between})
+    return any(all(_is_down(str(node), between, at_ns) for node in nodes) for at_ns in times)
 
 
 def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:

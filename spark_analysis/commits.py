@@ -33,13 +33,15 @@ def _lost(rows: DataFrame) -> DataFrame:
         *_WHOSE, "begun",
         f.col("asked_offset").alias("stored"),
         f.when(f.col("end.type") == "ok", f.col("end.index")).alias("ended"),
+        f.col("end.time_ns").alias("ended_ns"),
     )  # fmt: skip
     told = operations.where((f.col("f") == "committed") & (f.col("end.type") == "ok"))
-    before = commits.where(f.col("ended").isNotNull()).select(*_WHOSE, f.col("ended").alias("at"), "begun", "stored")
+    acked = commits.where(f.col("ended").isNotNull())
+    before = acked.select(*_WHOSE, f.col("ended").alias("at"), "begun", "stored", "ended_ns")
     asking = told.select(*_WHOSE, f.col("begun").alias("at"), "process", "end")
     events = before.unionByName(asking, allowMissingColumns=True)
     earlier = Window.partitionBy(*_WHOSE).orderBy("at").rowsBetween(Window.unboundedPreceding, -1)
-    last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored"))).over(earlier)
+    last = f.max(f.when(f.col("begun").isNotNull(), f.struct("begun", "stored", "ended_ns"))).over(earlier)
     told_something = f.col("last").isNotNull() | f.col("end.offset").isNotNull()
     known = events.withColumn("last", last).where(f.col("end").isNotNull() & told_something)
     whose_same = [f.col(f"told.{name}") == f.col(f"made.{name}") for name in _WHOSE]
@@ -50,14 +52,20 @@ def _lost(rows: DataFrame) -> DataFrame:
     lost = known.alias("told").join(
         commits.alias("made"), how="left_anti", on=[*whose_same, possible, in_time, not_over]
     )
+    first = commits.groupBy(*_WHOSE, "stored").agg(f.min("begun").alias("first"))
+    ever = lost.alias("told").join(
+        first.alias("made"), how="left", on=[*whose_same, possible, f.col("made.first") < f.col("told.end.index")]
+    )
+    had = f.col("told.end.offset").isNull() | f.col("made.first").isNotNull()
     return findings(
-        lost,
+        ever.select("told.*", f.when(had, f.col("told.last.ended_ns")).alias("since_ns")),
         "lost-commit",
         offset="end.offset",
         row="end.index",
         time_ns="end.time_ns",
         process="process",
         other_offset="last.stored",
+        since_ns="since_ns",
     )
 
 

@@ -1,0 +1,101 @@
+"""Stories about groups that are told something else than they have committed, for a good reason or none.
+
+Importing this module adds them to ``CASES``.
+"""
+
+from __future__ import annotations
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.clients import commit
+from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
+from tests.checkers.given_up_cases import CASES
+from tests.checkers.story import NODES, Story
+
+__all__ = ["CASES"]
+
+
+def commit_twice(story: Story) -> None:
+    write(story, 3)
+    story.poll(5, [0, 1, 2])
+    for offset in (1, 3):
+        commit(story, offset)
+
+
+def lose_power(story: Story, *nodes: int) -> None:
+    """These nodes lose their power at one time, and nothing of the partition."""
+    times = {"injected_ns": story.now + 1, "healed_ns": story.now + 3, "heal_proven_ns": story.now + 4}
+    story.fault("dark", kind="power_loss", nodes=[str(node) for node in nodes], **times)
+    story.now += 1_000_000
+    for node in nodes:
+        story.restart(node)
+
+
+def be_told(story: Story, offset: int | None) -> None:
+    commit(story, offset, "committed")
+    story.elect(1)
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS, ("lost-commit", "DOCUMENTED", 1), **LEAST_2)
+def a_commit_that_every_power_loss_took_is_documented(story: Story) -> None:
+    commit_twice(story)
+    lose_power(story, *NODES)
+    be_told(story, 1)
+
+
+@case(Outcome.PASS, ("lost-commit", "DOCUMENTED", None), **LEAST_2)
+def all_commits_that_every_power_loss_took_are_documented(story: Story) -> None:
+    commit_twice(story)
+    lose_power(story, *NODES)
+    be_told(story, None)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
+def a_commit_is_kept_when_one_broker_keeps_its_power(story: Story) -> None:
+    commit_twice(story)
+    lose_power(story, 0, 1)
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **LEAST_2)
+def no_power_loss_takes_a_commit_that_came_after_it(story: Story) -> None:
+    write(story, 1)
+    lose_power(story, *NODES)
+    commit_twice(story)
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 2), **LEAST_2)
+def no_power_loss_makes_a_commit_that_was_never_made(story: Story) -> None:
+    commit_twice(story)
+    lose_power(story, *NODES)
+    be_told(story, 2)
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", 1), **UNCLEAN)
+def an_unclean_election_of_the_groups_own_topic_nobody_would_have_seen(story: Story) -> None:
+    commit_twice(story)
+    story.elect(2, clean=False)
+    be_told(story, 1)
+
+
+@case(Outcome.INCONCLUSIVE, ("lost-commit", "INDETERMINATE", 1), **UNCLEAN)
+def a_fault_may_have_brought_about_an_unclean_election_that_nobody_saw(story: Story) -> None:
+    commit_twice(story)
+    story.fault()
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **UNCLEAN)
+def without_a_fault_nobody_is_elected_uncleanly(story: Story) -> None:
+    commit_twice(story)
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 2), **UNCLEAN)
+def no_election_makes_a_commit_that_was_never_made(story: Story) -> None:
+    commit_twice(story)
+    story.elect(2, clean=False)
+    be_told(story, 2)
