@@ -243,12 +243,16 @@ def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: boo
 
 
 def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
-    """Whether an unclean election is why the consumer was not given the record."""
+    """Whether an unclean election is why the consumer was not given the record.
+
+    Of a sampled timeline nobody knows where the winner's log ended then.
+    """
     before, after, _ = step
     forks = [fork for fork in rows.forks.get(after.where, []) if fork.time_ns <= after.time_ns]
-    if any(fork.gave_up(before.leader_epoch, before.offset) for fork in forks):
+    position, passed = (None, None) if rows.sampled else (before.offset, skipped)
+    if any(fork.gave_up(before.leader_epoch, position) for fork in forks):
         return True
-    if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, skipped) for fork in forks):
+    if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, passed) for fork in forks):
         return True
     unknown = None in (after.leader_epoch, record.leader_epoch)
     return unknown and rows.cut_off(after.where, skipped, after.time_ns)

@@ -46,7 +46,8 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
-    thrown = thrown_back(f.col("before.leader_epoch"), f.col("before.offset"), f.col("time_ns"))
+    position = f.when(~(skip & f.col("sampled")), f.col("before.offset"))
+    thrown = thrown_back(f.col("before.leader_epoch"), position, f.col("time_ns"))
     return findings(
         with_partitions(steps, views),
         kind,
@@ -66,7 +67,8 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
 def _passed_over() -> Column:
     """Whether whoever led lacked the record, or nobody knows what was at its offset and it has been given up."""
     epoch = f.col("skipped.epoch")
-    lacking = epoch.isNotNull() & thrown_back(epoch, f.col("skipped.offset"), f.col("time_ns"))
+    passed = f.when(~f.col("sampled"), f.col("skipped.offset"))  # else nobody knows where the winner's log ended
+    lacking = epoch.isNotNull() & thrown_back(epoch, passed, f.col("time_ns"))
     unknown = f.col("skipped.epoch").isNull() | f.col("leader_epoch").isNull()
     hidden = f.coalesce(f.col("skipped.hidden_ns") <= f.col("time_ns"), f.lit(False))
     return lacking | hidden | (unknown & cut_off(f.col("skipped.offset"), f.col("time_ns")))

@@ -11,6 +11,7 @@ from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken
 from tests.checkers.metadata_cases import CASES
+from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.transaction_cases import closed, mark
 
@@ -128,6 +129,12 @@ def a_position_that_an_unclean_election_gave_up_says_nothing_of_the_new_log(stor
     write(story, 3)
     story.poll(5, [4])
     story.finish()
+
+
+@case(Outcome.PASS, *tail(2, 2)[:-1], ("poll-skip", "DOCUMENTED", 3), guarantees=SAMPLED | {"unclean_election": True})
+def a_position_that_was_given_up_when_nobody_looked_says_nothing_of_the_new_log(story: Story) -> None:
+    a_position_that_an_unclean_election_gave_up_says_nothing_of_the_new_log(story)
+    story.timeline = samples(story.timeline, lambda row: row["leader_epoch"] == 0 or row["log_end_offset"] == 5)
 
 
 @case(Outcome.PASS, *tail(2, 2), ("poll-skip", "DOCUMENTED", 3), **LEAST_2)
