@@ -286,6 +286,7 @@ BUSY: Mapping[str, str] = dict.fromkeys(
         "regrown-after-the-incident/20261122T101456-1",
         "regrown-and-found-out/20261122T101449-1",
         "retried-isr-change/20261122T100325-1",
+        "retried-isr-change/20261123T010035-1",
         "sole-isr-member-dies-unclean/20261122T103901-1",
         "two-in-flight-idempotent/20261122T101146-1",
         "unclean-flip-flop-common-prefix/20261122T142855-1",
