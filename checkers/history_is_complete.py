@@ -132,7 +132,8 @@ def _counted(row: Row) -> Iterator[str]:
 def invalid(manifest: Manifest, history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterator[str]:
     """One sentence for everything about the history that makes the run prove nothing."""
     if manifest.state != "complete":
-        yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end."
+        why = f" {manifest.why}" if manifest.why else ""
+        yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end.{why}"
     for gap in history:
         yield f"The history has a gap: rows {gap.first} to {gap.end - 1} are missing."
     if history and history[0].total > len(history):

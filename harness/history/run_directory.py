@@ -8,6 +8,7 @@
     replica_logs/part-*.parquet   what was on the brokers' disks at the end
     faults.parquet            what was done to the nodes
     broker_logs/              the nodes' own log output
+    cluster/                  the nodes' own files
     diary.json                what the schedule did and saw, by the names that the scenario gives
     verdict.json              what the checker says
     report.html               for people
@@ -197,6 +198,11 @@ class RunDirectory:
     def broker_logs(self) -> Path:
         """The directory of the nodes' own log output."""
         return self.path / "broker_logs"
+
+    @property
+    def cluster(self) -> Path:
+        """The directory of the nodes' own files, each node's below its name; there once they have been started."""
+        return self.path / "cluster"
 
     @property
     def report_path(self) -> Path:

@@ -24,11 +24,13 @@ from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import remove_lost, remove_project
+from harness.targets.node_logs import copy_logs
 
 _SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 _PARTIAL = ".partial"
+_KILLED = "seawall itself was killed, or could write no more, before it said how the run ended."
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,15 +207,17 @@ def _heal(path: Path) -> str | None:
         removed = remove_project(entries.project) if entries.project else []
     except EnvironmentFault as problem:
         return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
+    gathered = False
     if entries.is_temporary:
         shutil.rmtree(entries.run_directory, ignore_errors=True)
     else:
-        _mark_abandoned(Path(entries.run_directory))
+        gathered = _mark_abandoned(Path(entries.run_directory))
     path.unlink(missing_ok=True)
     faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
     put_back = f"; put back {', '.join(mended)}" if mended else ""
     put_back += f"; removed {', '.join(removed)}" if removed else ""
+    put_back += "; what its nodes printed is in broker_logs/" if gathered else ""
     return (
         f"{what} was abandoned by process {entries.owner.pid}: "
         f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
@@ -241,13 +245,21 @@ def _killed(mark: ProcessMark) -> bool:
     return True
 
 
-def _mark_abandoned(path: Path) -> None:
+def _mark_abandoned(path: Path) -> bool:
+    """Say in the run directory how the run ended, and bring the nodes' logs there; whether there are any.
+
+    That there is no room for them is no reason to say nothing.
+    """
     with suppress(InvalidRun):
         directory = RunDirectory.open(path)
         directory.make_room()
         manifest = directory.manifest()
-        if manifest.state == "running":
-            directory.write_manifest(replace(manifest, state="abandoned"))
+        if manifest.state != "running":
+            return False
+        directory.write_manifest(replace(manifest, state="abandoned", why=_KILLED))
+        with suppress(OSError):
+            return bool(copy_logs(directory.cluster, directory.broker_logs))
+    return False
 
 
 def _read(path: Path) -> Entries | None:

@@ -34,10 +34,18 @@ class Cast:
 
 
 class Performance:
-    """Performs the schedule of one plan, and keeps ``diary``."""
+    """Performs the schedule of one plan, and keeps ``diary``, of which ``noted`` is told after every step."""
 
-    def __init__(self, plan: Plan, cast: Cast, diary: Diary, report: Reporter) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        cast: Cast,
+        diary: Diary,
+        report: Reporter,
+        noted: Callable[[Diary], None] = lambda diary: None,
+    ) -> None:
         self.diary = diary
+        self._noted = noted
         self._plan = plan
         self._target = cast.target
         self._workload = cast.workload
@@ -55,6 +63,7 @@ class Performance:
         """
         for index, step in self._plan.steps.items():
             self._perform(index, step, f"schedule[{index}].{step.kind}")
+            self._noted(self.diary)
         for errand in self._named.values():
             self._await_errand(errand)
 

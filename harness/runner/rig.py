@@ -11,6 +11,7 @@ from typing import Protocol
 import workloads
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
+from harness.history.run_directory import RunDirectory
 from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.real import RealKafka
@@ -63,14 +64,14 @@ class Voice:
 def builtin(plan: Plan, directory: Path, voice: Voice, started: NodeStarted) -> Rig:
     """Real processes, which keep their files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
-    target = BuiltinTarget(directory / "cluster", brokers, plan.knobs, plan.settings, started)
+    target = BuiltinTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, started)
     return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 
 def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
     """The same brokers in this process and in virtual time; ``directory`` is for evidence, once they have stopped."""
     brokers = plan.scenario.cluster.brokers
-    target = SimulatedTarget(directory / "cluster", brokers, plan.knobs, plan.settings, seed=plan.seed)
+    target = SimulatedTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, seed=plan.seed)
 
     def workload(recorder: Recorder) -> Workload:
         around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
@@ -83,14 +84,14 @@ def process(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, started
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     assert isinstance(kafka.source, LocalKafka), "a compose file is another target"
-    target = ProcessTarget(directory / "cluster", brokers, kafka.source, kafka.settings, started)
+    target = ProcessTarget(RunDirectory(directory).cluster, brokers, kafka.source, kafka.settings, started)
     return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 
 def compose(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> Rig:
     """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
     assert isinstance(kafka.source, ComposedKafka), "a release is another target"
-    target = ComposeTarget(directory / "cluster", kafka.source, kafka.settings, journal.project_coming)
+    target = ComposeTarget(RunDirectory(directory).cluster, kafka.source, kafka.settings, journal.project_coming)
     return Rig(target, SystemClock(), _measuring(plan, target, voice))
 
 

@@ -66,7 +66,8 @@ class Stage:
             self._chaos.unleash()
         else:
             cast = Cast(self._target, self._workload, self._nemesis, self._rig.clock)
-            Performance(self._plan, cast, self._diary, self._report).perform()
+            noted = self._archive.take_diary
+            Performance(self._plan, cast, self._diary, self._report, noted).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""

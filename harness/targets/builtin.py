@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -25,6 +24,7 @@ from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_evidence import timeline_rows
+from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
@@ -307,9 +307,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
-        for node in self._nodes.values():
-            if node.log.exists():
-                shutil.copyfile(node.log, directory / f"{_folder(node.node)}.log")
+        copy_logs(self._directory, directory)
 
     # ------------------------------------------------------------------------------------------------ internals
 

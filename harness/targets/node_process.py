@@ -15,6 +15,7 @@ import harness
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.targets.node_logs import NODE_LOG
 
 _EXIT_TIMEOUT_S = 5.0
 _STATE_TIMEOUT_S = 1.0
@@ -50,7 +51,7 @@ class ChildProcess:
     @property
     def log(self) -> Path:
         """What it printed, over all incarnations."""
-        return self.directory / "node.log"
+        return self.directory / NODE_LOG
 
     @property
     def pid(self) -> int | None:

@@ -24,6 +24,7 @@ from harness.targets.kafka.server_properties import (
 )
 from harness.targets.kafka.shim import refuse_failure
 from harness.targets.kafka.zookeeper import forget_registration
+from harness.targets.node_logs import SECOND, logs_of
 from harness.targets.node_process import Spawned
 
 _BROKER_MIB = 224
@@ -138,7 +139,7 @@ class KafkaNode:
     @property
     def logs(self) -> Mapping[str, Path]:
         """What its processes have printed, by what a copy of it is to be called."""
-        return {f"{self.directory.name}.log": self._jvm.log}
+        return logs_of(self.directory)
 
     @property
     def processes(self) -> Sequence[Jvm]:
@@ -267,7 +268,7 @@ class ZooKeeperController(KafkaNode):
 
     def __init__(self, name: str, directory: Path, distribution: Distribution, spawned: Spawned) -> None:
         super().__init__(name, directory, distribution, spawned)
-        self._broker = Jvm(f"{name}'s broker", self.directory / "broker", spawned, distribution)
+        self._broker = Jvm(f"{name}'s broker", self.directory / SECOND, spawned, distribution)
 
     def configure(self, layout: Layout, settings: KafkaSettings, cluster_id: str) -> None:
         """See :class:`KafkaNode`."""
@@ -289,11 +290,6 @@ class ZooKeeperController(KafkaNode):
     def processes(self) -> Sequence[Jvm]:
         """See :class:`KafkaNode`."""
         return (self._jvm, self._broker)
-
-    @property
-    def logs(self) -> Mapping[str, Path]:
-        """See :class:`KafkaNode`."""
-        return {"zookeeper.log": self._jvm.log, "controller.log": self._broker.log}
 
     @property
     def _zookeeper(self) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Mapping, Sequence
 from functools import cached_property
@@ -21,6 +20,7 @@ from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
 from harness.targets.kafka.watching import Watching
+from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
 
@@ -142,7 +142,4 @@ class ProcessTarget(KafkaClocks):
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
-        for node in self._nodes.values():
-            for name, log in node.logs.items():
-                if log.exists():
-                    shutil.copyfile(log, directory / name)
+        copy_logs(self._directory, directory)

@@ -87,6 +87,38 @@ def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_
     assert heal_leftovers() == []
 
 
+@pytest.mark.parametrize(
+    ("printed", "copies"),
+    [
+        (["broker-0", "controller"], {"broker-0.log": "broker-0", "controller.log": "controller"}),
+        (["controller", "controller/broker"], {"zookeeper.log": "controller", "controller.log": "controller/broker"}),
+        ([], {}),
+    ],
+)
+def test_what_the_nodes_of_a_dead_harness_printed_is_where_that_of_other_runs_is(
+    tmp_path: Path, printed: list[str], copies: dict[str, str]
+) -> None:
+    run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
+    for node in printed:
+        (run.cluster / node).mkdir(parents=True)
+        (run.cluster / node / "node.log").write_text(node)
+    dead_harness(run.path, {})
+    [line] = heal_leftovers()
+    assert {path.name: path.read_text() for path in run.broker_logs.iterdir()} == copies
+    assert line.endswith("; what its nodes printed is in broker_logs/.") is bool(copies)
+
+
+def test_a_run_of_a_dead_harness_is_marked_although_its_logs_cannot_be_written(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
+    (run.cluster / "broker-0").mkdir(parents=True)
+    (run.cluster / "broker-0" / "node.log").touch()
+    run.broker_logs.rmdir()
+    dead_harness(run.path, {})
+    [line] = heal_leftovers()
+    assert "broker_logs" not in line
+    assert (run.manifest().state, run.manifest().why[:25]) == ("abandoned", "seawall itself was killed")
+
+
 def test_a_log_directory_that_a_dead_harness_had_put_aside_is_put_back(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     directory = run.path / "cluster" / "broker-0" / "data" / "log-1"

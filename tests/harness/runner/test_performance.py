@@ -41,20 +41,29 @@ def clock() -> LeapingClock:
 
 
 class Performing:
-    """Performs schedules on one target."""
+    """Performs schedules on one target.
+
+    Attributes:
+        noted: how many records the diary knew, each time that somebody was told of it.
+    """
 
     def __init__(self, target: ScriptedTarget, clock: LeapingClock) -> None:
         self.target = target
         self.clock = clock
         self.workload = ScriptedWorkload()
+        self.noted: list[int] = []
 
     def __call__(self, *steps: str, generation: str | None = None) -> Diary:
         made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
         diary = Diary(made.partitions)
         cast = Cast(self.target, self.workload, nemesis, self.clock)
-        Performance(made, cast, diary, lambda line: None).perform()
+        self.noted.clear()
+        Performance(made, cast, diary, lambda line: None, self._note).perform()
         return diary
+
+    def _note(self, diary: Diary) -> None:
+        self.noted.append(sum(map(len, diary.values.values())))
 
 
 @pytest.fixture
@@ -75,6 +84,11 @@ def test_steps_are_performed_in_order(perform: Performing, target: ScriptedTarge
     )
     assert target.calls[4:] == [("sync_disk", "0"), ("sync_disk", "2"), ("elect", ONE, NodeId(2), True)]
     assert [call[0] for call in target.calls[:4]] == ["cut", "kill", "mend", "restart"]
+
+
+def test_what_is_known_is_told_after_every_step(perform: Performing) -> None:
+    perform("send: {per_partition: 2}", "wait_s: 1", "send: {per_partition: 1}")
+    assert perform.noted == [4, 4, 6]
 
 
 def test_a_hold_cuts_links_and_a_release_mends_them(perform: Performing, target: ScriptedTarget) -> None:
