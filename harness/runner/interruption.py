@@ -31,6 +31,7 @@ class Interruption:
         self.caught: str | None = None
         self.failure: BaseException | None = None
         self._shielded = False
+        self._is_put_off = False
         self._entered = False
         self._entering = threading.Lock()
         self._report = report
@@ -47,6 +48,20 @@ class Interruption:
             self._entered = False
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+    def put_off(self) -> None:
+        """From now on take note of a signal, and raise nothing until :meth:`let_in`."""
+        self._is_put_off = True
+
+    def let_in(self) -> None:
+        """The opposite of :meth:`put_off`.
+
+        Raises:
+            KeyboardInterrupt: a signal has come in the meantime.
+        """
+        self._is_put_off = False
+        if self.caught is not None:
+            raise KeyboardInterrupt
 
     def shield(self) -> None:
         """From now on let no signal end what is being done."""
@@ -74,4 +89,5 @@ class Interruption:
             self._report(f"{name}: already healing and stopping; this takes a few seconds.")
             return
         self.caught, self.failure = name, None
-        raise KeyboardInterrupt
+        if not self._is_put_off:
+            raise KeyboardInterrupt

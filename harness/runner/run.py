@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import threading
 import time
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -50,15 +51,19 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
     for line in heal_leftovers(containers=plan.is_composed):
         report(line)
     started_s = time.monotonic()
-    directory = _new_directory(plan, out_dir)
     state: RunState = "abandoned"
     why = "the harness itself failed."
-    with Journal(directory.path) as journal, Interruption(report) as interruption:
+    with ExitStack() as last_things_first:
+        interruption = last_things_first.enter_context(Interruption(report))
+        interruption.put_off()  # until there is somebody to write down that the run was interrupted
+        directory = _new_directory(plan, out_dir)
+        journal = last_things_first.enter_context(Journal(directory.path))
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
         rig = rig_of(plan, directory.path, Voice(log, interruption.give_up), journal)
         stage = Stage(plan, DirectoryArchive(directory), rig, journal, report)
         try:
             try:
+                interruption.let_in()
                 _play(stage, directory, interruption)
                 state, why = "complete", ""
             except InvalidRun as error:

@@ -203,6 +203,10 @@ class ComposeCluster(RealKafka[ComposeNode]):
     # ------------------------------------------------------------------------------------------------ nodes
 
     @property
+    def _has_begun(self) -> bool:
+        return self._ports is not None
+
+    @property
     def ports(self) -> Ports:
         """Where the running cluster is reached."""
         assert self._ports is not None, "the target has not been started"

@@ -128,6 +128,10 @@ class KafkaCluster(RealKafka[KafkaNode]):
     # ------------------------------------------------------------------------------------------------ nodes
 
     @property
+    def _has_begun(self) -> bool:
+        return self._layout is not None
+
+    @property
     def layout(self) -> Layout:
         """The addresses of the running cluster."""
         assert self._layout is not None, "the target has not been started"

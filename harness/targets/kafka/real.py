@@ -100,6 +100,11 @@ class RealKafka(ABC, Generic[SomeNode]):
 
     @property
     @abstractmethod
+    def _has_begun(self) -> bool:
+        """Whether its start has come so far that there is a cluster to look at; until then there is no evidence."""
+
+    @property
+    @abstractmethod
     def looking(self) -> Looking:
         """How the running cluster is looked at."""
 
@@ -256,14 +261,14 @@ class RealKafka(ABC, Generic[SomeNode]):
 
     def timeline(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return self.watching.rows(run)
+        return self.watching.rows(run) if self._has_begun else iter(())
 
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`.
 
         Of the topics that were created with it, and of KRaft's metadata log; not of Kafka's other topics.
         """
-        for name in self.brokers():
+        for name in self.brokers() if self._has_begun else ():
             for row in replica_log_rows(node_id(name), self._disk(name), self.watching.last_log_starts(name)):
                 if row["topic"] in self._topics:
                     yield {"run": run, **row}

@@ -27,6 +27,26 @@ def test_the_first_signal_interrupts_and_the_following_ones_only_get_a_line(numb
     assert len(said) == 2
 
 
+@pytest.mark.usefixtures("without_nohup")
+def test_a_signal_that_is_put_off_interrupts_when_it_is_let_in() -> None:
+    with Interruption(lambda line: None) as interruption:
+        interruption.put_off()
+        interrupt(signal.SIGTERM)
+        interrupt()
+        with pytest.raises(KeyboardInterrupt):
+            interruption.let_in()
+    assert interruption.caught == "SIGTERM"
+
+
+@pytest.mark.usefixtures("without_nohup")
+def test_where_no_signal_was_put_off_the_next_one_interrupts() -> None:
+    with Interruption(lambda line: None) as interruption:
+        interruption.put_off()
+        interruption.let_in()
+        with pytest.raises(KeyboardInterrupt):
+            interrupt()
+
+
 def test_a_shielded_ending_is_not_interrupted() -> None:
     said: list[str] = []
     with Interruption(said.append) as interruption:

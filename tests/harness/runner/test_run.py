@@ -19,13 +19,14 @@ from typing import Any
 import psutil
 import pytest
 
+from checkers import check
 from harness import scenario
-from harness.errors import EnvironmentFault, ExitCode, InvalidRun
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, InvalidRun
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.history.unwritable import unwritable
 from harness.runner import heal_leftovers, plan, run
-from harness.runner.journal import journal_directory
+from harness.runner.journal import Journal, journal_directory
 from harness.runner.stage import Stage
 
 HARNESS = Path(__file__).parent / "harness_to_be_ended.py"
@@ -58,6 +59,7 @@ IN_THE_MIDDLE = (
     HEAD
     + """\
 schedule:
+  - send: {per_partition: 1}
   - inject: {fault: partition, isolate: 1, as: apart}
   - inject: {fault: disk_full, node: 2, free_bytes: 0, as: tight}
   - inject: {fault: pause, node: 0, as: frozen}
@@ -232,15 +234,40 @@ def test_ctrl_c_pressed_again_and_again_heals_and_stops_everything(tmp_path: Pat
     assert not list(journal_directory().iterdir())
 
 
+@pytest.mark.usefixtures("without_nohup")
+@pytest.mark.parametrize("target", ["builtin", "simulated"])
+def test_an_interruption_before_anything_has_started_is_written_down_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    begin = Journal.__init__
+
+    def interrupted(journal: Journal, path: Path) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        begin(journal, path)
+
+    monkeypatch.setattr(Journal, "__init__", interrupted)
+    with pytest.raises(Interrupted, match="SIGINT ended the run"):
+        run(plan(scenario.parse(HEAD + "schedule: [{wait_s: 60}]\n"), target=target), tmp_path)
+    assert RunDirectory.open(tmp_path / "latest").manifest().state == "interrupted"
+    assert not list(journal_directory().iterdir())
+    assert not nodes_left()
+
+
 def test_what_a_killed_harness_left_is_healed_by_the_next_one_which_says_so(tmp_path: Path) -> None:
     with in_the_middle_of_a_run(tmp_path) as (harness, pids):
         os.kill(harness.pid, signal.SIGKILL)
         harness.wait()
         [line] = heal_leftovers()
         assert not any(map(is_alive, pids))
-    assert "apart (partition), tight (disk_full), frozen (pause)" in line
+    assert "apart (partition), tight (disk_full), frozen (pause); what its nodes printed is in broker_logs/" in line
     directory = RunDirectory.open(tmp_path / "runs" / "latest")
     assert directory.manifest().state == "abandoned"
+    printed = {"broker-0.log", "broker-1.log", "broker-2.log", "controller.log"}
+    assert printed <= {path.name for path in directory.broker_logs.iterdir() if path.stat().st_size}
+    assert [len(sent) for sent in directory.read_diary()["values"].values()] == [1, 1]
+    [verdict] = check([directory.path], "reference")
+    assert verdict.exit_code == ExitCode.INVALID
+    assert any("it did not come to its end. seawall itself was killed" in reason for reason in verdict.reasons)
     faults = directory.read_table("faults")
     assert [(row["fault"], row["proven_ns"] is None, row["healed_ns"]) for row in faults] == [
         ("apart", False, None),

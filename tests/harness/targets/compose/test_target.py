@@ -120,7 +120,8 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
     assert "log.retention.ms" in (tmp_path / "cluster" / "kafka-5" / "output.log").read_text()
     monkeypatch.setenv(TOOLS_IMAGE, "seawall/no-such-image")
     with pytest.raises(EnvironmentFault, match="image seawall/no-such-image, of what runs beside the brokers"):
-        ComposeTarget(tmp_path / "again", kafka, understood({}, kafka.release, 1)).start()
+        (again := ComposeTarget(tmp_path / "again", kafka, understood({}, kafka.release, 1))).start()
+    assert not [*again.timeline("r"), *again.replica_logs("r")]
 
 
 def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:

@@ -121,6 +121,14 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
     assert not target.pids()["0"]
 
 
+@pytest.mark.parametrize("version", [QUICK, "4.1.0"])
+def test_a_cluster_that_was_not_started_has_nothing_to_tell(version: str, tmp_path: Path) -> None:
+    distribution = Distribution(release(version), tmp_path)
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+    assert not list(target.timeline("r"))
+    assert not list(target.replica_logs("r"))
+
+
 def test_a_broker_whose_heap_was_full_has_not_ended_for_a_reason_of_its_own(tmp_path: Path) -> None:
     distribution = Distribution(release(QUICK), tmp_path)
     target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
