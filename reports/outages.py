@@ -4,35 +4,54 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reports.lanes.frame import Outage
+from reports.lanes.frame import PAUSED, STARTING, Outage
 from reports.rows import Fault
 from reports.run import Run
 
-Starts = Mapping[int, Sequence[int]]
-"""By node: when it was started, ascending."""
+Times = Mapping[int, Sequence[int]]
+"""By node, ascending."""
 
-_WORDS = {"kill": "killed", "pause": "paused"}
+_WORDS = {
+    "corrupt_log": "down, log damaged",
+    "kill": "killed",
+    "pause": PAUSED,
+    "power_loss": "lost power",
+    "stop": "shut down",
+    "wipe_disk": "down, disk wiped",
+}
+"""Of every kind of fault under which a broker does not run: what it is then."""
 
 
 def outages(run: Run) -> Sequence[Outage]:
     """Every outage of a broker that the faults and the timeline tell of, by start."""
-    starts = run.starts()
-    by_fault = [o for fault in run.faults for o in _of_fault(run, fault, starts)]
+    starts, looks = run.starts(), run.looks() if run.sampled else {}
+    by_fault = [o for fault in run.faults for o in _of_fault(run, fault, starts, looks)]
     by_disk = [
-        Outage(node, time_ns, _next_start(node, time_ns, starts, run.end_ns), "storage failed")
+        Outage(node, time_ns, _next(starts, node, time_ns, run.end_ns), "storage failed")
         for time_ns, node in run.storage_failures()
     ]
     return sorted([*by_fault, *by_disk], key=lambda o: (o.start_ns, o.node))
 
 
-def _of_fault(run: Run, fault: Fault, starts: Starts) -> Iterator[Outage]:
+def _of_fault(run: Run, fault: Fault, starts: Times, looks: Times) -> Iterator[Outage]:
+    """When each of its brokers was away; of brokers that are looked at also until a look showed something again."""
     if fault.kind not in _WORDS or fault.injected_ns is None or not fault.proven:
         return
     healed_ns = run.end_ns if fault.healed_ns is None else fault.healed_ns
+    word = _WORDS[fault.kind]
     for node in (b for b in run.brokers if fault.aims_at(b)):
-        end_ns = _next_start(node, fault.injected_ns, starts, healed_ns) if fault.kind == "kill" else healed_ns
-        yield Outage(node, fault.injected_ns, end_ns, _WORDS[fault.kind])
+        end_ns = healed_ns if word == PAUSED else _back(node, fault.injected_ns, starts, healed_ns)
+        yield Outage(node, fault.injected_ns, end_ns, word)
+        up_ns = min(healed_ns, _next(looks, node, end_ns, end_ns))
+        if up_ns > end_ns:
+            yield Outage(node, end_ns, up_ns, STARTING)
 
 
-def _next_start(node: int, after_ns: int, starts: Starts, otherwise_ns: int) -> int:
-    return next((t for t in starts.get(node, ()) if t > after_ns), otherwise_ns)
+def _back(node: int, down_ns: int, starts: Times, healed_ns: int) -> int:
+    """When it was started to stay: a start that was to be cut short does not count."""
+    until_healed = [t for t in starts.get(node, ()) if down_ns < t <= healed_ns]
+    return until_healed[-1] if until_healed else _next(starts, node, down_ns, healed_ns)
+
+
+def _next(times: Times, node: int, after_ns: int, otherwise_ns: int) -> int:
+    return next((t for t in times.get(node, ()) if t > after_ns), otherwise_ns)

@@ -114,6 +114,12 @@ class Run:
             times.setdefault(row["node"], []).append(row["time_ns"])
         return times
 
+    def looks(self) -> Mapping[int, Sequence[int]]:
+        """By node: when a replica of it told or showed its state, ascending."""
+        told = self.timeline.filter(pc.is_in(self.timeline["kind"], pa.array(["state", "final"])))
+        told = told.select(["node", "time_ns"]).sort_by("time_ns")
+        return {node: told.filter(pc.equal(told["node"], node))["time_ns"].to_pylist() for node in self.brokers}
+
     def storage_failures(self) -> Sequence[tuple[int, int]]:
         """(time_ns, node) of every failure of a node's storage that ended it, by time."""
         failures = [row for row in self._of_kind("storage_failed") if rows.details(row).get("halts", True)]

@@ -21,13 +21,22 @@ GLYPH: Final = 6.3
 """The width of a character of the labels, in pixels, near enough to tell whether a label fits."""
 
 
+PAUSED: Final = "paused"
+STARTING: Final = "starting"
+
+
 class Outage(NamedTuple):
-    """A stretch in which a broker did not run; ``word`` says why: killed, paused, storage failed."""
+    """A stretch in which a broker did not run; ``word`` says why: killed, lost power, paused, starting ..."""
 
     node: int
     start_ns: int
     end_ns: int
     word: str
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether its process was there all the same."""
+        return self.word in (PAUSED, STARTING)
 
 
 def ends(starts_ns: Sequence[int], until_ns: int) -> Sequence[int]:

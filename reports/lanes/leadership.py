@@ -137,7 +137,7 @@ def _widest(spans: Iterable[tuple[int, int]]) -> tuple[int, int]:
 def _outage(frame: Frame, gap: Outage, y: float, height: float) -> Markup:
     """A hatched stretch over a broker's row: it did not run, whatever it had believed."""
     title = f"broker {gap.node} {gap.word}, {frame.span(gap.start_ns, gap.end_ns)}"
-    kind = "paused" if gap.word == "paused" else "dead"
+    kind = "paused" if gap.is_alive else "dead"
     start, end = max(gap.start_ns, frame.window.start_ns), min(gap.end_ns, frame.window.end_ns)
     ground = frame.bar(start, end, y, height, class_=f"ground {kind}-ground")
     hatch = frame.bar(start, end, y, height, class_=f"outage {kind}")

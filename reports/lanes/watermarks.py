@@ -77,7 +77,7 @@ def _broker(frame: Frame, y: Scale, states: Sequence[State], outages: Sequence[O
     node, colour = states[0].node, frame.colour(states[0].node)
     ends = [(s.time_ns, s.log_end_offset) for s in states if s.log_end_offset is not None]
     marks = [(s.time_ns, s.high_watermark) for s in states if s.high_watermark is not None]
-    gaps = [o for o in outages if o.node == node and o.word != "paused"]
+    gaps = [o for o in outages if o.node == node and not o.is_alive]
     return join(
         [tag("path", d=d, class_=f"leo {colour}") for d in _paths(frame, y, ends, gaps)],
         [tag("path", d=d, class_=f"hw {colour}") for d in _paths(frame, y, marks, gaps)],
@@ -120,7 +120,7 @@ def _names(frame: Frame, y: Scale, rows: PartitionRows, outages: Sequence[Outage
     """Each line's name at its right end, pushed apart where lines end together; in brackets where it is down."""
     lasts = [_within(frame.window, states)[-1:] for states in rows.states.values()]
     ends = [(y.at(s.high_watermark), s) for last in lasts for s in last if s.high_watermark is not None]
-    down = {o.node for o in outages if o.word != "paused" and o.start_ns < frame.window.end_ns <= o.end_ns}
+    down = {o.node for o in outages if not o.is_alive and o.start_ns < frame.window.end_ns <= o.end_ns}
     placed = _apart(sorted(ends, key=lambda end: (end[0], end[1].node)), 12.0, y.near + _MARGIN - 4)
     return [_name(frame, at, state, state.node in down) for at, state in placed]
 
