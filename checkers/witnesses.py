@@ -13,6 +13,7 @@ from typing import NamedTuple
 from checkers.rows import Row, detail, where
 from harness.checker import Evidence
 from harness.model import TopicPartition
+from harness.takings import taken
 from spark_analysis.answer import Finding
 
 
@@ -150,16 +151,27 @@ class Witnesses:
         yield from (one for at, one in enumerate(said) if one not in said[:at])
 
     def fault(self, finding: Finding) -> Iterator[Evidence]:
-        """The last fault that was injected before the finding's offset was first cut off a log, or at all."""
-        before = min((cut.row["time_ns"] for cut in self._covering(finding)), default=None)
-        known = [f for f in self._faults if f["injected_ns"] is not None]
-        known = [f for f in known if before is None or f["injected_ns"] <= before]
+        """The last fault that was injected before the finding's offset was first cut off a log.
+
+        Where no row tells of a cut, the faults of which their proofs say that they took something of such a log, after
+        somebody had begun to send what is missing: which fault anything else is due to is not known.
+        """
+        cuts = self._covering(finding)
+        if not cuts:
+            yield from self._robberies(finding)
+            return
+        before = min(cut.row["time_ns"] for cut in cuts)
+        known = [f for f in self._faults if f["injected_ns"] is not None and f["injected_ns"] <= before]
         for row in known[-1:]:
-            when = (
-                "" if before is None else f" {(before - row['injected_ns']) / 1e9:.3f} s before the first of these cuts"
-            )
-            says = f"fault {row['fault']!r} ({row['kind']} of {', '.join(row['nodes'])}) was injected{when}"
-            yield Evidence("faults", {"fault": row["fault"]}, says)
+            when = f"{(before - row['injected_ns']) / 1e9:.3f} s before the first of these cuts"
+            yield _harm(row, f"was injected {when}")
+
+    def _robberies(self, finding: Finding) -> Iterator[Evidence]:
+        """What proofs of faults say was taken of the partition's logs, or of all that was on a disk."""
+        for row in self._faults:
+            what = taken(row["kind"], row["proof"], place(finding))
+            if what is not None and (row["proven_ns"] or 0) >= (finding.since_ns or 0):
+                yield _harm(row, what)
 
     def _covering(self, finding: Finding) -> list[Cut]:
         offset = finding.offset
@@ -169,6 +181,11 @@ class Witnesses:
 def place(finding: Finding) -> TopicPartition:
     """The finding's partition."""
     return TopicPartition(finding.topic, finding.partition)
+
+
+def _harm(row: Row, did: str) -> Evidence:
+    says = f"fault {row['fault']!r} ({row['kind']} of {', '.join(row['nodes'])}) {did}"
+    return Evidence("faults", {"fault": row["fault"]}, says)
 
 
 def _cut(row: Row) -> Cut:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -147,6 +148,31 @@ def test_the_evidence_of_a_lost_write_tells_its_life_in_order(tmp_path: Path) ->
     for (table, says), (expected_table, part) in zip(said, EXPECTED, strict=True):
         assert table == expected_table
         assert part in says
+
+
+@pytest.mark.parametrize(
+    ("columns", "says"),
+    [
+        ({}, []),
+        ({"kind": "power_loss", "proof": "it is gone; dropped from the page cache: other-0/0.log (9 bytes)"}, []),
+        (
+            {"kind": "power_loss", "proof": "it is gone; dropped from the page cache: ledger-0/0.log (9 bytes)"},
+            ["fault 'f' (power_loss of 1) dropped ledger-0/0.log (9 bytes)"],
+        ),
+        ({"kind": "wipe_disk", "proof": "its disk is empty"}, ["fault 'f' (wipe_disk of 1) emptied the disk"]),
+        ({"kind": "wipe_disk", "proof": "its disk is empty", "proven_ns": 1}, []),
+    ],
+)
+def test_where_no_cut_is_known_only_faults_are_named_that_took_something(
+    tmp_path: Path, columns: dict[str, Any], says: list[str]
+) -> None:
+    story = lossy()
+    story.timeline = [row for row in story.timeline if row["kind"] != "truncation"]
+    story.faults.clear()
+    story.fault("f", **columns)
+    story.fault("later", kind="kill")
+    evidence = lost(story.write(tmp_path / "r")).evidence
+    assert [one.says for one in evidence if one.table == "faults"] == says
 
 
 EXPECTED = (
