@@ -167,7 +167,7 @@ def ask(
             raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
-            raise EnvironmentFault(f"Spark failed: {reason}", _REMEDY) from error
+            raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error
         finally:
             for table in tables:
                 table.unpersist()

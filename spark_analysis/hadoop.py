@@ -177,7 +177,7 @@ def contents(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> M
         said = str(error)
         damaged = next((file for file in files if file.uri in said), None)
         if damaged is None:
-            raise EnvironmentFault(f"Spark failed: {said.splitlines()[0]}") from error
+            raise EnvironmentFault(f"Spark failed: {said.splitlines()[0].rstrip('.')}.") from error
         raise Damaged(damaged, said.splitlines()[0].rstrip(".")) from error
     named = {_place(unquote(row["file"])): row for row in found}
     whose = {file: named[place] for file in files if (place := _place(file.uri)) in named}

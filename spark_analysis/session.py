@@ -90,7 +90,9 @@ def stop() -> None:
     if spark is not None:
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way to end its JVM
         try:
-            spark.stop()
+            # Py4JError, OSError: the JVM has gone already, as when a signal has ended all processes of a group.
+            with contextlib.suppress(Py4JError, OSError):
+                spark.stop()
         finally:
             _end(gateway)
 

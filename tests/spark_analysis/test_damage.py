@@ -171,5 +171,5 @@ def test_a_failure_of_spark_is_one_sentence(
         raise PySparkException("out of room\nand a stack trace")
 
     monkeypatch.setattr(answers, "views_of", fail)
-    with pytest.raises(EnvironmentFault, match=r"^Spark failed: out of room Check without Spark"):
+    with pytest.raises(EnvironmentFault, match=r"^Spark failed: out of room\. Check without Spark"):
         check([quiet(tmp_path / "r")], session=spark)

@@ -13,6 +13,7 @@ from unittest.mock import Mock
 
 import psutil
 import pytest
+from py4j.protocol import Py4JNetworkError
 
 from harness.errors import EnvironmentFault
 from spark_analysis import session
@@ -149,3 +150,15 @@ def test_a_jvm_that_is_ended_while_it_warms_up_is_no_complaint(monkeypatch: pyte
     monkeypatch.setattr(session, "session", Mock(side_effect=ConnectionRefusedError))
     session.warm_up().join()
     assert not complaints
+
+
+@pytest.mark.parametrize("error", [ConnectionRefusedError(), Py4JNetworkError()])
+def test_a_session_whose_jvm_has_gone_is_stopped_without_a_complaint(
+    monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    ended, spark = Mock(), Mock()
+    spark.stop.side_effect = error
+    monkeypatch.setattr(session, "_end", ended)
+    monkeypatch.setitem(session._state, "session", spark)
+    session.stop()
+    ended.assert_called_once_with(spark.sparkContext._gateway)
