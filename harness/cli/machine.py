@@ -21,6 +21,8 @@ import psutil
 _PROBE_TIMEOUT_S = 20
 _ENOUGH_MEMORY_BYTES = 2 * 1024**3
 _ENOUGH_DISK_BYTES = 1024**3
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+"""What a terminal takes for colours; some programs print them into a pipe, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,5 +210,5 @@ def _first_line(command: Sequence[str]) -> str | None:
         done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)
     except (OSError, subprocess.SubprocessError):
         return None
-    lines = (done.stdout or done.stderr).strip().splitlines()
+    lines = _COLOURS.sub("", done.stdout or done.stderr).strip().splitlines()
     return lines[0].strip() if lines else None

@@ -146,7 +146,7 @@ def _row(judged: Judged) -> tuple[str, str, str, str, str]:
 
 
 def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
-    """The scenario, the generation, the verdict in a word, and what it rests on."""
+    """The scenario, the generation, the verdict in a word, and what it rests on, but not what limits it."""
     from harness.history.run_directory import RunDirectory
     from reports.run import read
     from reports.sentences import banner
@@ -154,7 +154,8 @@ def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
     if not isinstance(judged.path, Path):
         return judged.verdict.run, "", judged.verdict.outcome.value, ()
     manifest, found = RunDirectory(judged.path).manifest(), banner(read(judged.path))
-    return manifest.scenario, manifest.generation, found.word, found.proof
+    proof = [sentence for sentence in found.proof if sentence not in judged.verdict.limits]
+    return manifest.scenario, manifest.generation, found.word, proof
 
 
 def _kinds(kinds: Iterable[str]) -> str:

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from harness import runner
+from harness.cli.machine import maven
 from harness.errors import EnvironmentFault
 from harness.runner import plan
 from harness.scenario import load
@@ -235,6 +236,16 @@ def test_a_journal_that_others_may_read_is_the_environments_fault(
     (tmp_path / "seawall").mkdir(mode=0o755)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
     assert seawall("heal").code == EnvironmentFault.exit_code
+
+
+def test_the_doctor_leaves_out_the_colours_of_what_a_program_says(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    program = tmp_path / "mvn"
+    program.write_text("#!/bin/sh\nprintf '\\033[1mApache Maven 3.8.7\\033[m\\n'\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    assert maven().seen == f"Apache Maven 3.8.7 ({program})"
 
 
 def test_the_doctor_says_what_is_missing_and_how_to_get_it(

@@ -13,6 +13,7 @@ from harness.errors import ExitCode, InvalidRun
 from harness.history import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
+from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 from tests.harness.cli.calling import Seawall
 
@@ -72,6 +73,17 @@ def test_runs_checked_together_end_with_the_code_of_the_worst(
     assert all(f"report: {path / 'report.html'}" in said.out for path in paths)
     assert all((path / "report.html").is_file() for path in paths)
     assert code == 0 or said.last_line.startswith("reproduce: seawall check ")
+
+
+def test_what_limits_a_verdict_is_printed_once(seawall: Seawall, tmp_path: Path) -> None:
+    story = Story("r")
+    story.send()
+    story.fault()
+    story.finish()
+    story.timeline = samples(story.timeline, lambda row: True)
+    path = story.write(tmp_path / "r", guarantees=SAMPLED)
+    said = seawall("check", path, "--engine", "reference")
+    assert (said.code, said.out.count("incomplete-candidate")) == (0, 1)
 
 
 def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
