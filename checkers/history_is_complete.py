@@ -129,11 +129,15 @@ def _counted(row: Row) -> Iterator[str]:
 # ------------------------------------------------------------------------------------------------- what is missing
 
 
-def invalid(manifest: Manifest, history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterator[str]:
-    """One sentence for everything about the history that makes the run prove nothing."""
+def unfinished(manifest: Manifest) -> Iterator[str]:
+    """A sentence when the run did not come to its end, from which much of what is missing follows."""
     if manifest.state != "complete":
         why = f" {manifest.why}" if manifest.why else ""
         yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end.{why}"
+
+
+def invalid(history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterator[str]:
+    """One sentence for everything about the history that makes the run prove nothing."""
     for gap in history:
         yield f"The history has a gap: rows {gap.first} to {gap.end - 1} are missing."
     if history and history[0].total > len(history):

@@ -12,7 +12,7 @@ from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.excuses import is_unrecorded, tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
-from checkers.history_is_complete import inconclusive, invalid
+from checkers.history_is_complete import inconclusive, invalid, unfinished
 from checkers.lossy_failures import FOLLOWING, documented
 from checkers.nodes_are_accounted import (
     broken_lives,
@@ -163,8 +163,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
     left = [rest for rest in short if predicted or severity(rest.last) is not Verdict.VIOLATION]
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
-    broken = [s for sentences in run.unreadable.values() for s in sentences]
-    broken += [*invalid(run.manifest, history, numbers), *broken_timeline, *unproven_faults(run.faults)]
+    broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
+    broken += [*invalid(history, numbers), *broken_timeline, *unproven_faults(run.faults)]
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     brokers = wanted is None or wanted.brokers
     doubts = list(inconclusive(ends, _unaccounted(facts, numbers, findings), numbers, brokers=brokers))

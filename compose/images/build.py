@@ -36,10 +36,17 @@ TOXIPROXY, TOXIPROXY_VERSION = "github.com/Shopify/toxiproxy/v2", "2.12.0"
 PACKAGES = ("bash", "coreutils", "dash", "findutils", "grep", "iptables", "libstdc++6", "sed", "zlib1g")
 MODULES = ("java.se", "jdk.attach", "jdk.crypto.ec", "jdk.jcmd", "jdk.management", "jdk.management.agent", "jdk.net")
 MODULES += ("jdk.security.auth", "jdk.security.jgss", "jdk.unsupported", "jdk.zipfs")
+_THERE_ARE = "There are base, tools, toxiproxy, kafka:VERSION and zookeeper:VERSION."
 
 
 def main(names: Sequence[str]) -> None:
-    """Build the images called ``names``, in that order."""
+    """Build the images called ``names``, in that order.
+
+    Raises:
+        UsageError: one of them is no image, or there is no name.
+    """
+    if not names:
+        raise UsageError("which images are to be built?", _THERE_ARE)
     for name in names:
         kind, _, version = name.partition(":")
         with tempfile.TemporaryDirectory() as scratch:
@@ -70,7 +77,7 @@ def build(kind: str, version: str, scratch: Path) -> None:
         case _:
             raise UsageError(
                 f"there is no image {kind}{':' if version else ''}{version}.",
-                "There are base, tools, toxiproxy, kafka:VERSION and zookeeper:VERSION.",
+                _THERE_ARE,
             )
 
 

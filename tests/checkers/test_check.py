@@ -77,6 +77,16 @@ def test_a_missing_table_makes_the_run_invalid_and_is_named(tmp_path: Path, name
     assert "is missing" in verdict.reasons[0]
 
 
+def test_that_a_run_did_not_come_to_its_end_and_why_comes_before_what_is_missing_for_that(tmp_path: Path) -> None:
+    directory = RunDirectory.open(quiet().write(tmp_path / "r"))
+    directory.write_manifest(replace(directory.manifest(), state="abandoned", why="It broke."))
+    for file in directory.table_files("timeline"):
+        file.unlink()
+    [verdict] = check([directory.path], engine="reference")
+    assert verdict.reasons[0] == "The run's state is 'abandoned', not 'complete': it did not come to its end. It broke."
+    assert "is missing" in verdict.reasons[1]
+
+
 @pytest.mark.parametrize("name", sorted(TABLES))
 def test_a_truncated_file_makes_the_run_invalid_and_is_named(tmp_path: Path, name: str) -> None:
     path = quiet().write(tmp_path / "r")

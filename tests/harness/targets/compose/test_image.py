@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +13,17 @@ from harness.errors import UsageError
 from harness.targets.compose.containers import said_in
 from harness.targets.compose.image import found_in
 from tests.harness.targets.compose.conftest import Engine
+
+BUILD = Path(__file__).parents[4] / "compose" / "images" / "build.py"
+
+
+@pytest.mark.parametrize(
+    ("names", "says"), [((), "which images are to be built?"), (("--help",), "there is no image --help.")]
+)
+def test_who_names_no_image_is_told_which_there_are(names: tuple[str, ...], says: str) -> None:
+    done = subprocess.run([sys.executable, str(BUILD), *names], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert done.stderr.strip() == f"{says} There are base, tools, toxiproxy, kafka:VERSION and zookeeper:VERSION."
 
 
 @pytest.mark.parametrize(
