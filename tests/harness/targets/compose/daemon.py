@@ -148,7 +148,7 @@ def _forget_other_images(data: Path) -> None:
         now.update(path.read_bytes())
     if not built_from.exists() or built_from.read_text() != now.hexdigest():
         shutil.rmtree(data, ignore_errors=True)
-        data.mkdir()
+        data.mkdir(exist_ok=True)  # an engine mounts it on itself, and may have left it so: then it is only emptied
         built_from.write_text(now.hexdigest())
 
 
