@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Collection
 from importlib import resources
 from pathlib import Path
@@ -91,7 +92,8 @@ def stop() -> None:
         gateway: Any = spark.sparkContext._gateway  # noqa: SLF001 - Spark has no public way to end its JVM
         try:
             # Py4JError, OSError: the JVM has gone already, as when a signal has ended all processes of a group.
-            with contextlib.suppress(Py4JError, OSError):
+            with contextlib.suppress(Py4JError, OSError), warnings.catch_warnings():
+                warnings.simplefilter("ignore", RuntimeWarning)
                 spark.stop()
         finally:
             _end(gateway)

@@ -48,15 +48,27 @@ def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | N
     Raises:
         InvalidRun: one of them is no run directory.
         EnvironmentFault: Spark cannot be started.
+        KeyboardInterrupt: a signal ended it, also where that ended Spark's JVM, too, and cleaning up failed for that.
     """
     from checkers import check
     from reports import write
 
-    verdicts = check(run_directories, engine.value, master)
+    try:
+        verdicts = check(run_directories, engine.value, master)
+    except Exception as error:
+        if _came_of_an_interruption(error):
+            raise KeyboardInterrupt from error
+        raise
     return [
         Judged(path, verdict, write(path) if isinstance(path, Path) else None)
         for path, verdict in zip(run_directories, verdicts, strict=True)
     ]
+
+
+def _came_of_an_interruption(error: BaseException) -> bool:
+    """Whether ``error`` was raised while an interruption was on its way up."""
+    before = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt) or (before is not None and _came_of_an_interruption(before))
 
 
 def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction) -> list[Judged]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from harness import runner
-from harness.errors import ExitCode, InvalidRun
+from harness.errors import EnvironmentFault, ExitCode, InvalidRun
 from harness.history import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.runner import Plan, Reporter
@@ -73,6 +73,27 @@ def test_runs_checked_together_end_with_the_code_of_the_worst(
     assert all(f"report: {path / 'report.html'}" in said.out for path in paths)
     assert all((path / "report.html").is_file() for path in paths)
     assert code == 0 or said.last_line.startswith("reproduce: seawall check ")
+
+
+@pytest.mark.parametrize("error", [EnvironmentFault("Spark failed: no answer."), ConnectionRefusedError()])
+def test_a_check_whose_jvm_was_ended_by_the_same_signal_was_interrupted(
+    seawall: Seawall, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def clean_up() -> None:
+        try:
+            raise ConnectionRefusedError
+        except OSError as refused:
+            raise error from refused
+
+    def interrupted(*_: object) -> None:
+        try:
+            raise KeyboardInterrupt
+        finally:
+            clean_up()
+
+    monkeypatch.setattr("checkers.check", interrupted)
+    said = seawall("check", sound(tmp_path / "1"))
+    assert (said.code, said.complaint) == (130, "seawall: interrupted.")
 
 
 def test_what_limits_a_verdict_is_printed_once(seawall: Seawall, tmp_path: Path) -> None:
