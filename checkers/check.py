@@ -13,7 +13,7 @@ from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
-from checkers.rotten_logs import rotten
+from checkers.rotten_logs import rotten, swapped
 from checkers.rows import Row
 from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
@@ -141,10 +141,12 @@ def _ask_spark(
     lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
     min_isr = {run.manifest.run: least for run in runs if (least := isr_wanted(run.manifest.guarantees)) is not None}
     spoilt = {run.manifest.run: [(*place, node) for place, node in sorted(rotten(run.faults))] for run in runs}
+    foreign = {run.manifest.run: sorted(swapped(run.faults)) for run in runs}
     beside = sources[0].uri if sources else None
     answers, rows = ask(
         spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,
         rotten={name: logs for name, logs in spoilt.items() if logs},
+        swapped={name: places for name, places in foreign.items() if places},
     )  # fmt: skip
     return answers, {run.manifest.run: _witnesses(rows.get(run.manifest.run, {}), run.faults) for run in runs}
 

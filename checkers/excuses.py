@@ -17,6 +17,7 @@ from checkers.conclusion import RunFacts
 from checkers.lossy_failures import may_excuse
 from harness.history import Manifest
 from harness.model import TopicPartition
+from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
 
 _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
@@ -70,9 +71,11 @@ def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding) -> It
 
 
 def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
-    """Whether replicas disagree where one of their logs is damaged, or behind that."""
+    """Whether replicas disagree where one of their logs is damaged, or behind that, or another cluster's."""
     if finding.kind != "replica-divergence" or finding.offset is None:
         return False
+    if (finding.other_value or 0) >= FOREIGN_VALUE:
+        return True
     logs = run.logs.get(TopicPartition(finding.topic, finding.partition), {})
     damaged = [one.damaged for epochs in logs.values() for one in epochs if one.damaged is not None]
     return min(damaged, default=finding.offset + 1) <= finding.offset

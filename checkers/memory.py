@@ -8,7 +8,7 @@ from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.recovery import comes_to_rest, healed_ns
-from checkers.rotten_logs import rotten
+from checkers.rotten_logs import rotten, swapped
 from checkers.rows import Row, RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
@@ -29,6 +29,7 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
         lag_ns=lag_allowed_ns(manifest.guarantees),
         min_isr=isr_wanted(manifest.guarantees),
         rotten=rotten(faults),
+        swapped=swapped(faults),
     )
 
 

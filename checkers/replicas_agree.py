@@ -16,7 +16,8 @@ Severity: ``VIOLATION``. ``DOCUMENTED`` when an unclean election gave up the rec
 :mod:`checkers.forks`), one of the replicas has not heard of that election's epoch in the end, and the configuration
 permits such elections. Whoever has heard of it must have come to agree. ``DOCUMENTED``, too, when nobody disagrees but
 logs that a fault has damaged unnoticed (see :mod:`checkers.rotten_logs`): with what is damaged there, and by what they
-lack from there on. What is sound in them is compared as ever.
+lack from there on. What is sound in them is compared as ever. And when nobody disagrees but records of another cluster
+that a fault has put into a log of the partition, where the others have one of the same leader epoch.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from checkers.rows import Row, RunRows, where
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition
+from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
 
 KINDS = ("replica-divergence",)
@@ -34,13 +36,13 @@ KINDS = ("replica-divergence",)
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every offset of one run at which replicas disagree."""
-    bounds = _committed_ranges(rows)
+    bounds, heard = _committed_ranges(rows), _heard(rows)
     for place, offsets in rows.logged.items():
         rot = _rot(rows, place)
         for offset, records in offsets.items():
             if _disagree(offset, records, bounds.get(place, {}), {}):
-                still = _disagree(offset, records, bounds.get(place, {}), rot)
-                yield _divergence(rows, place, offset, records, damaged=not still)
+                still = _disagree(offset, records, bounds.get(place, {}), rot, swapped=place in rows.swapped)
+                yield _divergence(rows, place, offset, records, heard.get(place, -1), damaged=not still)
 
 
 def why(finding: Finding) -> str:
@@ -72,6 +74,15 @@ def _is_at_rest(rows: RunRows, end: Row) -> bool:
     return rows.settled and up and leader is not None and end["node"] in (leader["isr"] or ())
 
 
+def _heard(rows: RunRows) -> dict[TopicPartition, int]:
+    """The oldest leader epoch that any replica of a partition is in at the end; -1: nobody knows one's."""
+    found: dict[TopicPartition, list[int]] = {}
+    for row in rows.timeline:
+        if row["kind"] == "final" and row["topic"] is not None:
+            found.setdefault(where(row), []).append(-1 if row["leader_epoch"] is None else row["leader_epoch"])
+    return {place: min(epochs) for place, epochs in found.items()}
+
+
 def _rot(rows: RunRows, place: TopicPartition) -> dict[int, int]:
     """The nodes whose logs a fault has damaged unnoticed, and the lowest offset at which they are."""
     found: dict[int, int] = {}
@@ -82,26 +93,37 @@ def _rot(rows: RunRows, place: TopicPartition) -> dict[int, int]:
     return found
 
 
-def _disagree(offset: int, records: Sequence[Row], committed: dict[int, range], rot: dict[int, int]) -> bool:
-    """Whether the replicas disagree, whatever is damaged in logs that are rotten, and missing there behind it."""
+def _disagree(
+    offset: int, records: Sequence[Row], committed: dict[int, range], rot: dict[int, int], *, swapped: bool = False
+) -> bool:
+    """Whether the replicas disagree, whatever is damaged in logs that are rotten, and missing there behind it.
+
+    ``swapped``: of records that are of another cluster only the leader epoch counts.
+    """
     bound = {node for node, offsets in committed.items() if offset in offsets}
     whole = {node for node in bound if node not in rot or offset < rot[node]}
     sound = [row for row in records if row["intact"] or row["node"] not in rot]
     theirs = [row for row in sound if row["node"] in bound]
-    sides = {_content(row) for row in theirs}
+    sides = {_content(row) for row in theirs if not (swapped and _is_foreign(row))}
+    epochs = {row["leader_epoch"] for row in theirs}
     lacking = bool(theirs) and sum(row["node"] in whole for row in theirs) < len(whole)
-    known = [row for row in sound if row["leader_epoch"] >= 0]
+    known = [row for row in sound if row["leader_epoch"] >= 0 and not (swapped and _is_foreign(row))]
     every = {_content(row) for row in known}
-    return lacking or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in known})
+    return lacking or len(epochs) > 1 or len(sides) > 1 or len(every) > len({row["leader_epoch"] for row in known})
+
+
+def _is_foreign(row: Row) -> bool:
+    return (row["value"] or 0) >= FOREIGN_VALUE
 
 
 def _content(row: Row) -> tuple[int, int | None, int]:
     return row["leader_epoch"], row["value"], row["batch_crc"]
 
 
-def _divergence(rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row], *, damaged: bool) -> Finding:
+def _divergence(
+    rows: RunRows, place: TopicPartition, offset: int, records: Sequence[Row], heard: int, *, damaged: bool
+) -> Finding:
     epoch, value, _ = min((_content(row) for row in records), key=_age)
-    heard = rows.final_epochs.get(place, -1)
     unheard = [fork for fork in rows.forks.get(place, ()) if fork.leader_epoch > heard]
     return Finding(
         rows.run, "replica-divergence", *place,

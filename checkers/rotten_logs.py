@@ -4,12 +4,17 @@ A broker that was shut down in good order trusts what it finds on its disk when 
 fault with ``clean: true`` did to a log meanwhile therefore stays, and the broker is not to blame. After a crash it has
 to scan its log and to cut off what is damaged, also when it died while it loaded its logs (``interrupted``): then
 nothing is put down to the fault but the damage itself.
+
+A batch of another cluster in the place of one (``how: foreign``) is sound in itself, of the same offsets and the same
+leader epoch: no start has a reason to doubt it, in good order or after a crash, nor has anybody who copies it. Where
+whoever leads has records of another epoch at its offsets a follower has to cut it off, as any record.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 from checkers.rows import Row
 from harness.model import TopicPartition
@@ -21,11 +26,23 @@ Rotten = frozenset[tuple[TopicPartition, int]]
 def rotten(faults: Sequence[Row]) -> Rotten:
     """The logs that faults have damaged, and that their brokers had reason to trust."""
     found: set[tuple[TopicPartition, int]] = set()
-    for fault in faults:
-        if fault["kind"] != "corrupt_log" or fault["injected_ns"] is None:
-            continue
-        harm = json.loads(fault["parameters"] or "{}")
-        if harm.get("clean") is True and harm.get("interrupted") is not True:
-            place = TopicPartition(harm.get("topic"), harm.get("partition", 0))
-            found.update((place, int(node)) for node in fault["nodes"])
+    for fault, harm in _harms(faults):
+        unnoticed = harm.get("clean") is True and harm.get("interrupted") is not True
+        if unnoticed and harm.get("how") != "foreign":
+            found.update((_where(harm), int(node)) for node in fault["nodes"])
     return frozenset(found)
+
+
+def swapped(faults: Sequence[Row]) -> frozenset[TopicPartition]:
+    """The partitions of which a fault has put records of another cluster into a log."""
+    return frozenset(_where(harm) for _, harm in _harms(faults) if harm.get("how") == "foreign")
+
+
+def _harms(faults: Sequence[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
+    for fault in faults:
+        if fault["kind"] == "corrupt_log" and fault["injected_ns"] is not None:
+            yield fault, json.loads(fault["parameters"] or "{}")
+
+
+def _where(harm: dict[str, Any]) -> TopicPartition:
+    return TopicPartition(harm.get("topic", ""), harm.get("partition", 0))

@@ -104,6 +104,7 @@ class RunRows:
         lag_ns: how long a replica that lags may stay in the ISR; None: the run does not say.
         min_isr: how large an ISR has to be for acks=all; None: the run does not say.
         rotten: the logs that a fault has damaged unnoticed, see :mod:`checkers.rotten_logs`: partition and node.
+        swapped: the partitions of which a fault has put records of another cluster into a log, see there.
     """
 
     run: str
@@ -116,6 +117,7 @@ class RunRows:
     lag_ns: int | None = None
     min_isr: int | None = None
     rotten: frozenset[tuple[TopicPartition, int]] = frozenset()
+    swapped: frozenset[TopicPartition] = frozenset()
 
     # -------------------------------------------------------------------------------------------------- history
 
@@ -322,15 +324,6 @@ class RunRows:
         """
         known = [fork for fork in self.forks.get(place, []) if fork.log_end is None or fork.log_end <= offset]
         return any(x.time_ns >= time_ns if leader_epoch is None else x.leader_epoch > leader_epoch for x in known)
-
-    @cached_property
-    def final_epochs(self) -> dict[TopicPartition, int]:
-        """The oldest leader epoch that any replica of a partition is in at the end; -1: nobody knows one's."""
-        found: dict[TopicPartition, list[int]] = defaultdict(list)
-        for row in self.timeline:
-            if row["kind"] == "final" and row["topic"] is not None:
-                found[where(row)].append(-1 if row["leader_epoch"] is None else row["leader_epoch"])
-        return {place: min(epochs) for place, epochs in found.items()}
 
     @cached_property
     def ends(self) -> dict[TopicPartition, PartitionEnd]:

@@ -9,6 +9,9 @@ from __future__ import annotations
 import zlib
 from typing import NamedTuple
 
+FOREIGN_VALUE = 2**62
+"""What the first record of a foreign batch says, and the others the numbers behind it: no workload counts that far."""
+
 _MAGIC = b"seawall "
 
 

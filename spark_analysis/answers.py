@@ -119,6 +119,7 @@ def ask(
     lag_ns: Mapping[str, int] = MappingProxyType({}),
     min_isr: Mapping[str, int] = MappingProxyType({}),
     rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
+    swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
 ) -> tuple[Answers, Mapping[str, Rows]]:
     """Ask everything about some runs.
 
@@ -133,6 +134,7 @@ def ask(
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
+        swapped: by run, the partitions of which a fault has put records of another cluster into a log.
 
     Returns:
         the answers; and the rows that bear witness to the findings, by run and table.
@@ -159,6 +161,7 @@ def ask(
                 lag_ns=lag_ns,
                 min_isr=min_isr,
                 rotten=rotten,
+                swapped=swapped,
             )
             return _ask(spark, names, tables, views, healed)
         except PythonException as error:

@@ -8,6 +8,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from harness.history.schema import ColumnType
+from harness.payload import FOREIGN_VALUE
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.leadership import still_given_up
 from spark_analysis.tables import PLACE, table_of
@@ -27,10 +28,11 @@ def replica_divergence(views: Views) -> DataFrame | None:
             return None
         near = f.broadcast(suspects)
         logs = logs.withColumn("word", word_of("offset")).join(near, on=[*PLACE, "word"], how="left_semi")
-    disagree = _disagreements(logs, ranges).withColumn("damaged", f.lit(False))
-    if views.rotten:
+    disagree = _disagreements(logs.withColumn("foreign", f.lit(False)), ranges).withColumn("damaged", f.lit(False))
+    if views.rotten or views.swapped:
         rot = f.broadcast(_rot(views))
-        still = _disagreements(_sound(logs, rot), _whole(ranges, rot)).select(*PLACE, "offset", f.lit(True).alias("is"))
+        own = _own(_sound(logs, rot), views)
+        still = _disagreements(own, _whole(ranges, rot)).select(*PLACE, "offset", f.lit(True).alias("is"))
         disagree = disagree.join(still, on=[*PLACE, "offset"], how="left").withColumn("damaged", f.col("is").isNull())
     given_up = f.when(still_given_up(f.col("oldest"), f.col("offset")), "unclean")
     return findings(
@@ -87,6 +89,19 @@ def _sound(logs: DataFrame, rot: DataFrame) -> DataFrame:
     return known.where(f.col("intact") | ~f.coalesce(rotten, f.lit(False))).drop("rot")
 
 
+def _own(logs: DataFrame, views: Views) -> DataFrame:
+    """``logs`` with ``foreign``: a fault has put this record, which is of another cluster, into a log."""
+    named = [
+        {"run": run, "topic": topic, "partition": partition, "swapped": True}
+        for run, places in views.swapped.items()
+        for topic, partition in places
+    ]
+    types: dict[str, ColumnType] = {"run": "string", "topic": "string", "partition": "int32", "swapped": "bool"}
+    known = logs.join(f.broadcast(table_of(logs.sparkSession, named, types)), on=list(PLACE), how="left")
+    foreign = f.col("swapped") & (f.col("value") >= FOREIGN_VALUE)
+    return known.withColumn("foreign", f.coalesce(foreign, f.lit(False))).drop("swapped")
+
+
 def _whole(ranges: DataFrame, rot: DataFrame) -> DataFrame:
     """``ranges`` in which nobody is asked for what is missing in a log that is rotten before it."""
 
@@ -99,7 +114,7 @@ def _whole(ranges: DataFrame, rot: DataFrame) -> DataFrame:
 
 
 def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
-    """What the replicas hold at each offset of each leader epoch.
+    """What the replicas hold at each offset of each leader epoch; of what is ``foreign`` only the epoch counts.
 
     Returns:
         ``run, topic, partition, offset, leader_epoch, holders, asked, bound, own_differ, differ, low_value,
@@ -112,7 +127,8 @@ def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
     known = logs.withColumns(
         {
             "own": f.coalesce(own, f.lit(False)),
-            "value": f.coalesce("value", f.lit(_NO_VALUE)),
+            "value": f.when(~f.col("foreign"), f.coalesce("value", f.lit(_NO_VALUE))),
+            "batch_crc": f.when(~f.col("foreign"), f.col("batch_crc")),
             "asked": f.coalesce(f.exists("ranges", lambda r: (r["node"] == f.col("node")) & _asks(r)), f.lit(False)),
             "bound": f.coalesce(f.size(f.filter("ranges", _asks)), f.lit(0)),
         }
@@ -123,7 +139,8 @@ def _epochs(logs: DataFrame, ranges: DataFrame) -> DataFrame:
         f.max("bound").alias("bound"),
         f.coalesce(_vary(f.when(f.col("own"), f.col("value")), f.when(f.col("own"), f.col("batch_crc"))), f.lit(False))
         .alias("own_differ"),
-        ((f.col("leader_epoch") >= 0) & _vary(f.col("value"), f.col("batch_crc"))).alias("differ"),
+        ((f.col("leader_epoch") >= 0) & f.coalesce(_vary(f.col("value"), f.col("batch_crc")), f.lit(False)))
+        .alias("differ"),
         f.min("value").alias("low_value"),
         f.max("value").alias("high_value"),
     )  # fmt: skip

@@ -57,6 +57,7 @@ class Views:
         lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
+        swapped: by run, the partitions of which a fault has put records of another cluster into a log.
         digests: of large runs, what their files say boiled down; None: the rows are few enough to be looked at.
         hold: how tables are kept that are needed more than once.
     """
@@ -76,6 +77,7 @@ class Views:
     lag_ns: Mapping[str, int]
     min_isr: Mapping[str, int]
     rotten: Mapping[str, Sequence[Log]]
+    swapped: Mapping[str, Sequence[tuple[str, int]]]
     digests: Digests | None
     hold: Hold
 
@@ -101,6 +103,7 @@ def views_of(
     lag_ns: Mapping[str, int] = MappingProxyType({}),
     min_isr: Mapping[str, int] = MappingProxyType({}),
     rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
+    swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
 ) -> Views:
     """The views of ``tables``, computed and held until nobody refers to them any more.
 
@@ -146,7 +149,7 @@ def views_of(
         some = all_records()
     return Views(
         whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, lag_ns,
-        min_isr, rotten, digests, hold,
+        min_isr, rotten, swapped, digests, hold,
     )  # fmt: skip
 
 

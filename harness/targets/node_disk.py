@@ -17,9 +17,6 @@ from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
 from harness.wire.batches import MAGIC, BatchHeader, CorruptBatch, build, stored
 
-FOREIGN_VALUE = 2**62
-"""What the first record of a foreign batch says, and the others the numbers behind it: no workload counts that far."""
-
 _SHOWN = 4
 
 
@@ -103,8 +100,9 @@ def _replace(batch: Batch, partition: TopicPartition) -> None:
     assert header is not None
     if header.magic < MAGIC:
         raise EnvironmentFault(f"a message of format {header.magic} cannot be replaced by a foreign batch.")
+    values = range(payload.FOREIGN_VALUE, payload.FOREIGN_VALUE + header.end_offset - header.base_offset)
     foreign = build(
-        [payload.encode(FOREIGN_VALUE + at, *partition) for at in range(header.end_offset - header.base_offset)],
+        [payload.encode(value, *partition) for value in values],
         base_offset=header.base_offset,
         leader_epoch=header.leader_epoch,
         timestamp_ms=header.max_timestamp,
@@ -131,7 +129,7 @@ def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
 
 def _is_foreign(batch: memoryview, header: BatchHeader) -> bool:
     first = payload.decode(next(stored.records(batch, header, inflate)).value)
-    return first is not None and first.value == FOREIGN_VALUE
+    return first is not None and first.value == payload.FOREIGN_VALUE
 
 
 def batch_at(data_dir: Path, partition: TopicPartition, offset: Offset) -> Batch | None:

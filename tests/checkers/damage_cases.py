@@ -9,6 +9,7 @@ import json
 from typing import Any
 
 from harness.checker import Outcome
+from harness.payload import FOREIGN_VALUE
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.member_cases import CASES
 from tests.checkers.story import GUARANTEES, Row, Story
@@ -160,6 +161,86 @@ def a_damaged_record_above_the_watermark_may_be_cut_yet(story: Story) -> None:
     story.send(result="info", commit=False)
     story.finish()
     at(story, 2, 2)["intact"] = False
+
+
+# ----------------------------------------------------------------------------------------------------------- foreign
+
+
+def swap(story: Story, node: int, offset: int) -> None:
+    """In the end a log has a sound record of another cluster there."""
+    row = at(story, node, offset)
+    row |= {"value": FOREIGN_VALUE, "batch_crc": row["batch_crc"] + 1}
+
+
+def swapped_in(story: Story, **parameters: Any) -> None:
+    write(story, 4)
+    corrupt(story, how="foreign", **parameters)
+    story.finish()
+    swap(story, 2, 1)
+
+
+@case(Outcome.PASS, diverged(1, "DOCUMENTED"))
+def no_start_in_good_order_finds_a_record_of_another_cluster(story: Story) -> None:
+    swapped_in(story)
+
+
+@case(Outcome.PASS, diverged(1, "DOCUMENTED"))
+def no_start_after_a_crash_finds_a_sound_record_of_another_cluster(story: Story) -> None:
+    swapped_in(story, clean=False)
+
+
+@case(Outcome.PASS, diverged(1, "DOCUMENTED"))
+def who_copies_a_record_of_another_cluster_is_as_good_as_its_leader(story: Story) -> None:
+    swapped_in(story)
+    swap(story, 1, 1)
+
+
+@case(Outcome.VIOLATION, diverged(1))
+def a_record_of_another_cluster_that_no_fault_has_put_there_is_found(story: Story) -> None:
+    swapped_in(story, partition=1)
+
+
+@case(Outcome.VIOLATION, diverged(1, "DOCUMENTED"), diverged(2))
+def what_is_not_of_another_cluster_is_compared(story: Story) -> None:
+    swapped_in(story)
+    at(story, 2, 2)["batch_crc"] += 1
+
+
+@case(Outcome.VIOLATION, diverged(1))
+def the_others_must_agree_where_one_has_a_record_of_another_cluster(story: Story) -> None:
+    swapped_in(story)
+    at(story, 1, 1)["batch_crc"] += 1
+
+
+@case(Outcome.VIOLATION, diverged(1), reason="on node 1 has 3 records")
+def what_another_log_lacks_is_not_put_down_to_a_record_of_another_cluster(story: Story) -> None:
+    swapped_in(story)
+    story.logs.remove(at(story, 1, 1))
+
+
+@case(Outcome.VIOLATION, diverged(1))
+def a_record_of_another_cluster_and_an_older_epoch_should_have_been_cut(story: Story) -> None:
+    write(story, 1)
+    story.elect(1)
+    write(story, 1)
+    corrupt(story, how="foreign")
+    story.finish()
+    swap(story, 2, 1)
+    at(story, 2, 1)["leader_epoch"] = 0
+
+
+@case(Outcome.VIOLATION, damaged(1), diverged(1))
+def no_record_of_another_cluster_is_a_reason_to_trust_a_damaged_one(story: Story) -> None:
+    corrupt(story, how="foreign")
+    rot(story, 2, 1)
+
+
+@case(Outcome.INVALID, diverged(1, "INDETERMINATE"), reason="Fault 'rot' is not among the 0 faults")
+def a_record_of_another_cluster_may_be_put_down_to_a_fault_that_is_missing(story: Story) -> None:
+    story.scenario = {"schedule": [{"inject": {"fault": "corrupt_log", "as": "rot"}}]}
+    write(story, 4)
+    story.finish()
+    swap(story, 2, 1)
 
 
 # --------------------------------------------------------------------------------------------------------- no epochs

@@ -8,8 +8,9 @@ import pytest
 
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, TopicPartition
+from harness.payload import FOREIGN_VALUE
 from harness.target import LogDamage, Receipt
-from harness.targets.node_disk import FOREIGN_VALUE, damage, inspect
+from harness.targets.node_disk import damage, inspect
 from harness.targets.replica_logs import replica_log_rows
 from tests.harness.targets.logs_on_disk import GZIP, LZ4, SNAPPY, batch, compressed_batch, data_dir, message, wrapper
 
