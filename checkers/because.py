@@ -32,13 +32,17 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "entangled": "too many transactions are entangled for anybody to follow",
         "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
+        "unknown": "nobody knows whether a copy of what Kafka's own topic held was in sync where nothing was lost",
         "unseen": "nobody knows whether it would have been read later",
     }
 )
 
 
-def because(run: RunFacts, finding: Finding, verdict: Verdict) -> str:
-    """The sentence; the finding's ``excuse`` is what is accepted, if anything is."""
+def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool = False) -> str:
+    """The sentence; the finding's ``excuse`` is what is accepted, if anything is.
+
+    ``unknown``: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
+    """
     match verdict:
         case Verdict.VIOLATION:
             return "VIOLATION: nothing in the configuration gives it away."
@@ -51,8 +55,9 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict) -> str:
         case Verdict.DOCUMENTED:
             return f"DOCUMENTED: {_given_away(run, finding)}."
         case Verdict.INDETERMINATE:
+            own = "unknown" if unknown else finding.excuse or finding.kind
             why = _OPEN.get(
-                "unrecorded" if is_unrecorded(run, finding) else finding.excuse or finding.kind,
+                "unrecorded" if is_unrecorded(run, finding) else own,
                 "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it",
             )
             return f"INDETERMINATE: {why}."

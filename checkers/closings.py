@@ -24,7 +24,7 @@ class Closing(NamedTuple):
     """What closes a transaction's record.
 
     Attributes:
-        closed: by which marker; None: by none.
+        closed: by which marker; None: by none. ``closed_at``: at which offset; None with it.
         instead_ns: since when it may have taken the place of another marker: the first such unclean election; None: it
             has not.
     """
@@ -33,14 +33,15 @@ class Closing(NamedTuple):
     offset: int
     leader_epoch: int
     closed: str | None
+    closed_at: int | None
     instead_ns: int | None
 
 
 def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
     """Every record of a transaction in the final leader's log whose producer that log names."""
-    end = rows.ends[place]
+    leader = rows.ends[place].node
     producers: dict[int, list[Row]] = defaultdict(list)
-    for row in (r for at in rows.logged.get(place, {}).values() for r in at if r["node"] == end.node):
+    for row in (r for at in rows.logged.get(place, {}).values() for r in at if r["node"] == leader):
         if row.get("producer_id") is not None:
             producers[row["producer_id"]].append(row)
     for ours in producers.values():
@@ -49,9 +50,9 @@ def closings(rows: RunRows, place: TopicPartition) -> Iterator[Closing]:
         for row in ours:
             if row.get("control") is None and (place, row["value"]) in rows.transactional:
                 at = bisect_right(markers, row["offset"], key=lambda marker: marker[0])
-                _, closed, epoch = markers[at] if at < len(markers) else (None, None, None)
+                end, closed, epoch = markers[at] if at < len(markers) else (None, None, None)
                 since = None if epoch is None else _instead_ns(rows, place, row, epoch)
-                yield Closing(row["value"], row["offset"], row["leader_epoch"], closed, since)
+                yield Closing(row["value"], row["offset"], row["leader_epoch"], closed, end, since)
 
 
 def replaced(rows: RunRows, control: str) -> dict[tuple[TopicPartition, int, int], int]:

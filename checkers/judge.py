@@ -13,7 +13,7 @@ from checkers.excuses import is_unrecorded, tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid, unfinished
-from checkers.lossy_failures import FOLLOWING, documented
+from checkers.lossy_failures import FOLLOWING, documented, is_unknown
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -101,6 +101,8 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "G0-realtime": ("lost-write",),
         "G1c-realtime": ("lost-write", "vanished-read"),
         "commit-beyond-end": ("lost-write", "vanished-read"),
+        "poll-skip": ("wrong-marker",),
+        "int-poll-skip": ("wrong-marker",),
         "uncommitted-deletion": ("lost-write", "vanished-read"),
     }
 )
@@ -158,7 +160,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
     short = rests(findings, partial(_gravest, severity))
-    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(_because_of, facts))
+    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(_because_of, run, facts))
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
     left = [rest for rest in short if predicted or severity(rest.last) is not Verdict.VIOLATION]
@@ -330,6 +332,7 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     if given_away or _may_be_repeated(facts, finding) or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
     unknown = gaps.intersection(tables_of_excuses(facts, run.manifest, finding)) or is_unrecorded(facts, finding)
+    unknown = unknown or is_unknown(facts, run.manifest, finding)
     return Verdict.INDETERMINATE if unknown else Verdict.VIOLATION
 
 
@@ -350,20 +353,24 @@ def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     return unknown and facts.guarantees.get("idempotent_producers") is False
 
 
-def _because_of(facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
+def _because_of(run: Evidence, facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
     excuse = _excuse(facts, finding)
     accepted = verdict is not Verdict.DOCUMENTED or _is_given_away(facts, excuse)
-    return because(facts, finding._replace(excuse=excuse if accepted else None), verdict)
+    unknown = is_unknown(facts, run.manifest, finding)
+    return because(facts, finding._replace(excuse=excuse if accepted else None), verdict, unknown=unknown)
 
 
 def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
     """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
 
-    The later somebody began to send it, the less is excused.
+    Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
+    was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
     """
-    latest = last._replace(since_ns=last.latest_since_ns)
-    times = (last.time_ns, last.earliest_ns, last.latest_ns)
-    verdicts = {severity(one._replace(time_ns=at)) for one in (last, latest) for at in times}
+    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns)
+    if last.kind == "wrong-marker":
+        latest = latest._replace(other_offset=None)
+    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns)
+    verdicts = {severity(one) for one in (last, latest, earliest)}
     return next(verdict for verdict in Verdict if verdict in verdicts)
 
 

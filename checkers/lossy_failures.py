@@ -12,19 +12,29 @@ leave time to copy it. Nothing is excused where the configuration flushes every 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
 with several, nobody knows in which of them the replica was.
 
-Of a group's commit nobody knows which brokers hold the groups' own topic, so all of them must have been down.
+Of a group's commit nobody knows which brokers hold the groups' own topic, so all of them must have been down. Where a
+failure of those that were may have taken every copy in sync nobody knows: the others may have none, or one that is out
+of sync, as they are in no ISR that anybody names.
+
+A marker is written at some time after its transaction's records, and nothing says when, nor that it is there: who was
+in the ISR when the failures came must have been down, some time between the send and the marker that closes the record
+in its place, or the consumer that was given it. The coordinator, which would write it again, may have lost what it had
+written down, too, and nobody knows which brokers hold that.
 
 Replicas that disagree are never excused: whatever was lost, what is left must become the same everywhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 from itertools import zip_longest
+from types import MappingProxyType
 
 from checkers.conclusion import RunFacts
 from checkers.copies import robs
 from checkers.rows import Row
+from checkers.sampled_timelines import LOOK_NS
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
@@ -38,13 +48,41 @@ _KNOWN_BEFORE = frozenset(
 _POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll", "poll-skip", "int-poll-skip"})
 _SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS
 
-FOLLOWING = frozenset({"inconsistent-offsets", "nonmonotonic-send", "G0-realtime", "G1c-realtime", "commit-beyond-end"})
+_OF_MARKERS = frozenset({"wrong-marker", "open-transaction", "aborted-read"})
+
+FOLLOWING = frozenset(
+    {
+        "inconsistent-offsets",
+        "nonmonotonic-send",
+        "G0-realtime",
+        "G1c-realtime",
+        "commit-beyond-end",
+        "poll-skip",
+        "int-poll-skip",
+    }
+)
 """The kinds that clients show, of which nobody may know the epoch or the time: given away is what they follow from."""
 
+_UNRECORDED: Mapping[str, str] = MappingProxyType(
+    {
+        "lost-commit": "offsets.topic.replication.factor",
+        "wrong-marker": "transaction.state.log.replication.factor",
+        "open-transaction": "transaction.state.log.replication.factor",
+    }
+)
+"""The kinds that a topic of Kafka's own may explain, and the setting that says how many copies of it there are."""
 
-def may_excuse(kind: str, manifest: Manifest) -> bool:
+_LEADS = ("state", "leader")
+
+_COPIES = 3
+"""How many there are where nothing says so."""
+
+
+def may_excuse(finding: Finding, manifest: Manifest) -> bool:
     """Whether lossy failures can explain findings of that kind, or what they follow from."""
-    return kind in _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING | {"lost-commit"} and not _flushes_every_write(manifest)
+    kinds = _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING | _UNRECORDED.keys() | _OF_MARKERS
+    of_txn = finding.kind != "aborted-read" or finding.since_ns is not None
+    return finding.kind in kinds and of_txn and not _flushes_every_write(manifest)
 
 
 def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
@@ -58,9 +96,10 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     replicas = _brokers(run) if finding.kind == "lost-commit" else _replicas(run, place)
     if not replicas or finding.time_ns is None or _flushes_every_write(manifest):
         return False
-    lossy = [f for f in run.faults if _is_lossy(f, manifest) and f["proven_ns"] is not None]
+    lossy = _lossy(run, manifest)
     if finding.kind == "lost-commit":
         return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
+    since_ns: float
     if finding.kind in _KNOWN_BEFORE:
         begun_ns = finding.since_ns if finding.kind == "torn-transaction" else None
         since_ns = finding.time_ns if begun_ns is None else begun_ns
@@ -70,6 +109,8 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
         lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
         before_ns = finding.since_ns if finding.kind in ("poll-skip", "int-poll-skip") else None
         lossy = [fault for fault in lossy if fault["proven_ns"] >= (before_ns or 0)]
+    elif finding.kind in _OF_MARKERS and finding.since_ns is not None:
+        since_ns, lossy = math.inf, _between(lossy, finding.since_ns, _until_ns(run, finding))
     else:
         return False
     least = run.least_isr(place) or len(replicas)
@@ -87,9 +128,54 @@ def _brokers(run: RunFacts) -> set[int]:
 
 def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: int) -> bool:
     """Whether all of them were down by such failures at one time in between."""
-    between = [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
+    between = _between(lossy, since_ns, until_ns)
     times = sorted({fault["injected_ns"] for fault in between})
     return any(all(_is_down(str(node), between, at_ns) for node in nodes) for at_ns in times)
+
+
+def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
+    """Whether lossy failures may have taken every copy in sync of what a topic of Kafka's own held.
+
+    Nobody says which brokers have copies of it, and which of these are in sync: but those that are in an ISR of some
+    partition are taken to be, where they have one.
+    """
+    brokers, setting = _brokers(run), _UNRECORDED.get(finding.kind)
+    if setting is None or finding.since_ns is None or not brokers or _flushes_every_write(manifest):
+        return False
+    said = manifest.configuration.get("settings", {}).get(setting, _COPIES)
+    copies = min(said if isinstance(said, int) else _COPIES, len(brokers))
+    lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding))
+    for at_ns in {fault["injected_ns"] for fault in lossy}:
+        down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
+        in_sync = {node for place in {*run.decided, *run.told} for node in _relied_on(run, place, at_ns, at_ns)}
+        if down and len(down | (brokers - in_sync)) >= copies:
+            return True
+    return False
+
+
+def _lossy(run: RunFacts, manifest: Manifest) -> list[Row]:
+    return [fault for fault in run.faults if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
+
+
+def _between(lossy: Sequence[Row], since_ns: int, until_ns: float) -> list[Row]:
+    return [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
+
+
+def _until_ns(run: RunFacts, finding: Finding) -> float:
+    """By when what explains a finding must have begun: when it was seen, or the wrong marker was written."""
+    if finding.kind not in ("open-transaction", "wrong-marker"):
+        return math.inf if finding.time_ns is None else finding.time_ns
+    place, offset = TopicPartition(finding.topic, finding.partition), finding.other_offset
+    if offset is None:
+        return math.inf
+    led = [one for ours in run.told.get(place, {}).values() for one in ours if (one.kind, one.role) == _LEADS]
+    until_ns = math.inf
+    for one in sorted(led, key=lambda one: (one.leader_epoch or 0, one.begin_ns)):
+        if (one.first_log_end or 0) > offset:
+            until_ns = min(until_ns, one.begin_ns)
+        else:
+            until_ns = one.end_ns if (one.log_end_offset or 0) > offset else math.inf
+    return until_ns + (LOOK_NS if run.sampled else 0)
 
 
 def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
@@ -114,12 +200,21 @@ def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
 
-def _relied_on(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
-    """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says."""
+def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
+    """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says.
+
+    Nothing more is acknowledged by a leader once somebody leads in a later epoch, whether it has heard of that or not.
+    """
     found: set[int] = set()
-    for chain in (run.decided.get(place, []), *run.told.get(place, {}).values()):
+    told = run.told.get(place, {}).values()
+    took: dict[int, int] = {}
+    for one in (x for ours in told for x in ours if (x.kind, x.role) == _LEADS):
+        took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
+    for chain in (run.decided.get(place, []), *told):
         for one, after in zip_longest(chain, chain[1:]):
             stood = one.begin_ns <= until_ns and (after is None or after.begin_ns > since_ns)
+            if one.role == "leader":
+                stood &= all(at_ns > since_ns for epoch, at_ns in took.items() if epoch > (one.leader_epoch or 0))
             if stood and (one.role == "leader" or one.kind in ("election", "isr")):
                 found.update(one.isr or ())
     return found

@@ -38,8 +38,10 @@ def find(rows: RunRows) -> Iterator[Finding]:
         kind = _kind(reads, send)
         wronged = [r for r in reads if r.read_committed] if kind == "aborted-read" and send and send.txn else reads
         if kind is not None and wronged:
-            since_ns = committed.get((first.where, first.offset, first.value or 0)) if kind == "aborted-read" else None
-            yield _bad(rows, kind, reads, wronged[0], since_ns)
+            of_txn = kind == "aborted-read" and send is not None and send.txn
+            instead_ns = committed.get((first.where, first.offset, first.value or 0)) if of_txn else None
+            begun_ns = send.invoked_ns if of_txn and send is not None else None
+            yield _bad(rows, kind, reads, wronged[0], instead_ns)._replace(since_ns=begun_ns)
 
 
 def why(finding: Finding) -> str:
@@ -69,14 +71,14 @@ def _kind(reads: list[Read], send: Send | None) -> str | None:
     return "aborted-read" if send.type == "fail" else None
 
 
-def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read, since_ns: int | None) -> Finding:
-    """``since_ns``: since when a commit marker may have taken the place of the one that aborted it; None: none has."""
+def _bad(rows: RunRows, kind: str, reads: list[Read], first: Read, instead_ns: int | None) -> Finding:
+    """``instead_ns``: since when a commit marker may have taken the place of the one that aborted it; None: never."""
     return Finding(
         rows.run, kind, *first.where,
         offset=first.offset,
         value=first.value,
         leader_epoch=min((r.leader_epoch for r in reads if r.leader_epoch is not None), default=None),
-        excuse="unclean" if since_ns is not None and since_ns <= first.time_ns else None,
+        excuse="unclean" if instead_ns is not None and instead_ns <= first.time_ns else None,
         row=first.row,
         time_ns=first.time_ns,
     )  # fmt: skip

@@ -69,7 +69,7 @@ _GIVEN_UP = frozenset(
 )
 """The kinds that are excused when an unclean election gave up a record of an older epoch."""
 
-_LOOK_NS = 5_000_000_000
+LOOK_NS = 5_000_000_000
 """How long a look takes at most: a row's time is when it began, and what it says was true by its end."""
 
 _DELETED = frozenset({"int-poll-skip", "poll-skip"})
@@ -187,7 +187,7 @@ def _may_have_been_there(run: RunFacts, place: TopicPartition, election: Fork, s
 def _had_heard(ours: Sequence[Stretch], epoch: int, time_ns: int) -> bool:
     """Whether a broker was seen in a later epoch by then: epochs only rise, so it leads no more in that one."""
     later = [one for one in ours if one.kind == "state" and (one.leader_epoch or 0) > epoch]
-    return any(one.begin_ns + _LOOK_NS <= time_ns for one in later)
+    return any(one.begin_ns + LOOK_NS <= time_ns for one in later)
 
 
 def _fell_unseen(run: RunFacts, finding: Finding, epoch: int) -> bool:

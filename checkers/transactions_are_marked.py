@@ -19,7 +19,9 @@ and send them again after a failover.
 Severity: ``VIOLATION``. An ``open-transaction`` is ``INDETERMINATE`` in runs that do not promise to settle, for markers
 are written when somebody comes to it; and ``DOCUMENTED`` when an unclean election began a later epoch than the record's
 and the configuration permits such elections: it may have given the marker up. A ``wrong-marker`` is, when one between
-the record and that marker gave up something behind the record.
+the record and that marker gave up something behind the record. Both are ``DOCUMENTED`` also when lossy failures may
+have taken the right marker since the record was sent, and before the wrong one was written; and ``INDETERMINATE`` when
+they may have taken what the coordinator had written down (see :mod:`checkers.lossy_failures`).
 """
 
 from __future__ import annotations
@@ -105,5 +107,7 @@ def _finding(rows: RunRows, kind: str, one: Written) -> Finding:
         row=one.send.last.row,
         time_ns=one.send.last.time_ns,
         process=one.send.last.process,
+        other_offset=record.closed_at,
+        since_ns=one.send.invoked_ns,
         committed=None if is_open else record.closed == "abort",
     )  # fmt: skip

@@ -51,10 +51,10 @@ class Finding(NamedTuple):
         committed: whether the record is known to have been below a high watermark.
         since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
-            commit was acknowledged; None: not known.
+            commit was acknowledged, of what is about a transaction when its record's send began; None: not known.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
-        latest_since_ns: the highest ``since_ns`` of its group.
+        earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.
     """
 
     run: str
@@ -80,6 +80,7 @@ class Finding(NamedTuple):
     total: int = 1
     earliest_ns: int | None = None
     latest_ns: int | None = None
+    earliest_since_ns: int | None = None
     latest_since_ns: int | None = None
 
 
@@ -264,9 +265,11 @@ class Answers:
 def of_group(finding: Finding, group: Sequence[Finding]) -> Finding:
     """``finding`` with what is said of its group."""
     times = [one.time_ns for one in group if one.time_ns is not None]
+    begun = [one.since_ns for one in group if one.since_ns is not None]
     return finding._replace(
         total=len(group),
         earliest_ns=min(times, default=None),
         latest_ns=max(times, default=None),
-        latest_since_ns=max((one.since_ns for one in group if one.since_ns is not None), default=None),
+        earliest_since_ns=min(begun, default=None),
+        latest_since_ns=max(begun, default=None),
     )

@@ -228,8 +228,13 @@ def kept(findings: DataFrame) -> DataFrame:
     names = ("offset", "value", "leader_epoch", "row", "node", "incarnation", "other_node")
     order = [f.col(name).asc_nulls_last() for name in names]
     ranked = findings.withColumn("rank", f.row_number().over(group.orderBy(*order)))
-    times = {"earliest_ns": f.min("time_ns"), "latest_ns": f.max("time_ns"), "latest_since_ns": f.max("since_ns")}
-    of_groups = {"total": f.count("*"), **times}
+    of_groups = {
+        "total": f.count("*"),
+        "earliest_ns": f.min("time_ns"),
+        "latest_ns": f.max("time_ns"),
+        "earliest_since_ns": f.min("since_ns"),
+        "latest_since_ns": f.max("since_ns"),
+    }
     counted = ranked.withColumns({name: column.over(group) for name, column in of_groups.items()})
     return counted.where(f.col("rank") <= KEPT_PER_GROUP).drop("rank")
 

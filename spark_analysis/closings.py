@@ -18,8 +18,8 @@ def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
 
     Returns:
         ``run, topic, partition, value, offset, logged`` (the leader epoch), ``closed`` (by which marker; null: none),
-        ``instead_ns`` (since when that may have taken another one's place; null: it has not) and ``later``: an unclean
-        election began a later epoch.
+        ``closed_at`` (the marker's offset), ``instead_ns`` (since when that may have taken another one's place; null:
+        it has not) and ``later``: an unclean election began a later epoch.
     """
     logs = replica_logs.where(f.col("producer_id").isNotNull()).withColumnRenamed("leader_epoch", "logged")
     own = logs.join(f.broadcast(ends), on=list(PLACE), how="inner").where(f.col("node") == f.col("leader.node"))
@@ -31,6 +31,7 @@ def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
     return records.select(
         *PLACE, "value", "offset", "logged",
         f.col("marker.control").alias("closed"),
+        f.col("marker.offset").alias("closed_at"),
         _instead_ns().alias("instead_ns"),
         later.alias("later"),
     )  # fmt: skip

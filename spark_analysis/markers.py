@@ -17,6 +17,7 @@ def unmarked_transactions(views: Views) -> DataFrame:
     known = sends.agg(
         f.max("sent").alias("sent"),
         is_proof().alias("read"),
+        f.min("invoked_ns").alias("invoked_ns"),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     whole = Window.partitionBy("run", "txn_op")
@@ -31,13 +32,13 @@ def unmarked_transactions(views: Views) -> DataFrame:
     wrong = f.when(f.col("closed").isNull(), "open-transaction").when(f.col("closed") != f.col("ended"), "wrong-marker")
     given_up = f.when(f.col("closed").isNull(), f.col("later")).otherwise(instead)
     excused = f.when(f.col("closed").isNotNull(), instead)  # an open one is named whether it is excused or not
-    first = f.min(f.struct("excused", "offset", "value", "logged", "closed", "given_up", "send")).alias("first")
+    names = ("excused", "offset", "value", "logged", "closed", "closed_at", "given_up", "send", "invoked_ns")
     firsts = (
         ended.withColumns({"kind": wrong, "excused": excused, "given_up": given_up})
         .where(f.col("kind").isNotNull())
         .groupBy(*PLACE, "txn_op", "kind")
     )
-    return _answers(firsts.agg(first))
+    return _answers(firsts.agg(f.min(f.struct(*names)).alias("first")))
 
 
 def _answers(firsts: DataFrame) -> DataFrame:
@@ -52,5 +53,7 @@ def _answers(firsts: DataFrame) -> DataFrame:
         row="first.send.send_row",
         time_ns="first.send.sent_ns",
         process="first.send.sender",
+        other_offset="first.closed_at",
+        since_ns="first.invoked_ns",
         committed=f.when(~unclosed, f.col("first.closed") == "abort"),
     )

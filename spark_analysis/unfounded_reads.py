@@ -28,4 +28,5 @@ def unfounded_reads(views: Views) -> DataFrame:
         excuse=f.when(aborted & (f.col("recommitted_ns") <= f.col("committed_ns")), "unclean"),
         row=f.when(aborted, f.col("committed_row")).otherwise(f.col("read_row")),
         time_ns=f.when(aborted, f.col("committed_ns")).otherwise(f.col("read_ns")),
+        since_ns=f.when(aborted, f.col("invoked_ns")),
     )

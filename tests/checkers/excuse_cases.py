@@ -215,6 +215,18 @@ def one_failure_takes_nothing_where_two_must_be_in_sync(story: Story) -> None:
 
 
 @case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def a_leader_that_died_in_an_older_epoch_says_no_more_who_is_in_sync(story: Story) -> None:
+    write(story, 2)
+    died = len(story.timeline)
+    story.partitions[0].isr = {1, 2}
+    story.elect(1)
+    write(story, 1)
+    lose(story, *[row for row in story.timeline[died:] if row["node"] == 0])
+    story.incarnations[0], story.sequences[0] = 1, 0
+    lose_power(story, 1, 2)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
 def where_the_controller_chose_the_replicas_their_ends_say_who_they_are(story: Story) -> None:
     story.scenario = {
         "cluster": {"brokers": 4},

@@ -6,6 +6,7 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
+from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import case, write
 from tests.checkers.clients import commit
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN
@@ -98,4 +99,37 @@ def without_a_fault_nobody_is_elected_uncleanly(story: Story) -> None:
 def no_election_makes_a_commit_that_was_never_made(story: Story) -> None:
     commit_twice(story)
     story.elect(2, clean=False)
+    be_told(story, 2)
+
+
+def ask_often(story: Story, offset: int) -> None:
+    """More often in two rounds than findings of one kind are shown."""
+    for _ in range(KEPT_PER_GROUP // 2 + 2):
+        commit(story, offset, "committed")
+
+
+def lose_two_commits(story: Story) -> None:
+    """Each is lost to a power loss of its own, and the second one is asked for when most have been asked."""
+    commit_twice(story)
+    lose_power(story, *NODES)
+    ask_often(story, 1)
+    for offset in (2, 3):
+        commit(story, offset)
+    lose_power(story, *NODES)
+    ask_often(story, 2)
+
+
+COUNTED = tuple(("lost-commit", "DOCUMENTED", 1 if n < KEPT_PER_GROUP // 2 + 2 else 2) for n in range(KEPT_PER_GROUP))
+
+
+@case(Outcome.PASS, *COUNTED, **LEAST_2)
+def of_commits_that_two_power_losses_took_each_is_put_down_to_its_own_however_many(story: Story) -> None:
+    lose_two_commits(story)
+    be_told(story, 2)
+
+
+@case(Outcome.VIOLATION, *COUNTED, ("lost-commit", "VIOLATION", None), **LEAST_2)
+def a_commit_that_was_lost_after_all_power_losses_is_found_among_those_that_are_only_counted(story: Story) -> None:
+    lose_two_commits(story)
+    commit(story, 3)
     be_told(story, 2)
