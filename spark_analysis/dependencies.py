@@ -40,9 +40,11 @@ def dependencies(views: Views) -> DataFrame:
 
 
 def _edges(views: Views) -> DataFrame:
-    """``run, source, target, kind``, the columns of ``_EDGE``, and when the two ends were known to have happened."""
+    """``run, source, target, kind``, the columns of ``_EDGE``, and roughly when the two ends happened."""
     of_transactions = f.col("txn_op").isNotNull() & f.col("seen_row").isNotNull() & ~is_uncommitted()
-    known = f.min(f.least("ack_row", "value_committed_row")).over(Window.partitionBy("run", "txn_op"))
+    # Any number does if a transaction has just one: where nobody saw it committed, where a send ended.
+    seen, ended = f.least("ack_row", "value_committed_row"), f.col("send_row")
+    known = f.coalesce(*[f.min(row).over(Window.partitionBy("run", "txn_op")) for row in (seen, ended)])
     writes = views.all_records().where(of_transactions).select(
         *PLACE, "offset", "value",
         f.col("txn_op").alias("op"),
