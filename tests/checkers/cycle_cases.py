@@ -61,8 +61,7 @@ def transactions_that_interleave_are_found_also_where_one_alone_knows_of_its_rec
     two_partitions(story)
     for p, value in ((0, 0), (0, 2), (1, 3), (1, 1)):
         story.append(p, value, (1, 2))
-    untold = {"append": False, "offset": None}
-    one: list[Sent | Polled] = [Sent(0, **untold), Sent(1, **untold)]
+    one: list[Sent | Polled] = [Sent(p, append=False, offset=None) for p in (0, 1)]
     reads: list[Sent | Polled] = [Polled([p], p, "read_uncommitted") for p in (0, 1)]
     two_transactions(story, [*one, *reads], [Sent(0, append=False, offset=1), Sent(1, append=False, offset=0)])
     story.forget(story.final_rows(0)[0], story.final_rows(1)[1])
