@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -141,9 +142,7 @@ class Volumes:
                 packed.write(chunk)
             packed.seek(0)
             with tarfile.open(fileobj=packed) as archive:
-                for member in archive:
-                    member.name = member.name.partition("/")[2] or "."
-                    archive.extract(member, directory, filter="data")
+                _unpack(archive, directory)
 
     def files(self, node: str) -> HeldDisk:
         """The files of the node's log directory, and those that were replaced in there."""
@@ -187,3 +186,19 @@ class Volumes:
     def _refuse_running(self, node: str) -> None:
         if any(is_living(one) for one in self._project.containers(node)):
             raise EnvironmentFault(f"the disk of node {node} cannot be changed while the node runs.", "Kill it first.")
+
+
+def _unpack(archive: tarfile.TarFile, directory: Path) -> None:
+    """Write the directories and plain files below the archive's own directory; what else is in there no log is in.
+
+    Python before 3.11.4 has no filters that keep members from leaving ``directory``.
+    """
+    for member in archive:
+        place = directory / Path(member.name.partition("/")[2])
+        if not place.resolve().is_relative_to(directory.resolve()):
+            raise EnvironmentFault(f"an archive of a disk names {member.name!r}, which is outside of it.")
+        if member.isdir():
+            place.mkdir(parents=True, exist_ok=True)
+        elif member.isfile() and (content := archive.extractfile(member)) is not None:
+            with content, place.open("wb") as file:
+                shutil.copyfileobj(content, file)
