@@ -13,7 +13,7 @@ from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken
 from tests.checkers.metadata_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
-from tests.checkers.transaction_cases import closed, mark
+from tests.checkers.transaction_cases import closed, closed_by_the_next_abort, mark, marked
 
 __all__ = ["CASES"]
 
@@ -41,8 +41,7 @@ def cut(end: int, verdict: str = "VIOLATION") -> tuple[Expected, ...]:
 def pass_a_marker(story: Story, *, within: bool, result: str = "ok") -> None:
     """A consumer is given what is at 0, 3 and 4, and at 1 unless the transaction failed; at 2 is the marker."""
     write(story, 1)
-    transact(story, Sent(0), result=result)
-    mark(story)
+    marked(story, result)
     write(story, 2)
     given = (0, 1, 3, 4) if result == "ok" else (0, 3, 4)
     for offsets in (given,) if within else (given[:-2], given[-2:]):
@@ -247,11 +246,9 @@ def half_of_a_transaction_was_not_deleted_before_it_was_sent(story: Story) -> No
 def take_the_place(story: Story, first: str, *, clean: bool = False) -> None:
     """The marker of a transaction that ended ``first`` is given up, and the next one of its producer ends otherwise."""
     write(story, 1)
-    transact(story, Sent(0), result=first)
-    mark(story)
+    marked(story, first)
     lose_tail(story, 2, clean=clean)
-    transact(story, Sent(0), result="ok" if first == "fail" else "fail")
-    mark(story)
+    marked(story, "ok" if first == "fail" else "fail")
 
 
 MARKER_GIVEN_UP = (*cut(2, "DOCUMENTED"), ("wrong-marker", "DOCUMENTED", 1))
@@ -259,8 +256,7 @@ MARKER_GIVEN_UP = (*cut(2, "DOCUMENTED"), ("wrong-marker", "DOCUMENTED", 1))
 
 def aborted_instead(story: Story, *, clean: bool = False) -> None:
     take_the_place(story, "ok", clean=clean)
-    closed(story, None, None, None, "abort", hidden=1)
-    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -284,14 +280,11 @@ def a_commit_marker_that_was_given_up_may_leave_its_record_to_the_next_abort(sto
 )
 def what_was_read_before_its_commit_marker_was_given_up_may_vanish(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     poll(story, 5, [0, 1])
     lose_tail(story, 2, clean=False)
-    transact(story, Sent(0), result="fail")
-    mark(story)
-    closed(story, None, None, None, "abort", hidden=1)
-    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -315,12 +308,10 @@ def an_abort_marker_that_was_given_up_may_leave_its_record_to_the_next_commit(st
 @case(Outcome.VIOLATION, *MARKER_GIVEN_UP, ("aborted-read", "VIOLATION", 1), **UNCLEAN)
 def what_was_aborted_was_not_read_because_of_an_election_that_came_later(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0), result="fail")
-    mark(story)
+    marked(story, "fail")
     poll(story, 5, [0, 1])
     lose_tail(story, 2, clean=False)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, None, "commit")
 
 
@@ -335,10 +326,8 @@ def an_unclean_election_that_lacked_no_marker_excuses_none(story: Story) -> None
     write(story, 1)
     transact(story, Sent(0))
     story.elect(1, clean=False)
-    transact(story, Sent(0), result="fail")
-    mark(story)
-    closed(story, None, None, None, "abort", hidden=1)
-    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -352,12 +341,10 @@ def an_unclean_election_that_lacked_no_marker_excuses_none(story: Story) -> None
 def an_unclean_election_after_the_wrong_marker_does_not_excuse_it(story: Story) -> None:
     write(story, 1)
     transact(story, Sent(0))
-    transact(story, Sent(0), result="fail")
-    mark(story)
+    marked(story, "fail")
     mark(story)
     lose_tail(story, 4, clean=False)
-    closed(story, None, None, None, "abort", hidden=1)
-    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -374,8 +361,7 @@ def what_is_read_because_an_abort_marker_was_given_up_does_not_commit_its_transa
     for p in (0, 1):
         mark(story, p)
     lose_tail(story, 2, clean=False)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     story.send(p=1)
     closed(story, None, None, None, "commit")
     for row in (row for row in story.logs if row["partition"] == 1):

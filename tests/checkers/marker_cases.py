@@ -13,7 +13,7 @@ from tests.checkers.clients import Sent, commit, poll, transact
 from tests.checkers.excuse_cases import LEAST_2, darken, shrink
 from tests.checkers.group_cases import CASES, be_told, commit_twice, lose_power
 from tests.checkers.story import NODES, Story
-from tests.checkers.transaction_cases import closed, mark
+from tests.checkers.transaction_cases import closed, closed_by_the_next_abort, mark, marked
 
 __all__ = ["CASES"]
 
@@ -38,27 +38,15 @@ ABORTED_INSTEAD: dict[str, tuple[Expected, ...]] = {
 def end_one(story: Story, result: str = "ok") -> None:
     """A record, and a transaction of one at offset 1 that is marked at offset 2 as it ended."""
     write(story, 1)
-    transact(story, Sent(0), result=result)
-    mark(story)
-
-
-def abort_the_next(story: Story) -> None:
-    """The next transaction of its producer is aborted, and nobody is given its record."""
-    transact(story, Sent(0), result="fail")
-    mark(story)
-
-
-def hide(story: Story, *controls: str | None) -> None:
-    closed(story, *controls, hidden=1)
-    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+    marked(story, result)
 
 
 @case(Outcome.PASS, *ABORTED_INSTEAD["DOCUMENTED"], regression(2, "DOCUMENTED"), **LEAST_2)
 def a_commit_marker_that_every_power_loss_took_may_leave_its_record_to_the_next_abort(story: Story) -> None:
     end_one(story)
     darken(story, *NODES)
-    abort_the_next(story)
-    hide(story, None, None, None, "abort")
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(Outcome.PASS, *ABORTED_INSTEAD["DOCUMENTED"], ("vanished-read", "DOCUMENTED", 1), regression(2, "DOCUMENTED"),
@@ -67,8 +55,8 @@ def what_was_read_before_its_commit_marker_lost_its_power_may_vanish(story: Stor
     end_one(story)
     poll(story, 5, [0, 1])
     darken(story, *NODES)
-    abort_the_next(story)
-    hide(story, None, None, None, "abort")
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -81,8 +69,7 @@ def what_was_read_before_its_commit_marker_lost_its_power_may_vanish(story: Stor
 def an_abort_marker_that_every_power_loss_took_may_leave_its_record_to_the_next_commit(story: Story) -> None:
     end_one(story, "fail")
     darken(story, *NODES)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, None, "commit")
 
 
@@ -97,8 +84,7 @@ def what_was_aborted_was_not_read_because_of_a_power_loss_that_came_later(story:
     end_one(story, "fail")
     poll(story, 5, [0, 1])
     darken(story, *NODES)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, None, "commit")
 
 
@@ -114,8 +100,8 @@ def who_kept_its_power_has_the_marker(story: Story) -> None:
     write(story, 1)
     transact(story, Sent(0))
     lose_power(story, 0, 1)
-    abort_the_next(story)
-    hide(story, None, None, None, "abort")
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(Outcome.PASS, ("open-transaction", "DOCUMENTED", 1), **SETTLED)
@@ -141,8 +127,8 @@ def no_power_loss_takes_a_marker_of_a_record_that_was_sent_later(story: Story) -
     write(story, 1)
     lose_power(story, *NODES)
     transact(story, Sent(0))
-    abort_the_next(story)
-    hide(story, None, None, None, "abort")
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(
@@ -155,9 +141,9 @@ def no_power_loss_takes_a_marker_of_a_record_that_was_sent_later(story: Story) -
 def a_power_loss_after_the_wrong_marker_does_not_excuse_it(story: Story) -> None:
     write(story, 1)
     transact(story, Sent(0))
-    abort_the_next(story)
+    marked(story, "fail")
     lose_power(story, *NODES)
-    hide(story, None, None, None, "abort")
+    closed_by_the_next_abort(story)
 
 
 @case(Outcome.VIOLATION, ("open-transaction", "VIOLATION", 1), **SETTLED)
@@ -184,8 +170,8 @@ def a_power_loss_that_is_missing_among_the_faults_may_have_taken_a_marker(story:
     story.scenario = dict(MISSING)
     write(story, 1)
     transact(story, Sent(0))
-    abort_the_next(story)
-    hide(story, None, None, None, "abort")
+    marked(story, "fail")
+    closed_by_the_next_abort(story)
 
 
 @case(Outcome.VIOLATION, ("aborted-read", "VIOLATION", 1), reason="Fault 'dark' is not among the 0 faults")
@@ -248,7 +234,7 @@ def what_the_coordinator_had_written_down_may_be_gone(story: Story) -> None:
     story.incarnations[3], story.sequences[3] = 1, 0
     story.say(3, "started", None)
     shrink(story, 0, 1, 2)
-    abort_the_next(story)
+    marked(story, "fail")
     closed(story, None, None, None, "abort")
     story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
 

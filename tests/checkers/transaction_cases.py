@@ -20,6 +20,12 @@ def mark(story: Story, p: int = 0) -> None:
     story.append(p, None, [node for node in NODES if node != story.partitions[p].leader])
 
 
+def marked(story: Story, result: str = "ok") -> None:
+    """A transaction of one record, and a marker after it."""
+    transact(story, Sent(0), result=result)
+    mark(story)
+
+
 def closed(
     story: Story, *controls: str | None, p: int = 0, producers: Sequence[int] = (), hidden: int = -1, more: int = 1
 ) -> None:
@@ -38,20 +44,23 @@ def closed(
     story.forget(*[row for row in story.final_rows(p) if row["offset"] in unread])
 
 
+def closed_by_the_next_abort(story: Story) -> None:
+    """The marker at offset 3 aborts what is at 2, and with it what is at 1; nobody is given either."""
+    closed(story, None, None, None, "abort", hidden=1)
+    story.forget(*[row for row in story.final_rows() if row["offset"] == 2])
+
+
 @case(Outcome.PASS)
 def transactions_that_are_closed_as_they_ended_pass(story: Story) -> None:
-    transact(story, Sent(0))
-    mark(story)
-    transact(story, Sent(0), result="fail")
-    mark(story)
+    marked(story)
+    marked(story, "fail")
     closed(story, None, "commit", None, "abort", hidden=2)
 
 
 @case(Outcome.PASS)
 def a_final_read_up_to_the_markers_at_the_end_of_the_log_has_read_everything(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     mark(story)
     closed(story, None, None, "commit", "abort", more=0)
 
@@ -59,16 +68,14 @@ def a_final_read_up_to_the_markers_at_the_end_of_the_log_has_read_everything(sto
 @case(Outcome.INCONCLUSIVE, unseen(1), reason="final read of ledger-0 ended at 1, below the final high watermark 3")
 def a_final_read_that_lacks_a_record_before_the_last_marker_stopped_early(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, "commit", hidden=1, more=0)
 
 
 @case(Outcome.INVALID, unseen(1), reason="should have every offset")
 def a_marker_at_the_end_of_a_log_with_a_hole_proves_nothing(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, "commit", hidden=1, more=0)
     story.logs = [row for row in story.logs if row["offset"] != 1]
 
@@ -96,8 +103,7 @@ def of_an_imported_transaction_the_guarantee_says_whether_its_producer_was_idemp
 
 def closed_wrongly(story: Story, control: str, result: str = "ok") -> None:
     write(story, 1)
-    transact(story, Sent(0), result=result)
-    mark(story)
+    marked(story, result)
     closed(story, None, None, control)
 
 
@@ -119,8 +125,7 @@ def what_a_consumer_of_committed_records_was_given_is_not_closed_by_an_abort_mar
 @case(Outcome.PASS)
 def a_transaction_of_which_nobody_knows_how_it_ended_may_be_closed_by_either_marker(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0), result="info")
-    mark(story)
+    marked(story, "info")
     closed(story, None, None, "abort", hidden=1)
 
 
@@ -142,8 +147,7 @@ def one_transaction_that_is_closed_by_two_sorts_of_markers_is_found(story: Story
 
 def left_open(story: Story) -> None:
     write(story, 1)
-    transact(story, Sent(0))
-    mark(story)
+    marked(story)
     closed(story, None, None, "commit", producers=(7, 7, 8, 7))
 
 
