@@ -31,7 +31,7 @@ from harness.targets.replica_logs import replica_log_rows
 from harness.targets.strays import kill_strays
 
 READY_TIMEOUT_S = 15.0
-"""How long the nodes may take from spawn to an answer, and the brokers to register."""
+"""How long the nodes may take from spawn to an answer, and the brokers to register and to hear of each other."""
 
 _TOPIC_TIMEOUT_S = 15.0
 _STOP_TIMEOUT_S = 5.0
@@ -81,7 +81,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         self._addresses = Addresses.claim(len(self.brokers()))
         for node in self._nodes.values():
             node.spawn(self._config(node))
-        self._await("the brokers have not all registered", self._all_registered, READY_TIMEOUT_S)
+        self._await("the brokers have not all registered and heard of each other", self._all_know_all, READY_TIMEOUT_S)
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`."""
@@ -345,10 +345,11 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float) -> None:
         await_that(holds, complaint, self._nodes.values(), timeout_s, _POLL_S)
 
-    def _all_registered(self) -> bool:
-        return all(map(self._is_registered, self._nodes.values()))
+    def _all_know_all(self) -> bool:
+        return all(map(self._knows_all, self._nodes.values()))
 
-    def _is_registered(self, node: NodeProcess) -> bool:
+    def _knows_all(self, node: NodeProcess) -> bool:
+        """Whether a client that asks ``node`` is told of every broker, which a broker hears after it registered."""
         if not node.exists:
             raise EnvironmentFault(
                 f"node {node.name} ended at once, with exit status {node.exit_status}: {node.log_tail()}"
@@ -357,7 +358,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
             status = self._look(node.name)
         except NoAnswer:
             return False
-        return bool(status.get("registered", node.node == CONTROLLER_ID))
+        return node.node == CONTROLLER_ID or status["known_brokers"] == list(map(node_id, self.brokers()))
 
     def _is_whole(self, name: TopicPartition) -> bool:
         partition = self.view().partitions.get(name)

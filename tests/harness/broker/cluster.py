@@ -92,10 +92,10 @@ class Cluster:
     def wait_for_sessions(self) -> None:
         wait_until(
             lambda: (
-                all(self.status(broker).get("registered") for broker in self.ids)
+                all(self.status(broker).get("known_brokers") == list(self.ids) for broker in self.ids)
                 and [one["live"] for one in self.status(CONTROLLER_ID)["brokers"]] == [True] * len(self.ids)
             ),
-            "all brokers to register",
+            "all brokers to register and to hear of each other",
         )
 
     def spawn(self, node: int, faults: NodeFaults | None = None) -> subprocess.Popen[bytes]:

@@ -57,8 +57,9 @@ def test_the_status_of_the_controller_tells_all_that_the_harness_reads(cluster: 
 
 def test_the_status_of_a_broker_tells_all_that_the_harness_reads(cluster: Cluster) -> None:
     status = cluster.status(0)
-    assert {"node", "pid", "incarnation", "monotonic_ns", "wall_ms", "registered", "controller_epoch", "links", "disk",
-            "replicas"} <= set(status)  # fmt: skip
+    assert {"node", "pid", "incarnation", "monotonic_ns", "wall_ms", "registered", "known_brokers", "controller_epoch",
+            "links", "disk", "replicas"} <= set(status)  # fmt: skip
+    assert status["known_brokers"] == [0, 1, 2]
     assert set(cluster.replica(0, "shared")) == {
         "topic", "partition", "role", "leader", "leader_epoch", "partition_epoch", "isr", "replicas",
         "high_watermark", "log_end_offset", "log_start_offset", "remote_log_end_offsets",

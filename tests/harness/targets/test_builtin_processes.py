@@ -41,6 +41,29 @@ def test_a_node_that_somebody_else_ended_was_not_killed(cluster: BuiltinTarget) 
     assert eventually(lambda: not unsettled(cluster, [LEDGER]))
 
 
+class LateToHear(BuiltinTarget):
+    """A cluster whose broker 1 has registered, but is told of nobody until it was looked at four times."""
+
+    looks = 0
+
+    def _look(self, node: str) -> dict[str, Any]:
+        status = super()._look(node)
+        if node == "1" and status["known_brokers"]:
+            self.looks += 1
+            status["known_brokers"] = status["known_brokers"] if self.looks > 3 else []
+        return status
+
+
+def test_a_cluster_has_started_when_every_broker_has_heard_of_all(tmp_path: Path) -> None:
+    # A client that asks before is told of no controller, and librdkafka asks again only when it gives up.
+    target = LateToHear(tmp_path, 2, generation(CURRENT_GENERATION), Settings())
+    try:
+        target.start()
+        assert target.looks == 4
+    finally:
+        target.stop()
+
+
 def test_stopping_is_idempotent_and_leaves_nothing_whatever_state_a_node_is_in(tmp_path: Path) -> None:
     target = BuiltinTarget(tmp_path, 2, generation(CURRENT_GENERATION), Settings())
     begin = time.monotonic()
