@@ -6,7 +6,7 @@ import typer
 
 
 def heal() -> None:
-    """Stop what killed harnesses left running, mark their runs as abandoned, and gather what their nodes printed.
+    """Stop what killed harnesses left running, mark their runs as abandoned, and gather what their nodes left.
 
     Every run begins with this, too; containers that no journal tells of are looked for here and by runs in containers.
     """

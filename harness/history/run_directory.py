@@ -186,11 +186,18 @@ class RunDirectory:
         Raises:
             InvalidRun: there is none.
         """
-        path = self.path / TABLES[name].path
-        files = [path] if path.is_file() else sorted(path.glob("part-*.parquet"))
+        files = self._files(name)
         if not files:
             raise InvalidRun(f"{self.path / _file_name(TABLES[name])} is missing: the run did not come that far.")
         return files
+
+    def has_table(self, name: str) -> bool:
+        """Whether there is any file of the table ``name``."""
+        return bool(self._files(name))
+
+    def _files(self, name: str) -> list[Path]:
+        path = self.path / TABLES[name].path
+        return [path] if path.is_file() else sorted(path.glob("part-*.parquet"))
 
     # --------------------------------------------------------------------------------------------------- results
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -24,6 +24,7 @@ from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import remove_lost, remove_project
+from harness.targets.node_evidence import left_behind
 from harness.targets.node_logs import copy_logs
 
 _SAME_START_S = 0.05
@@ -207,17 +208,17 @@ def _heal(path: Path) -> str | None:
         removed = remove_project(entries.project) if entries.project else []
     except EnvironmentFault as problem:
         return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
-    gathered = False
+    gathered: list[str] = []
     if entries.is_temporary:
         shutil.rmtree(entries.run_directory, ignore_errors=True)
     else:
-        gathered = _mark_abandoned(Path(entries.run_directory))
+        gathered += _mark_abandoned(Path(entries.run_directory))
     path.unlink(missing_ok=True)
     faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
     put_back = f"; put back {', '.join(mended)}" if mended else ""
     put_back += f"; removed {', '.join(removed)}" if removed else ""
-    put_back += "; what its nodes printed is in broker_logs/" if gathered else ""
+    put_back += f"; what its nodes left is in {', '.join(gathered)}" if gathered else ""
     return (
         f"{what} was abandoned by process {entries.owner.pid}: "
         f"killed its nodes ({nodes}); faults that were in force: {faults}{put_back}."
@@ -245,21 +246,31 @@ def _killed(mark: ProcessMark) -> bool:
     return True
 
 
-def _mark_abandoned(path: Path) -> bool:
-    """Say in the run directory how the run ended, and bring the nodes' logs there; whether there are any.
+def _mark_abandoned(path: Path) -> list[str]:
+    """Say in the run directory how the run ended, and bring there what the nodes left; returns where that is.
 
-    That there is no room for them is no reason to say nothing.
+    That there is no room for it is no reason to say nothing.
     """
+    gathered: list[str] = []
     with suppress(InvalidRun):
         directory = RunDirectory.open(path)
         directory.make_room()
         manifest = directory.manifest()
-        if manifest.state != "running":
-            return False
-        directory.write_manifest(replace(manifest, state="abandoned", why=_KILLED))
-        with suppress(OSError):
-            return bool(copy_logs(directory.cluster, directory.broker_logs))
-    return False
+        if manifest.state == "running":
+            directory.write_manifest(replace(manifest, state="abandoned", why=_KILLED))
+            with suppress(OSError, EnvironmentFault):
+                gathered.extend(_gathered(directory, manifest.run))
+    return gathered
+
+
+def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
+    """Copy what the nodes printed, and make the tables that the harness did not come to; each when it is there."""
+    if copy_logs(directory.cluster, directory.broker_logs):
+        yield "broker_logs/"
+    for table, rows in left_behind(directory.cluster).items():
+        if not directory.has_table(table):
+            directory.write_table(table, ({"run": run, **row} for row in rows))
+            yield f"{table}/"
 
 
 def _read(path: Path) -> Entries | None:

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.clock import PacedClock
@@ -70,7 +70,8 @@ class Nemesis:
     """Injects and heals the faults of one run.
 
     Args:
-        noted: given all records after each injection and each healing, for whoever kills the harness kills the rest.
+        noted: given all records before and after each injection, and after each healing, for whoever kills the harness
+            kills the rest: what is noted before it has happened is a fault that nobody has proven.
 
     Attributes:
         records: every fault that was to be injected, in order.
@@ -101,7 +102,7 @@ class Nemesis:
 
         Raises:
             InvalidRun: a fault in force has to itself what this one is aimed at; nothing was injected.
-            EnvironmentFault: the fault is in force, but that cannot be written down.
+            EnvironmentFault: it cannot be written down that the fault is in force, or is about to be.
         """
         record = self._aimed(name, fault)
         self.records.append(record)
@@ -115,6 +116,7 @@ class Nemesis:
 
     def _inject_and_note(self, name: str, record: FaultRecord, fault: Fault) -> None:
         before = self._look(fault.probe)
+        self._noted([*self.records[:-1], replace(record, injected_ns=self._clock.monotonic_ns())])
         self._journal.fault_coming(name, fault.kind, fault.parameters())
         self.active.append(name)
         self._report(f"{name}: {fault.kind} {_in_words(fault)}")

@@ -23,7 +23,7 @@ from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.never_stalls import NeverStalls
-from harness.targets.node_evidence import timeline_rows
+from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
@@ -64,7 +64,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
-        nodes = [NodeProcess(node, directory / _folder(node), spawned) for node in ids]
+        nodes = [NodeProcess(node, directory / folder_of(node), spawned) for node in ids]
         super().__init__(nodes, settings.log_dirs_count)
         self._directory = directory
         self._knobs = knobs
@@ -366,7 +366,3 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
             return False
         seen = [self.replica(node_name(node), name) for node in partition.replicas]
         return all(replica is not None and replica.leader == partition.leader for replica in seen)
-
-
-def _folder(node: NodeId) -> str:
-    return "controller" if node == CONTROLLER_ID else f"broker-{node}"

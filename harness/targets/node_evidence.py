@@ -7,8 +7,40 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model import NodeId, TopicPartition
-from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
+from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, TopicPartition
+from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replica_log_rows, replicas
+
+NODE_TIMELINE = "timeline.jsonl"
+"""Below the directory of a node: what it wrote about itself. Nodes of real Kafka write nothing of the kind."""
+NODE_DATA = "data"
+"""Below the directory of a node: its disk."""
+
+_BROKER = "broker-"
+
+
+def folder_of(node: NodeId) -> str:
+    """What a node's directory is called, in that of its cluster."""
+    return CONTROLLER if node == CONTROLLER_ID else f"{_BROKER}{node}"
+
+
+def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
+    """The tables, minus ``run``, of a cluster that was killed together with who had started it.
+
+    Nobody has seen its nodes alive in the end, so that their disks have the last word. There are none where the nodes
+    in the directory ``cluster`` are not the built-in cluster's.
+    """
+    told = {_node_in(path.parent.name): path for path in sorted(cluster.glob(f"*/{NODE_TIMELINE}"))}
+    if not told:
+        return {}
+    disks = {node: path.with_name(NODE_DATA) for node, path in told.items()}
+    return {
+        "timeline": (row for node, path in told.items() for row in timeline_rows(node, path, disks[node], None)),
+        "replica_logs": (row for node, disk in disks.items() for row in replica_log_rows(node, disk)),
+    }
+
+
+def _node_in(folder: str) -> NodeId:
+    return CONTROLLER_ID if folder == CONTROLLER else NodeId(int(folder.removeprefix(_BROKER)))
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:

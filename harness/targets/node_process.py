@@ -15,6 +15,7 @@ import harness
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE
 from harness.targets.node_logs import NODE_LOG
 
 _EXIT_TIMEOUT_S = 5.0
@@ -46,7 +47,7 @@ class ChildProcess:
     @property
     def data_dir(self) -> Path:
         """The directory of its replicas."""
-        return self.directory / "data"
+        return self.directory / NODE_DATA
 
     @property
     def log(self) -> Path:
@@ -166,7 +167,7 @@ class NodeProcess(ChildProcess):
     @property
     def timeline(self) -> Path:
         """The JSON lines it writes about itself."""
-        return self.directory / "timeline.jsonl"
+        return self.directory / NODE_TIMELINE
 
     def spawn(self, config: NodeConfig) -> None:
         """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one."""

@@ -16,7 +16,7 @@ from harness.broker.ping import Ping
 from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
 from harness.errors import EnvironmentFault
-from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
+from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.network import Stream
@@ -25,7 +25,7 @@ from harness.simulation.stack.world import Weather, World
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.never_stalls import NeverStalls
-from harness.targets.node_evidence import timeline_rows
+from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
 from harness.targets.simulated_disks import SimulatedDisks
@@ -268,29 +268,29 @@ class SimulatedTarget(NeverStalls, SimulatedDisks):
         for node in self.cluster.nodes.values():
             place = self._laid_out(node)
             seen = self._last_seen.get(node.name)
-            for row in timeline_rows(node.node, place / "timeline.jsonl", place / "data", seen):
+            for row in timeline_rows(node.node, place / NODE_TIMELINE, place / NODE_DATA, seen):
                 yield {"run": run, **row}
 
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
         for node in self.cluster.brokers():
-            for row in replica_log_rows(node.node, self._laid_out(node) / "data"):
+            for row in replica_log_rows(node.node, self._laid_out(node) / NODE_DATA):
                 yield {"run": run, **row}
 
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
         for node in self.cluster.nodes.values():
-            (directory / f"{_folder(node)}.log").write_text("".join(f"{line}\n" for line in node.said))
+            (directory / f"{folder_of(node.node)}.log").write_text("".join(f"{line}\n" for line in node.said))
 
     def _laid_out(self, node: SimulatedNode) -> Path:
         """Where the files of ``node`` are; every node's are written there when they are first asked for."""
         if not self._is_laid_out:
             self._is_laid_out = True
             for each in self.cluster.nodes.values():
-                place = self._directory / _folder(each)
-                each.disk.copy_to(place / "data")
-                (place / "timeline.jsonl").write_bytes(b"".join(each.rows))
-        return self._directory / _folder(node)
+                place = self._directory / folder_of(each.node)
+                each.disk.copy_to(place / NODE_DATA)
+                (place / NODE_TIMELINE).write_bytes(b"".join(each.rows))
+        return self._directory / folder_of(node.node)
 
     # ------------------------------------------------------------------------------------------------ internals
 
@@ -332,7 +332,3 @@ def _creatable(topic: TopicSpec) -> CreatableTopic:
         CreatableReplicaAssignment(number, list(map(int, replicas))) for number, replicas in enumerate(topic.assignment)
     ]
     return CreatableTopic(topic.name, -1, -1, assignments, configs)
-
-
-def _folder(node: SimulatedNode) -> str:
-    return "controller" if node.node == CONTROLLER_ID else f"broker-{node.name}"

@@ -105,7 +105,20 @@ def test_what_the_nodes_of_a_dead_harness_printed_is_where_that_of_other_runs_is
     dead_harness(run.path, {})
     [line] = heal_leftovers()
     assert {path.name: path.read_text() for path in run.broker_logs.iterdir()} == copies
-    assert line.endswith("; what its nodes printed is in broker_logs/.") is bool(copies)
+    assert line.endswith("; what its nodes left is in broker_logs/.") is bool(copies)
+
+
+def test_a_table_that_the_dead_harness_had_made_stays_as_it_is(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
+    (run.cluster / "broker-0").mkdir(parents=True)
+    (run.cluster / "broker-0" / "timeline.jsonl").touch()
+    run.write_table("timeline", [])
+    made = (run.path / "timeline" / "part-00000.parquet").stat().st_mtime_ns
+    dead_harness(run.path, {})
+    [line] = heal_leftovers()
+    assert line.endswith("; what its nodes left is in replica_logs/.")
+    assert (run.path / "timeline" / "part-00000.parquet").stat().st_mtime_ns == made
+    assert run.read_table("replica_logs") == []
 
 
 def test_a_run_of_a_dead_harness_is_marked_although_its_logs_cannot_be_written(tmp_path: Path) -> None:

@@ -214,26 +214,48 @@ def test_the_same_seed_aims_at_the_same_node(target: ScriptedTarget, tmp_path: P
     assert aims(1) != aims(2)
 
 
-def test_what_was_done_so_far_is_told_after_each_fault_and_each_healing(target: ScriptedTarget) -> None:
-    told: list[list[tuple[str, bool]]] = []
+def test_what_was_done_so_far_is_told_before_and_after_each_fault_and_after_each_healing(
+    target: ScriptedTarget,
+) -> None:
+    told: list[list[tuple[str, ...]]] = []
+    done: list[list[tuple[str, str]]] = []
 
     def note(records: Sequence[FaultRecord]) -> None:
-        told.append([(one.name, one.heal_proven_ns is not None) for one in records])
+        steps = ("injected", "proven", "heal_proven")
+        told.append([tuple(x for x in steps if getattr(one, f"{x}_ns") is not None) for one in records])
+        done.append(list(target.calls))
 
     nemesis = Nemesis(target, NothingToUndo(), SystemClock(), 7, lambda line: None, noted=note)
     inject(nemesis, "f1", fault="kill", node=1)
     inject(nemesis, "f2", fault="kill", node=2)
     nemesis.heal("f1")
-    assert told == [[("f1", False)], [("f1", False), ("f2", False)], [("f1", True), ("f2", False)]]
+    coming, there = ("injected",), ("injected", "proven")
+    assert told == [[coming], [there], [there, coming], [there, there], [(*there, "heal_proven"), there]]
+    first, second, healing = ("kill", "1"), ("kill", "2"), ("restart", "1")
+    assert done == [[], [first], [first], [first, second], [first, second, healing]]
 
 
-def test_what_cannot_be_written_down_ends_the_harm_and_not_the_healing(target: ScriptedTarget) -> None:
+@pytest.mark.parametrize(
+    ("noted", "done"), [(0, []), (1, [("kill", "1"), ("kill", "2"), ("restart", "2"), ("restart", "1")])]
+)
+def test_what_cannot_be_written_down_ends_the_harm_and_not_the_healing(
+    target: ScriptedTarget, noted: int, done: list[tuple[str, str]]
+) -> None:
+    """Where not even that it is coming can be, no harm is done."""
+    left = 0
+
     def full(_: Sequence[FaultRecord]) -> None:
-        raise EnvironmentFault("no space")
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise EnvironmentFault("no space")
 
     nemesis = Nemesis(target, NothingToUndo(), SystemClock(), 7, lambda line: None, noted=full)
     for name, node in (("f1", 1), ("f2", 2)):
+        left = noted
         with pytest.raises(EnvironmentFault, match="no space"):
             inject(nemesis, name, fault="kill", node=node)
     nemesis.heal_all()
     assert not nemesis.active
+    assert target.calls == done
+    assert [one.injected_ns is not None for one in nemesis.records] == [noted > 0] * 2

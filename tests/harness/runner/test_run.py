@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from functools import partialmethod
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -259,12 +260,17 @@ def test_what_a_killed_harness_left_is_healed_by_the_next_one_which_says_so(tmp_
         harness.wait()
         [line] = heal_leftovers()
         assert not any(map(is_alive, pids))
-    assert "apart (partition), tight (disk_full), frozen (pause); what its nodes printed is in broker_logs/" in line
+    assert "apart (partition), tight (disk_full), frozen (pause)" in line
+    assert line.endswith("; what its nodes left is in broker_logs/, timeline/, replica_logs/.")
     directory = RunDirectory.open(tmp_path / "runs" / "latest")
     assert directory.manifest().state == "abandoned"
     printed = {"broker-0.log", "broker-1.log", "broker-2.log", "controller.log"}
     assert printed <= {path.name for path in directory.broker_logs.iterdir() if path.stat().st_size}
     assert [len(sent) for sent in directory.read_diary()["values"].values()] == [1, 1]
+    sent = {value for values in directory.read_diary()["values"].values() for value in values.values()}
+    assert sent <= {row["value"] for row in directory.read_table("replica_logs")}
+    told = {(row["node"], row["kind"]) for row in directory.read_table("timeline")}
+    assert told >= {*product((0, 1, 2, 100), ["started"]), (100, "election"), *product((0, 1, 2), ["state", "final"])}
     [verdict] = check([directory.path], "reference")
     assert verdict.exit_code == ExitCode.INVALID
     assert "it did not come to its end. seawall itself was killed" in verdict.reasons[0]
