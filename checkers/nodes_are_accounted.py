@@ -43,6 +43,9 @@ OF_ISRS = frozenset(
 )
 """The kinds that ask a leader, or the controller, who is in the ISR."""
 
+_NAMED = 3
+"""How many of the faults that are missing are named."""
+
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
 
@@ -144,11 +147,15 @@ def unused_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterato
 
 
 def missing_faults(faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
-    """One sentence for each fault that should have been injected and is not in the table."""
+    """A sentence about the faults that should have been injected and are not in the table; of a long run hundreds."""
     known = {fault["fault"] for fault in faults}
-    for name in wanted.faults:
-        if name not in known:
-            yield f"Fault {name!r} is not among the {len(faults)} faults, and the scenario injects it."
+    missing = [repr(name) for name in wanted.faults if name not in known]
+    if len(missing) == 1:
+        yield f"Fault {missing[0]} is not among the {len(faults)} faults, and the scenario injects it."
+    elif missing:
+        named, others = missing[:_NAMED], len(missing) - _NAMED
+        more = f" and {others} more" if others > 0 else ""
+        yield f"Faults {', '.join(named)}{more} are not among the {len(faults)} faults, and the scenario injects them."
 
 
 def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
