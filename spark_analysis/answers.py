@@ -10,7 +10,7 @@ from functools import partial, reduce
 from types import MappingProxyType
 from typing import Any
 
-from py4j.protocol import Py4JError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
@@ -44,6 +44,7 @@ from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
 from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
+from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, read_tables, table_of
 from spark_analysis.thin_acks import thin_acks
@@ -168,6 +169,8 @@ def ask(
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
             remedy = _WORKERS if "No module named" in reason else _REMEDY
             raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
+        except Py4JJavaError as error:
+            raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception).rstrip('.')}.", _REMEDY) from error
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error

@@ -122,7 +122,7 @@ def _start(master: str, size: int = 0) -> SparkSession:
         remember_classes(gateway.jvm)
         return SparkSession(SparkContext(conf=conf, gateway=gateway))
     except Py4JJavaError as error:
-        reason = _innermost(error.java_exception)  # while the JVM is there to ask
+        reason = innermost(error.java_exception)  # while the JVM is there to ask
         _end(gateway)
         raise EnvironmentFault(f"Spark does not start on master {master}: {reason}.", _remedy(master)) from None
     except BaseException:
@@ -181,6 +181,9 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.debug.maxToStringFields": "1",
+        # Of the last thousand queries it keeps what was planned, too: of large ones that is all the memory there is.
+        "spark.sql.ui.retainedExecutions": "1",
+        **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks"), "100"),
         "spark.log.level": "ERROR",
         "spark.sql.catalogImplementation": "in-memory",
         # What the machine learning library adds to SQL costs seconds, mostly for reflecting on Scala.
@@ -265,7 +268,7 @@ def _complaint(said: str) -> str:
     return (thrown[1] if thrown else lines[0] if lines else "").rstrip(".")
 
 
-def _innermost(thrown: Any) -> str:
+def innermost(thrown: Any) -> str:
     """What the first of a chain of Java's exceptions said."""
     while (cause := thrown.getCause()) is not None:
         thrown = cause

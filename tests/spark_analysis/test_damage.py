@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -172,4 +173,16 @@ def test_a_failure_of_spark_is_one_sentence(
 
     monkeypatch.setattr(answers, "views_of", fail)
     with pytest.raises(EnvironmentFault, match=r"^Spark failed: out of room\. Check without Spark"):
+        check([quiet(tmp_path / "r")], session=spark)
+
+
+def test_what_java_threw_is_said_and_not_who_called_it(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        jvm: Any = spark.sparkContext._jvm
+        jvm.java.util.Stack().pop()
+
+    monkeypatch.setattr(answers, "views_of", fail)
+    with pytest.raises(EnvironmentFault, match=r"^Spark failed: java\.util\.EmptyStackException\. Check without"):
         check([quiet(tmp_path / "r")], session=spark)
