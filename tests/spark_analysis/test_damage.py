@@ -181,8 +181,8 @@ def test_what_java_threw_is_said_and_not_who_called_it(
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         jvm: Any = spark.sparkContext._jvm
-        jvm.java.util.Stack().pop()
+        jvm.java.util.ArrayDeque().removeFirst()
 
     monkeypatch.setattr(answers, "views_of", fail)
-    with pytest.raises(EnvironmentFault, match=r"^Spark failed: java\.util\.EmptyStackException\. Check without"):
+    with pytest.raises(EnvironmentFault, match=r"^Spark failed: java\.util\.NoSuchElementException\. Check without"):
         check([quiet(tmp_path / "r")], session=spark)
