@@ -181,7 +181,7 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.maxPlanStringLength": "1000",
         "spark.sql.debug.maxToStringFields": "1",
-        # Of the last thousand queries it keeps what was planned, too: of large ones that is all the memory there is.
+        # Of the last thousand queries it keeps what was planned, too.
         "spark.sql.ui.retainedExecutions": "1",
         **dict.fromkeys(("spark.ui.retainedJobs", "spark.ui.retainedStages", "spark.ui.retainedTasks"), "100"),
         "spark.log.level": "ERROR",

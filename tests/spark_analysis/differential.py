@@ -104,7 +104,7 @@ def main(runs: int = 10_000, first: int = 1_000_000) -> int:
         for sentence in differing:
             typer.echo(sentence[:2000])
         typer.echo(f"{seeds.stop - first} runs, {wrong} disagreements, {time.monotonic() - begin:.0f} s")
-        session.stop()  # what a JVM keeps of thousands of plans is more than it has
+        session.stop()  # one that had judged eight thousand ran out of memory
     typer.echo("runs with each kind: " + ", ".join(f"{kind} {found[kind]}" for kind in sorted(every_kind())))
     return min(wrong, 1)
 
