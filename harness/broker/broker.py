@@ -122,7 +122,7 @@ class Broker:
         """For the control channel."""
         return {
             "registered": self.controller.registered,
-            "known_brokers": [broker.node_id for broker in self.metadata.live_brokers()],
+            "known_brokers": sorted(self.metadata.brokers or ()),
             "controller_epoch": self._controller_epoch,
             "log_dirs": [{"errno": directory.failure} for directory in self.directories],
             "replicas": [self.partitions[name].status() for name in sorted(self.partitions)],

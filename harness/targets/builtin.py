@@ -64,7 +64,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
-        nodes = [NodeProcess(node, directory / folder_of(node), spawned) for node in ids]
+        nodes = [NodeProcess(node, directory / folder_of(node_name(node)), spawned) for node in ids]
         super().__init__(nodes, settings.log_dirs_count)
         self._directory = directory
         self._knobs = knobs

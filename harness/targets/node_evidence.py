@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.model import CONTROLLER, CONTROLLER_ID, NodeId, TopicPartition
+from harness.model import NodeId, TopicPartition, is_broker, node_id
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replica_log_rows, replicas
 
 NODE_TIMELINE = "timeline.jsonl"
@@ -18,9 +18,9 @@ NODE_DATA = "data"
 _BROKER = "broker-"
 
 
-def folder_of(node: NodeId) -> str:
+def folder_of(node: str) -> str:
     """What a node's directory is called, in that of its cluster."""
-    return CONTROLLER if node == CONTROLLER_ID else f"{_BROKER}{node}"
+    return f"{_BROKER}{node}" if is_broker(node) else node
 
 
 def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
@@ -29,7 +29,8 @@ def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
     Nobody has seen its nodes alive in the end, so that their disks have the last word. There are none where the nodes
     in the directory ``cluster`` are not the built-in cluster's.
     """
-    told = {_node_in(path.parent.name): path for path in sorted(cluster.glob(f"*/{NODE_TIMELINE}"))}
+    found = sorted(cluster.glob(f"*/{NODE_TIMELINE}"))
+    told = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in found}
     if not told:
         return {}
     disks = {node: path.with_name(NODE_DATA) for node, path in told.items()}
@@ -37,10 +38,6 @@ def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
         "timeline": (row for node, path in told.items() for row in timeline_rows(node, path, disks[node], None)),
         "replica_logs": (row for node, disk in disks.items() for row in replica_log_rows(node, disk)),
     }
-
-
-def _node_in(folder: str) -> NodeId:
-    return CONTROLLER_ID if folder == CONTROLLER else NodeId(int(folder.removeprefix(_BROKER)))
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:

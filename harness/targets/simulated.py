@@ -280,17 +280,17 @@ class SimulatedTarget(NeverStalls, SimulatedDisks):
     def copy_logs(self, directory: Path) -> None:
         """See :class:`harness.target.Target`."""
         for node in self.cluster.nodes.values():
-            (directory / f"{folder_of(node.node)}.log").write_text("".join(f"{line}\n" for line in node.said))
+            (directory / f"{folder_of(node.name)}.log").write_text("".join(f"{line}\n" for line in node.said))
 
     def _laid_out(self, node: SimulatedNode) -> Path:
         """Where the files of ``node`` are; every node's are written there when they are first asked for."""
         if not self._is_laid_out:
             self._is_laid_out = True
             for each in self.cluster.nodes.values():
-                place = self._directory / folder_of(each.node)
+                place = self._directory / folder_of(each.name)
                 each.disk.copy_to(place / NODE_DATA)
                 (place / NODE_TIMELINE).write_bytes(b"".join(each.rows))
-        return self._directory / folder_of(node.node)
+        return self._directory / folder_of(node.name)
 
     # ------------------------------------------------------------------------------------------------ internals
 

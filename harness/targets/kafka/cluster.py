@@ -22,6 +22,7 @@ from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.topics import create_assigned
 from harness.targets.kafka.zookeeper import give_control, registered
 from harness.targets.link_probe import ping_as_client
+from harness.targets.node_evidence import folder_of
 from harness.targets.node_process import Spawned
 from harness.targets.strays import kill_strays
 from harness.wire.messages import MetadataRequest, MetadataResponse
@@ -65,7 +66,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         self._proxies: Proxies | None = None
 
     def _new_node(self, name: str, distribution: Distribution) -> KafkaNode:
-        directory = self._directory / (f"broker-{name}" if is_broker(name) else name)
+        directory = self._directory / folder_of(name)
         if self._metadata is Metadata.KRAFT:
             return KraftNode(name, directory, distribution, self._spawned, controls=name in self._controllers)
         kind = KafkaNode if is_broker(name) else ZooKeeperController

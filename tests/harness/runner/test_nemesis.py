@@ -217,12 +217,12 @@ def test_the_same_seed_aims_at_the_same_node(target: ScriptedTarget, tmp_path: P
 def test_what_was_done_so_far_is_told_before_and_after_each_fault_and_after_each_healing(
     target: ScriptedTarget,
 ) -> None:
-    told: list[list[tuple[str, ...]]] = []
+    told: list[dict[str, tuple[str, ...]]] = []
     done: list[list[tuple[str, str]]] = []
 
     def note(records: Sequence[FaultRecord]) -> None:
         steps = ("injected", "proven", "heal_proven")
-        told.append([tuple(x for x in steps if getattr(one, f"{x}_ns") is not None) for one in records])
+        told.append({one.name: tuple(x for x in steps if getattr(one, f"{x}_ns") is not None) for one in records})
         done.append(list(target.calls))
 
     nemesis = Nemesis(target, NothingToUndo(), SystemClock(), 7, lambda line: None, noted=note)
@@ -230,7 +230,13 @@ def test_what_was_done_so_far_is_told_before_and_after_each_fault_and_after_each
     inject(nemesis, "f2", fault="kill", node=2)
     nemesis.heal("f1")
     coming, there = ("injected",), ("injected", "proven")
-    assert told == [[coming], [there], [there, coming], [there, there], [(*there, "heal_proven"), there]]
+    assert told == [
+        {"f1": coming},
+        {"f1": there},
+        {"f1": there, "f2": coming},
+        {"f1": there, "f2": there},
+        {"f1": (*there, "heal_proven"), "f2": there},
+    ]
     first, second, healing = ("kill", "1"), ("kill", "2"), ("restart", "1")
     assert done == [[], [first], [first], [first, second], [first, second, healing]]
 
