@@ -39,7 +39,8 @@ _READY_TIMEOUT_S = 60.0
 _PING_TIMEOUT_S = 0.15
 _ANSWER_TIMEOUT_S = 1.0
 _STOP_TIMEOUT_S = 5.0
-_BACKLOG = 128
+_BACKLOG = 1024
+"""Connections that wait to be taken: past it the kernel drops one, and its caller tries again only a second later."""
 _NAME = "proxies"
 
 

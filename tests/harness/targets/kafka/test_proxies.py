@@ -25,6 +25,8 @@ from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.releases import Metadata
 
 TIMEOUT_S = 10.0
+BACKLOG = 1024
+"""More than a test connects at once: past it the kernel drops what comes, and the caller tries again seconds later."""
 ANSWER = bytes(4)
 """The shortest frame of Kafka's protocol: one of no bytes."""
 MOMENT_S = 0.2
@@ -56,7 +58,7 @@ def proxies(layout: Layout, running: Proxies) -> Iterator[Proxies]:
 
 @contextmanager
 def listening(address: Address) -> Iterator[socket.socket]:
-    with socket.create_server(address) as server:
+    with socket.create_server(address, backlog=BACKLOG) as server:
         server.settimeout(TIMEOUT_S)
         yield server
 
