@@ -9,6 +9,7 @@ from confluent_kafka import OFFSET_END, KafkaError, KafkaException
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
@@ -19,29 +20,58 @@ _SILENT.addHandler(logging.NullHandler())
 _SILENT.propagate = False
 
 
-class NoController(EnvironmentFault):
-    """Who was asked is not the controller, or not yet: it may be asked again."""
+_ANSWER_TIMEOUT_S = 10.0
+_AGAIN_AFTER_S = 0.1
+_UNHEARD = frozenset(
+    {
+        KafkaError._TIMED_OUT,  # noqa: SLF001 (librdkafka's own codes begin with an underscore)
+        KafkaError._TRANSPORT,  # noqa: SLF001
+        KafkaError._ALL_BROKERS_DOWN,  # noqa: SLF001
+        KafkaError.NOT_CONTROLLER,
+        KafkaError.NETWORK_EXCEPTION,
+        KafkaError.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class _Unheard(EnvironmentFault):
+    """Nobody who decides has said anything, though one may have done it: they may be asked again."""
 
 
 def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
-    """Ask the cluster to create ``topic``; returns when the request was answered.
+    """Have the cluster create ``topic``; returns when it says that it has.
+
+    A request that a controller leaves unanswered, because it was elected or went away meanwhile, is made again.
 
     Raises:
-        NoController: a controller has just been elected.
-        EnvironmentFault: the cluster refused, or did not answer within ``timeout_s``.
+        EnvironmentFault: the cluster refused, or nobody answered within ``timeout_s``.
     """
+    asking = Retrying(
+        retry=retry_if_exception_type(_Unheard),
+        wait=wait_fixed(_AGAIN_AFTER_S),
+        stop=stop_after_delay(timeout_s),
+        reraise=True,
+    )
+    for attempt in asking:
+        with attempt:
+            _ask_for(bootstrap, topic, min(timeout_s, _ANSWER_TIMEOUT_S), again=attempt.retry_state.attempt_number > 1)
+
+
+def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool) -> None:
     admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
     try:
         created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
         created[topic.name].result(timeout=timeout_s + 1)
     except KafkaException as refusal:
         error = refusal.args[0]
-        kind = NoController if error.code() == KafkaError.NOT_CONTROLLER else EnvironmentFault
+        if again and error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
+            return
+        kind = _Unheard if error.code() in _UNHEARD else EnvironmentFault
         raise kind(f"topic {topic.name!r} was not created: {error.str().rstrip('.')}.") from None
     except (ValueError, TypeError) as refusal:
         raise EnvironmentFault(f"topic {topic.name!r} was not created: the client refuses it: {refusal}.") from None
     except TimeoutError:
-        raise EnvironmentFault(f"topic {topic.name!r} was not created: no answer in {timeout_s} s.") from None
+        raise _Unheard(f"topic {topic.name!r} was not created: no answer in {timeout_s} s.") from None
 
 
 def delete_records(

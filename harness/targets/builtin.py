@@ -30,11 +30,11 @@ from harness.targets.node_status import ELECTED, partition_of, partition_view, r
 from harness.targets.replica_logs import replica_log_rows
 from harness.targets.strays import kill_strays
 
-READY_TIMEOUT_S = 15.0
+READY_TIMEOUT_S = 60.0
 """How long the nodes may take from spawn to an answer, and the brokers to register and to hear of each other."""
 
-_TOPIC_TIMEOUT_S = 15.0
-_STOP_TIMEOUT_S = 5.0
+_TOPIC_TIMEOUT_S = 60.0
+_STOP_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
 _EXIT_HALTED = 1

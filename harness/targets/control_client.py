@@ -13,7 +13,7 @@ from typing import Any
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.targets.addresses import Address
 
-ANSWER_TIMEOUT_S = 2.0
+ANSWER_TIMEOUT_S = 5.0
 
 
 def ask(node: str, address: Address, timeout_s: float = ANSWER_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from harness.model import CONTROLLER_ID, NodeId, node_name
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE
 from harness.targets.node_logs import NODE_LOG
 
-_EXIT_TIMEOUT_S = 5.0
-_STATE_TIMEOUT_S = 1.0
+_EXIT_TIMEOUT_S = 15.0
+_STATE_TIMEOUT_S = 5.0
 _POLL_S = 0.005
 _TAIL_LINES = 5
 

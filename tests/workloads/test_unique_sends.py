@@ -60,7 +60,7 @@ class Recorded:
 
 
 def eventually(look: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while not look():
         assert time.monotonic() < deadline
         time.sleep(0.02)
@@ -72,7 +72,7 @@ def eventually_equal(look: Callable[[], object], expected: object) -> bool:
 
 
 def finished(pending: Pending[T]) -> T:
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + 60
     while (result := pending.result()) is None:
         assert time.monotonic() < deadline
         time.sleep(0.005)

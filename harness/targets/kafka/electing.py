@@ -41,7 +41,7 @@ ON_REQUEST_SINCE = "2.4"
 _ELECTED = frozenset({0, 84})
 """The error codes of an election after which the leader is whom one asked for: NONE and ELECTION_NOT_NEEDED."""
 
-_TIMEOUT_S = 10.0
+_TIMEOUT_S = 30.0
 _POLL_S = 0.02
 _NEWEST = 2
 _METADATA = 1

@@ -5,16 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
-
-from harness.clients.topics import NoController, create_topic
+from harness.clients.topics import create_topic
 from harness.model import NodeId, TopicPartition
 from harness.target import ClusterView, ReplicaView, TopicSpec
 
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 """How long it may take to create a topic, and then again until all of its replicas are in sync."""
-
-_POLL_S = 0.05
 
 
 class Visible(Protocol):
@@ -33,18 +29,12 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
     """Ask for the topic with its replicas on these brokers, the ids of which Kafka knows: broker 0 first.
 
     Raises:
-        EnvironmentFault: the cluster refused, or no controller answered in time.
+        EnvironmentFault: the cluster refused, or nobody answered in time.
     """
     wanted = assignment_of(topic, len(kafka_ids))
     assignment = tuple(tuple(NodeId(kafka_ids[node]) for node in replicas) for replicas in wanted)
     asked = TopicSpec(topic.name, topic.partitions, topic.replication_factor, assignment, topic.configs)
-    asking = Retrying(
-        retry=retry_if_exception_type(NoController),
-        wait=wait_fixed(_POLL_S),
-        stop=stop_after_delay(TIMEOUT_S),
-        reraise=True,
-    )
-    asking(create_topic, bootstrap, asked, TIMEOUT_S)
+    create_topic(bootstrap, asked, TIMEOUT_S)
 
 
 def assignment_of(topic: TopicSpec, brokers: int) -> Sequence[Sequence[NodeId]]:

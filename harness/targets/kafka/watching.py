@@ -45,7 +45,7 @@ _TIMEOUT_S = 0.5
 _FINAL_TIMEOUT_S = 2.0
 _SILENT_S = 0.1
 _READ_INTERVAL_S = 0.02
-_STOP_TIMEOUT_S = 5.0
+_STOP_TIMEOUT_S = 30.0
 _UNCHANGED_NS = 500_000_000
 """After how long a replica that looks the same gets a row again, so that it is known not to have changed until then."""
 

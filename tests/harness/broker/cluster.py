@@ -35,7 +35,7 @@ def claim_network() -> tuple[str, socket.socket]:
     raise AssertionError("no free network 127.a.b.0/24")
 
 
-def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 15.0) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0) -> Any:
     deadline = time.monotonic() + timeout_s
     while not (result := condition()):
         assert time.monotonic() < deadline, f"waited {timeout_s} s for {what}"
@@ -113,17 +113,17 @@ class Cluster:
     def kill(self, node: int, with_signal: signal.Signals = signal.SIGKILL) -> int:
         process = self.processes[NodeId(node)]
         process.send_signal(with_signal)
-        return process.wait(10)
+        return process.wait(60)
 
     def stop(self) -> None:
         for process in self.processes.values():
             process.kill()
         for process in self.processes.values():
-            process.wait(10)
+            process.wait(60)
         self._claim.close()
 
     def ask(self, of: int, **request: Any) -> dict[str, Any]:
-        with socket.create_connection(self.configs[NodeId(of)].control, timeout=5) as connection:
+        with socket.create_connection(self.configs[NodeId(of)].control, timeout=30) as connection:
             connection.sendall(json.dumps(request).encode() + b"\n")
             with connection.makefile() as lines:
                 answer: dict[str, Any] = json.loads(lines.readline())
@@ -160,7 +160,7 @@ class Cluster:
 
         admin = AdminClient({"bootstrap.servers": self.bootstrap})
         new = NewTopic(topic, num_partitions=len(assignment), replica_assignment=[list(one) for one in assignment])
-        admin.create_topics([new], request_timeout=10)[topic].result(10)
+        admin.create_topics([new], request_timeout=60)[topic].result(60)
         for number, replicas in enumerate(assignment):
             self._wait_for_replicas(topic, number, replicas)
 
@@ -198,7 +198,7 @@ class Cluster:
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "none", "enable.auto.commit": False})
         consumer.assign([TopicPartition(topic, partition, offset)])
         values: list[bytes] = []
-        deadline = time.monotonic() + 10
+        deadline = time.monotonic() + 60
         while len(values) < count and time.monotonic() < deadline:
             message = consumer.poll(0.2)
             if message is not None and message.error() is None:

@@ -20,10 +20,14 @@ from harness.wire.messages import (
     TopicProduceData,
 )
 
+_PATIENCE_S = 60.0
+_MOMENT_S = 0.3
+"""How long one waits for what must not come."""
+
 
 class RawClient:
     def __init__(self, ip: str, port: int = 9092) -> None:
-        self.socket = socket.create_connection((ip, port), timeout=10)
+        self.socket = socket.create_connection((ip, port), timeout=_PATIENCE_S)
         self._ids = count()
 
     def __enter__(self) -> RawClient:
@@ -57,6 +61,16 @@ class RawClient:
             data += more
         return data
 
+    def hears_nothing(self) -> bool:
+        self.socket.settimeout(_MOMENT_S)
+        try:
+            self.socket.recv(1)
+        except TimeoutError:
+            return True
+        finally:
+            self.socket.settimeout(_PATIENCE_S)
+        return False
+
     def is_hung_up(self) -> bool:
         try:
             return self.socket.recv(1) == b""
@@ -68,7 +82,7 @@ def produce_request(
     topic: str, records: bytes | bytearray, acks: int = -1, partition: int = 0, **fields: Any
 ) -> ProduceRequest:
     data = TopicProduceData(topic, [PartitionProduceData(partition, records)])
-    return ProduceRequest(acks=acks, timeout_ms=fields.pop("timeout_ms", 5000), topic_data=[data], **fields)
+    return ProduceRequest(acks=acks, timeout_ms=fields.pop("timeout_ms", 30_000), topic_data=[data], **fields)
 
 
 def batch(*values: bytes, **fields: Any) -> bytearray:

@@ -24,7 +24,7 @@ def topic(cluster: Cluster) -> str:
 
 def kcat(cluster: Cluster, *arguments: str, text: str = "") -> str:
     command = ("kcat", "-b", cluster.bootstrap, *arguments)
-    ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=30, check=False)
+    ran = subprocess.run(command, input=text, capture_output=True, text=True, timeout=60, check=False)
     assert ran.returncode == 0, ran.stderr
     return ran.stdout
 
@@ -66,7 +66,7 @@ def test_the_offsets_of_a_consumer_that_assigns_itself_are_kept(cluster: Cluster
     assert first.commit(asynchronous=False)[0].error is None
     first.close()
     second = Consumer(settings)
-    (found,) = second.committed([TopicPartition(topic, 0)], timeout=10)
+    (found,) = second.committed([TopicPartition(topic, 0)], timeout=60)
     assert (found.offset, found.leader_epoch) == (2, 0)
     second.assign([TopicPartition(topic, 0)])  # goes on where the group has stopped
     message = second.poll(5)

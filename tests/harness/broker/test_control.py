@@ -17,7 +17,7 @@ NONSENSE = (
 
 
 def test_nonsense_is_answered_with_a_sentence_and_the_channel_lives_on(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=5) as connection:
+    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=30) as connection:
         lines = connection.makefile()
         for nonsense in NONSENSE:
             connection.sendall(nonsense + b"\n")
@@ -30,7 +30,7 @@ def test_nonsense_is_answered_with_a_sentence_and_the_channel_lives_on(cluster: 
 
 
 def test_a_request_may_arrive_in_pieces(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=5) as connection:
+    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=30) as connection:
         for piece in (b'{"op"', b': "status"', b"}\n"):
             connection.sendall(piece)
         with connection.makefile() as lines:

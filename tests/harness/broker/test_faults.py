@@ -119,7 +119,7 @@ def test_acks_all_waits_for_the_isr_and_times_out_while_a_follower_is_cut_off(st
         assert cluster.replica(0, "t")["high_watermark"] == 0
         data = client.ask(ApiKey.FETCH, 12, fetch_request("t", 0)).responses[0].partitions[0]
         assert (data.error_code, bytes(data.records)) == (0, b"")
-        client.send(ApiKey.PRODUCE, 9, produce_request("t", batch(), timeout_ms=8000))
+        client.send(ApiKey.PRODUCE, 9, produce_request("t", batch(), timeout_ms=30_000))
         cluster.ask(2, op="cut", links=[])
         answer = client.receive(ApiKey.PRODUCE, 9)[1].responses[0].partition_responses[0]
         assert (answer.error_code, answer.base_offset) == (0, 1)
@@ -129,13 +129,14 @@ def test_a_cut_link_is_proven_by_pings_in_its_direction_and_by_held_bytes(start:
     cluster = start()
     cluster.ask(1, op="cut", links=[["0", "1"]])
 
-    def answered(source: int, destination: str) -> bool:
-        answer = cluster.ask(source, op="ping", node=destination, timeout_ms=150)
+    def answered(source: int, destination: str, within_ms: int = 20_000) -> bool:
+        answer = cluster.ask(source, op="ping", node=destination, timeout_ms=within_ms)
         assert answer["error"] == (None if answer["answered"] else "timeout")
         return bool(answer["answered"])
 
     # 1 does not hear 0: neither 0's requests nor 0's answers to its own.
-    assert [answered(0, "1"), answered(1, "0"), answered(0, "2"), answered(2, "1")] == [False, False, True, True]
+    assert [answered(0, "1", 150), answered(1, "0", 150)] == [False, False]
+    assert [answered(0, "2"), answered(2, "1")] == [True, True]
     links = cluster.status(1)["links"]
     assert links["cut"] == [["0", "1"]]
     assert links["held_bytes"]["0->1"] > 0
@@ -147,17 +148,14 @@ def test_a_cut_link_is_proven_by_pings_in_its_direction_and_by_held_bytes(start:
 def test_a_client_behind_a_cut_link_hears_nothing_until_it_is_mended(start: Start) -> None:
     cluster = start()
     with RawClient(cluster.ips[0]) as client:
-        client.socket.settimeout(0.3)
         cluster.ask(0, op="cut", links=[["0", "clients"]])
         client.send(ApiKey.PRODUCE, 9, produce_request("t", batch()))
-        with pytest.raises(TimeoutError):
-            client.receive(ApiKey.PRODUCE, 9)
+        assert client.hears_nothing()
         wait_until(lambda: cluster.replica(0, "t")["high_watermark"] == 1, "the record")
         cluster.ask(0, op="cut", links=[["clients", "0"]])
         assert client.receive(ApiKey.PRODUCE, 9)[1].responses[0].partition_responses[0].base_offset == 0
         client.send(ApiKey.PRODUCE, 9, produce_request("t", batch()))
-        with pytest.raises(TimeoutError):
-            client.receive(ApiKey.PRODUCE, 9)
+        assert client.hears_nothing()
         assert cluster.replica(0, "t")["log_end_offset"] == 1
         cluster.ask(0, op="cut", links=[])
         assert client.receive(ApiKey.PRODUCE, 9)[1].responses[0].partition_responses[0].base_offset == 1
@@ -195,7 +193,7 @@ def test_a_broker_is_born_with_its_faults(start: Start) -> None:
     status = wait_until(lambda: (seen := cluster.status(2)).get("registered") and seen, "broker 2")
     assert status["links"]["cut"] == [["clients", "2"]]
     assert status["disk"]["free_bytes"] <= 5_000
-    assert abs(status["wall_ms"] + 60_000 - time.time() * 1000) < 5_000
+    assert abs(status["wall_ms"] + 60_000 - time.time() * 1000) < 30_000
 
 
 def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(start: Start) -> None:
@@ -206,7 +204,7 @@ def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(
     log = cluster.directory / "data-0" / "t-0" / "00000000000000000000.log"
     size = log.stat().st_size
     with RawClient(cluster.ips[0]) as client:
-        waiting = client.send(ApiKey.FETCH, 12, fetch_request("t", 1, max_wait_ms=9000))
+        waiting = client.send(ApiKey.FETCH, 12, fetch_request("t", 1, max_wait_ms=50_000))
         with RawClient(cluster.ips[0]) as producer:
             answer = producer.ask(ApiKey.PRODUCE, 9, produce_request("t", batch(b"x" * 500)))
             (response,) = answer.responses[0].partition_responses
@@ -214,7 +212,7 @@ def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(
         correlation_id, answer = client.receive(ApiKey.FETCH, 12)
         assert correlation_id == waiting
         assert answer.responses[0].partitions[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
-    assert cluster.processes[cluster.ids[0]].wait(5) == 1
+    assert cluster.processes[cluster.ids[0]].wait(60) == 1
     assert log.stat().st_size == size
     assert [row["kind"] for row in cluster.timeline(0)][-2:] == ["state", "storage_failed"]
     assert cluster.timeline(0)[-2]["role"] == "offline"
@@ -230,7 +228,7 @@ def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(
 def test_a_disk_too_full_for_a_checkpoint_halts_the_broker(start: Start) -> None:
     cluster = start(replica_high_watermark_checkpoint_interval_ms=200)
     cluster.ask(1, op="limit_disk", free_bytes=0)
-    assert cluster.processes[cluster.ids[1]].wait(5) == 1
+    assert cluster.processes[cluster.ids[1]].wait(60) == 1
     assert "cannot checkpoint the high watermarks" in cluster.log(1)
     row = cluster.timeline(1)[-1]
     assert row["kind"] == "storage_failed"
@@ -246,7 +244,7 @@ def test_a_controller_that_cannot_write_its_state_answers_nothing_and_halts(star
 
         answer = client.ask(ApiKey.CREATE_TOPICS, 5, CreateTopicsRequest([CreatableTopic("lost", 1, 1)]))
         assert answer.topics[0].error_code == ErrorCode.REQUEST_TIMED_OUT
-    assert cluster.processes[CONTROLLER_ID].wait(5) == 1
+    assert cluster.processes[CONTROLLER_ID].wait(60) == 1
     cluster.spawn(CONTROLLER_ID)
     cluster.wait_for_sessions()
     assert cluster.partition("lost") == {}
@@ -291,14 +289,14 @@ def test_a_clock_offset_shows_in_the_status_and_moves_neither_timers_nor_session
     assert has_isr(cluster, 0, 1, 2)
     assert [row["detail"] for row in cluster.timeline(CONTROLLER_ID) if row["kind"] == "session"] == sessions
     cluster.ask(1, op="offset_clock", ms=0)
-    assert abs(cluster.status(1)["wall_ms"] - time.time() * 1000) < 5_000
+    assert abs(cluster.status(1)["wall_ms"] - time.time() * 1000) < 30_000
 
 
 def test_a_clean_stop_writes_the_high_watermark_down_and_exits_with_0(start: Start) -> None:
     cluster = start()
     cluster.produce("t", [b"a", b"b"])
     with RawClient(cluster.ips[0]) as client:
-        client.send(ApiKey.FETCH, 12, fetch_request("t", 2, max_wait_ms=9000))
+        client.send(ApiKey.FETCH, 12, fetch_request("t", 2, max_wait_ms=50_000))
         cluster.status(0)  # the loop is single-threaded: once it has answered this, the fetch waits
         assert cluster.kill(0, signal.SIGTERM) == 0
         assert client.receive(ApiKey.FETCH, 12)[1].responses[0].partitions[0].error_code == 0
@@ -343,7 +341,7 @@ time.sleep(60)
     with parent.stdout as output:
         pids = [int(pid) for pid in output.readline().split()]
         parent.kill()
-        parent.wait(10)
+        parent.wait(60)
     assert len(pids) == 4
     wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in pids), "the nodes to die")
 
@@ -351,7 +349,7 @@ time.sleep(60)
 def test_a_node_whose_address_is_taken_says_so_and_exits(start: Start) -> None:
     cluster = start()
     first = cluster.processes[cluster.ids[0]]
-    assert cluster.spawn(0).wait(10) == 4
+    assert cluster.spawn(0).wait(60) == 4
     cluster.processes[cluster.ids[0]] = first
     assert "Node 0 cannot start: [Errno 98]" in cluster.log(0)
 
@@ -369,11 +367,11 @@ def test_clients_that_ask_for_the_end_before_the_new_leader_knows_it_are_told_so
     cluster.spawn(0)
     consumer = Consumer({"bootstrap.servers": cluster.bootstrap, "group.id": "none", "enable.auto.commit": False})
     with pytest.raises(KafkaException, match="high watermark is not caught up"):
-        consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10, cached=False)
+        consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=60, cached=False)
     consumer.assign([TopicPartition("t", 0, OFFSET_END)])
     assert consumer.poll(0.2) is None
     paused.send_signal(signal.SIGCONT)
     wait_until(lambda: cluster.replica(1, "t")["high_watermark"] == 1, "the watermark")
-    assert consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=10, cached=False) == (0, 1)
+    assert consumer.get_watermark_offsets(TopicPartition("t", 0), timeout=60, cached=False) == (0, 1)
     wait_until(lambda: cluster.produce("t", [b"b"]) and consumer.poll(0.2), "the consumer at the end to go on")
     consumer.close()

@@ -79,7 +79,7 @@ def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_
     node = subprocess.Popen(SLEEP)
     dead_harness(run.path, {"broker": ProcessMark.of(node.pid)})
     [line] = heal_leftovers()
-    assert node.wait(5) == -9
+    assert node.wait(60) == -9
     assert str(run.path) in line
     assert "killed its nodes (broker)" in line
     assert "frozen (pause)" in line

@@ -47,7 +47,7 @@ from harness.targets.simulated import SimulatedTarget
 LEDGER = TopicPartition("ledger", 0)
 SETTINGS = Settings(min_insync_replicas=2, default_replication_factor=3)
 BROKERS = 3
-_SEND_TIMEOUT_S = 5.0
+_SEND_TIMEOUT_S = 20.0
 _SHIPPED = Path(__file__).parents[3] / "compose"
 
 

@@ -18,7 +18,7 @@ from harness.targets.compose.toxics import PROBE_PORT, Toxics
 from tests.harness.targets.compose.conftest import Engine
 
 THERE, BACK = Link(CLIENTS, "0"), Link("0", CLIENTS)
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 PROXY_PORT = 20000
 
 

@@ -17,7 +17,7 @@ def ended(directory: Path, status: int) -> KafkaNode:
     node = KafkaNode("1", directory, cast("Distribution", None), lambda *_: None)
     [process] = node.processes
     process.start(("/bin/sh", "-c", f"exit {status}"), {})
-    assert process.wait(10)
+    assert process.wait(60)
     return node
 
 

@@ -24,7 +24,7 @@ from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.proxies import Proxies
 from harness.targets.kafka.releases import Metadata
 
-TIMEOUT_S = 10.0
+TIMEOUT_S = 60.0
 BACKLOG = 1024
 """More than a test connects at once: past it the kernel drops what comes, and the caller tries again seconds later."""
 ANSWER = bytes(4)

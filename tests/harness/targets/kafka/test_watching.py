@@ -35,7 +35,7 @@ BY_DAY = ("4.1.0", "0.10.2.2")
 RELEASES = [pytest.param(one, marks=() if one in BY_DAY else pytest.mark.nightly) for one in TRIED]
 LEDGER = TopicPartition("ledger", 0)
 BROKERS = ("0", "1", "2")
-TIMEOUT_S = 30.0
+TIMEOUT_S = 60.0
 
 Row = dict[str, Any]
 
@@ -98,7 +98,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     distribution = fetched_or_skip(request.param)
     directory: Path = tmp_path_factory.mktemp("cluster")
     settings = understood(
-        {"replica.lag.time.max.ms": 2000, "broker.session.timeout.ms": 2000}, distribution.release, len(BROKERS)
+        {"replica.lag.time.max.ms": 4000, "broker.session.timeout.ms": 4000}, distribution.release, len(BROKERS)
     )
     cluster = ProcessTarget(directory, len(BROKERS), LocalKafka(distribution), settings)
     try:
