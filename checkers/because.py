@@ -33,15 +33,17 @@ _OPEN: Mapping[str, str] = MappingProxyType(
         "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
         "unrecorded": "elections of the groups' own topic are not recorded, and unclean ones are permitted",
         "unknown": "nobody knows whether a copy of what Kafka's own topic held was in sync where nothing was lost",
+        "untold": "the configuration permits what would excuse it, and no broker was there to say whether it happened",
         "unseen": "nobody knows whether it would have been read later",
     }
 )
 
 
-def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool = False) -> str:
+def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool = False, untold: bool = False) -> str:
     """The sentence; the finding's ``excuse`` is what is accepted, if anything is.
 
-    ``unknown``: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
+    ``unknown``: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`);
+    ``untold``: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
     """
     match verdict:
         case Verdict.VIOLATION:
@@ -56,10 +58,8 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool 
             return f"DOCUMENTED: {_given_away(run, finding)}."
         case Verdict.INDETERMINATE:
             own = "unknown" if unknown else finding.excuse or finding.kind
-            why = _OPEN.get(
-                "unrecorded" if is_unrecorded(run, finding) else own,
-                "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it",
-            )
+            usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
+            why = _OPEN.get("unrecorded" if is_unrecorded(run, finding) else own, _OPEN["untold"] if untold else usual)
             return f"INDETERMINATE: {why}."
 
 

@@ -6,6 +6,8 @@ the table that would tell of it has a gap, nobody knows.
 * What an unclean election gave up, and what was deleted, the timeline tells.
 * What a lossy failure took from a disk, what a fault damaged there, and which node was down, the faults tell.
 * What an unclean election of the groups' own topic gave up nobody tells: those elections are not recorded.
+* Of an imported history no broker tells anything, so it has no timeline at all. Its faults are not asked for: that
+  every copy was lost at one time would excuse any loss, and no option says that machines lost power.
 """
 
 from __future__ import annotations
@@ -58,6 +60,16 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
 
 _PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "laggard-in-sync", "stuck"})
 """The kinds that a fault explains, whatever the configuration says."""
+
+
+def is_watched(run: RunFacts) -> bool:
+    """Whether brokers were there to be asked; not of an imported history, which only clients recorded."""
+    return run.wanted is None or run.wanted.brokers
+
+
+def is_untold(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
+    """Whether the configuration permits what would excuse it, and no broker was there to tell of that."""
+    return not is_watched(run) and "timeline" in tables_of_excuses(run, manifest, finding)
 
 
 def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding) -> Iterator[str]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from checkers.because import because
 from checkers.conclusion import Conclusion, RunFacts, kept
-from checkers.excuses import is_unrecorded, tables_of_excuses
+from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
 from checkers.expected import Expected, expected
 from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid, unfinished
@@ -168,8 +168,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*invalid(history, numbers), *broken_timeline, *unproven_faults(run.faults)]
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
-    brokers = wanted is None or wanted.brokers
-    doubts = list(inconclusive(ends, _unaccounted(facts, numbers, findings), numbers, brokers=brokers))
+    unaccounted = _unaccounted(facts, numbers, findings)
+    doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
@@ -332,7 +332,7 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     if given_away or _may_be_repeated(facts, finding) or documented(facts, run.manifest, finding):
         return Verdict.DOCUMENTED
     unknown = gaps.intersection(tables_of_excuses(facts, run.manifest, finding)) or is_unrecorded(facts, finding)
-    unknown = unknown or is_unknown(facts, run.manifest, finding)
+    unknown = unknown or is_untold(facts, run.manifest, finding) or is_unknown(facts, run.manifest, finding)
     return Verdict.INDETERMINATE if unknown else Verdict.VIOLATION
 
 
@@ -348,8 +348,7 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
 
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     """Whether it is a duplicate of which nobody knows that its producer numbers its batches, and they do not all."""
-    imported = facts.wanted is not None and not facts.wanted.brokers
-    unknown = finding.kind == "duplicate" and (imported or finding.excuse is not None)
+    unknown = finding.kind == "duplicate" and (not is_watched(facts) or finding.excuse is not None)
     return unknown and facts.guarantees.get("idempotent_producers") is False
 
 
@@ -357,7 +356,9 @@ def _because_of(run: Evidence, facts: RunFacts, finding: Finding, verdict: Verdi
     excuse = _excuse(facts, finding)
     accepted = verdict is not Verdict.DOCUMENTED or _is_given_away(facts, excuse)
     unknown = is_unknown(facts, run.manifest, finding)
-    return because(facts, finding._replace(excuse=excuse if accepted else None), verdict, unknown=unknown)
+    untold = is_untold(facts, run.manifest, finding)
+    known = finding._replace(excuse=excuse if accepted else None)
+    return because(facts, known, verdict, unknown=unknown, untold=untold)
 
 
 def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
