@@ -27,8 +27,10 @@ _TAG = re.compile(r"\s*(?:#[\w.\-/]+\s*)?\{")
 _PLAIN = str.maketrans({"{": "[", "}": "]", ",": " "})
 _KNOWN = re.compile(r"(?<![^\s,\[\]{}])(?:-?\d+|:poll|:send|nil)(?=[\s,\[\]{}]|$)|[\[\]{}]")
 
-_INTEGERS = re.compile(r"-?\d+")
-_EVENT = re.compile(r"\{[^{}]*\}")
+_KEYS = re.compile(r"(?:\[|\(|#\{)((?:[\s,]*-?\d+(?=[\s,\])}]))*)[\s,]*[\])}]")
+_REBALANCES = frozenset({"assigned", "revoked", "lost"})
+
+FORM = "One operation per line is expected: a map in EDN, with no comment and nothing around it."
 
 
 class Line(NamedTuple):
@@ -60,7 +62,7 @@ def read_line(text: str, number: int) -> Line:
     """The operation on line ``number`` of a history.
 
     Raises:
-        InvalidRun: the line is cut off, or is no operation; names the line.
+        InvalidRun: the line ends within an operation, or is none; names the line.
     """
     usual = _USUAL.match(text)
     if usual is not None and ", :" not in usual[6]:
@@ -109,18 +111,35 @@ def micro_operations(line: Line) -> list[list[Any]]:
 
 
 def keys(line: Line) -> list[int]:
-    """The keys that an assign or a subscribe names."""
-    return [int(key) for key in _INTEGERS.findall(line.value)]
+    """The keys that an assign or a subscribe names.
+
+    Raises:
+        InvalidRun: the value is no collection of integers; names the line and the value.
+    """
+    return _keys(line.value, line.number)
 
 
 def rebalances(line: Line) -> list[tuple[str, list[int]]]:
-    """What rebalances did to the process during the operation: ``assigned``, ``revoked`` or ``lost``, and the keys."""
-    found = []
-    for event in _EVENT.findall(line.rebalances):
-        fields = _fields(event, line.number)
-        if "type" in fields and "keys" in fields:
-            found.append((fields["type"][1:], [int(key) for key in _INTEGERS.findall(fields["keys"])]))
-    return found
+    """What rebalances did to the process during the operation: ``assigned``, ``revoked`` or ``lost``, and the keys.
+
+    Raises:
+        InvalidRun: the log has something else; names the line.
+    """
+    text, at = line.rebalances, 1
+    found: list[tuple[str, list[int]]] = []
+    if text in ("", "nil"):
+        return []
+    if text[0] not in "[(":
+        raise InvalidRun(f"line {line.number}: {text[:40]!r} is no list of rebalances.")
+    while True:
+        at = _NEXT.match(text, at).end()  # type: ignore[union-attr]
+        if at >= len(text) - 1:
+            return found
+        if text[at] != "{":
+            raise InvalidRun(f"line {line.number}: {text[at : at + 40]!r} is no rebalance.")
+        end = _past(text, at, line.number)
+        found.append(_rebalance(text[at:end], line.number))
+        at = end
 
 
 def written(fields: Mapping[str, str]) -> str:
@@ -133,10 +152,27 @@ def vector(parts: Sequence[object]) -> str:
     return "[" + " ".join(map(str, parts)) + "]"
 
 
+def _keys(text: str, number: int) -> list[int]:
+    found = _KEYS.fullmatch(text)
+    if found is None:
+        raise InvalidRun(f"line {number}: {text[:40]!r} is no list of keys.")
+    return [int(key) for key in found[1].replace(",", " ").split()]
+
+
+def _rebalance(event: str, number: int) -> tuple[str, list[int]]:
+    fields = _fields(event, number)
+    kind = fields.get("type", "nil")
+    if kind[1:] not in _REBALANCES:
+        raise InvalidRun(f"line {number}: a rebalance of :type {kind[:40]} is none of :assigned, :revoked and :lost.")
+    if "keys" not in fields:
+        raise InvalidRun(f"line {number}: a rebalance has no :keys.")
+    return kind[1:], _keys(fields["keys"], number)
+
+
 def _fields(text: str, number: int) -> dict[str, str]:
     start = _TAG.match(text)
     if start is None:
-        raise InvalidRun(f"line {number} is no map: it begins with {text[:20]!r}.")
+        raise InvalidRun(f"line {number} is no map: it begins with {text.strip()[:20]!r}.", FORM)
     at, end, found = start.end(), len(text), {}
     while True:
         field = _FIELD.match(text, at)
@@ -160,9 +196,9 @@ def _past(text: str, at: int, number: int) -> int:
     """Where the value that begins at ``at`` ends."""
     atom = _ATOM.match(text, at)
     at = atom.end() if atom else at
-    if at < len(text) and text[at] not in "[({":
+    if at < len(text) and text[at] not in '[({"':
         return at
-    depth = 0
+    depth = 0  # a string that ends on the line is an atom
     for bracket in _BRACKETS.finditer(text, at):
         if bracket[0] in ("[", "(", "{"):
             depth += 1
@@ -174,7 +210,8 @@ def _past(text: str, at: int, number: int) -> int:
 
 
 def _cut_off(number: int) -> InvalidRun:
-    return InvalidRun(f"line {number} is cut off.", "The file is incomplete, and a part of a history proves nothing.")
+    remedy = "If that is how it was written, the file is cut off, and a part of a history proves nothing."
+    return InvalidRun(f"line {number} ends within an operation.", f"{FORM} {remedy}")
 
 
 def _integer(text: str | None) -> int | None:

@@ -15,7 +15,8 @@ knows, may come later. Without such polls the run has no final read, and what wa
 
 **What an operation is about** its invocation says. A completion has the same micro-operations, and its sends the same
 keys and values; what polls were given it adds, and where records are. Anything else is no history, nor is a number that
-is no partition's, offset's or value's.
+is no partition's, offset's or value's. Jepsen's workload sends no value to a key twice; of one that comes twice nobody
+could tell which of the sends a poll was given.
 
 **What is not there.** The brokers say nothing: no timeline, no replicas' logs, no faults. What the checker would ask
 them is not asked; see ``Expected.brokers`` in :mod:`checkers.expected`. Operations of the nemesis and of the admin
@@ -37,6 +38,7 @@ from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_columns
 from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
+from harness.jepsen.sent_values import SentValues
 
 TOPIC = "jepsen"
 """The topic of every imported partition."""
@@ -51,6 +53,12 @@ _BEFORE_THE_END = {"invoke": ("send", "txn", "subscribe"), "ok": ("send", "txn")
 """By type, the operations that no final read is before."""
 
 _MOST_PARTITION, _MOST = 2**31 - 1, 2**63 - 1
+
+_MEND = "Mend the line, or what writes it: what is read is what Jepsen's Kafka workload (jepsen.tests.kafka) writes."
+_WHOLE = "A part of a history proves nothing: import the file as Jepsen wrote it, whole and in order."
+_ONCE = "Let the workload draw a new value for every send: nobody could tell which of the two a poll was given."
+_RETIRE = "Give its thread a new process, as Jepsen does: nobody knows when an operation ends that ended :info."
+_EMPTY = "Import the history.edn of a Jepsen Kafka test."
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +106,8 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
     """Read the history ``path`` into the new run directory ``out``.
 
     Raises:
-        InvalidRun: the history has a gap, is cut off, or has something that is no Kafka history's; names the line.
+        InvalidRun: the history has a gap, is cut off, or has something that is no Kafka history's; names the file and
+            the line.
         EnvironmentFault: a file cannot be read or written.
     """
     try:
@@ -133,7 +142,7 @@ def _end_phase(path: Path) -> int:
     The file is looked through from its end, so that no more than the final phase is read twice.
     """
     if not path.stat().st_size:
-        raise InvalidRun(f"{path} is empty.")
+        raise InvalidRun(f"{path} is empty.", _EMPTY)
     with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
         end = len(text)
         while end > 0:
@@ -213,6 +222,8 @@ class _Import:
         self._end_phase = end_phase
         self._next_index = 0
         self._processes: dict[str, int] = {}
+        self._retired: dict[str, int] = {}
+        self._sent_values = SentValues()
         self._lives = 0
         self._final: set[int] = set()
         self._polled: set[int] = set()
@@ -223,13 +234,16 @@ class _Import:
 
     def read(self, path: Path) -> None:
         """Read it all."""
-        at = 0
-        with path.open("rb") as file:
-            for number, raw in enumerate(file, 1):
-                if raw.strip():
-                    self._take(read_line(raw.decode(errors="replace"), number), late=at > self._end_phase)
-                    self._rows.flush(PART_ROWS)
-                at += len(raw)
+        lines = 0
+        try:
+            for line, at in _lines(path):
+                self._take(line, late=at > self._end_phase)
+                self._rows.flush(PART_ROWS)
+                lines += 1
+        except InvalidRun as error:
+            raise InvalidRun(f"{path}, {error.sentence}", error.remedy or _MEND) from error
+        if not lines:
+            raise InvalidRun(f"{path} has only blank lines.", _EMPTY)
 
     def _take(self, line: Line, *, late: bool) -> None:
         self._count(line)
@@ -250,9 +264,9 @@ class _Import:
         if line.position is not None:
             if line.position > self._next_index:
                 gap = f"{self._next_index} to {line.position - 1}"
-                raise InvalidRun(f"line {line.number}: the history has a gap: operations {gap} are missing.")
+                raise InvalidRun(f"line {line.number}: the history has a gap: operations {gap} are missing.", _WHOLE)
             if line.position < self._next_index:
-                raise InvalidRun(f"line {line.number}: :index {line.position} is there twice, or out of order.")
+                raise InvalidRun(f"line {line.number}: :index {line.position} is there twice, or out of order.", _WHOLE)
             self._next_index += 1
         time_ns = line.number if line.time is None else _number(line, "time", line.time, _MOST)
         self._rows.time_ns = max(self._rows.time_ns, time_ns)
@@ -278,6 +292,9 @@ class _Import:
 
     def _process(self, line: Line, *, late: bool) -> int:
         """Our process for the line's; a new one when it is new, or starts over."""
+        if line.process in self._retired:
+            ended = f"goes on after its operation that line {self._retired[line.process]} ended :info"
+            raise InvalidRun(f"line {line.number}: process {line.process} {ended}.", _RETIRE)
         known = self._processes.get(line.process)
         if known is None or (line.f == "assign" and line.seeks):
             known = self._processes[line.process] = self._lives
@@ -291,7 +308,11 @@ class _Import:
     def _complete(self, line: Line) -> None:
         op = self._open.pop(line.process, None)
         if op is None:
-            raise InvalidRun(f"line {line.number} completes an operation of process {line.process} that never began.")
+            begun = f"an operation of process {line.process} that never began"
+            raise InvalidRun(f"line {line.number} completes {begun}.", _WHOLE)
+        if line.type == "info":
+            self._processes.pop(line.process)
+            self._retired[line.process] = line.number
         if op.f != line.f:
             raise InvalidRun(f"line {line.number} is a {line.f}, and completes the {op.f} of line {op.line}.")
         for change, moved in rebalances(line):
@@ -342,6 +363,10 @@ class _Import:
         if offset is not None:
             _number(line, "offset", offset, MOST_OFFSET)
         _number(line, "value", value, _MOST, least=-_MOST)
+        if line.type == "invoke" and not self._sent_values.add(key, value):
+            raise InvalidRun(
+                f"line {line.number} sends value {value} to key {key}, which was sent there before.", _ONCE
+            )
         self._row(line, op, "send", what, txn=txn, mop=mop)
         return "send", key, value
 
@@ -349,6 +374,16 @@ class _Import:
         self, line: Line, op: _Open, f: str, place: tuple[int, int | None, int | None] | None, *, txn: bool, mop: int
     ) -> None:
         self._rows.add(op, line.type, f, place, txn=txn, mop=mop, error=line.error)
+
+
+def _lines(path: Path) -> Iterator[tuple[Line, int]]:
+    """Every line that is not blank, and where it begins, in bytes."""
+    at = 0
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            if raw.strip():
+                yield read_line(raw.decode(errors="replace"), number), at
+            at += len(raw)
 
 
 def _polled(line: Line, polled: list[Any]) -> Iterator[tuple[int, int, int]]:

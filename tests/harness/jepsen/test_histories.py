@@ -89,8 +89,8 @@ def test_fields_may_come_in_any_order_and_with_tags(tmp_path: Path) -> None:
             "line 5: the history has a gap: operations 4 to 5 are missing",
         ),
         (lines(*EXAMPLE).replace(":index 4,", ":index 3,"), "line 5: :index 3 is there twice"),
-        (lines(*EXAMPLE)[:-20], "line 22 is cut off"),
-        (lines(*EXAMPLE)[:-3] + "\n", "line 22 is cut off"),
+        (lines(*EXAMPLE)[:-20], "line 22 ends within an operation"),
+        (lines(*EXAMPLE)[:-3] + "\n", "line 22 ends within an operation"),
         (lines("0 invoke send [[:send 4 x17]]"), "line 1: 'x17' is not part of a send"),
         (lines("0 invoke send [[:append 4 17]]"), "line 1: ':append' is not part of a send"),
         (lines("0 invoke read [[:poll]]"), "line 1: :f :read is no operation of a Kafka history"),
@@ -100,8 +100,16 @@ def test_fields_may_come_in_any_order_and_with_tags(tmp_path: Path) -> None:
             lines("0 invoke poll [[:poll]]", "0 ok poll [[:poll {4 [[nil 3]]}]]"),
             "line 2: .* is no record with its offset",
         ),
-        ("hello\n", "line 1 is no map"),
+        ("hello\n", "line 1 is no map: it begins with 'hello'. One operation per line is expected"),
+        (";; a history\n" + lines(*EXAMPLE), "line 1 is no map: it begins with ';; a history'. One operation per line"),
+        (lines(*EXAMPLE).replace(", :type", "\n, :type", 1), "line 1 ends within an operation. One operation per line"),
+        (lines(*EXAMPLE).partition(" {such}")[0], "line 16 ends within an operation"),
         ("", "is empty"),
+        ("\n \n", "has only blank lines"),
+        (lines('0 invoke assign ["topic7-part2"]'), r"line 1: '\[\"topic7-part2\"\]' is no list of keys"),
+        (lines('0 invoke subscribe ["shard4 of 5"]'), "line 1: .* is no list of keys"),
+        (lines("0 invoke assign [4.5]"), "line 1: .* is no list of keys"),
+        (lines("0 invoke assign nil"), "line 1: 'nil' is no list of keys"),
     ],
 )
 def test_what_is_no_whole_history_is_refused_with_the_line(tmp_path: Path, text: str, sentence: str) -> None:
@@ -196,19 +204,85 @@ def test_numbers_that_are_none_and_completions_of_something_else_are_named_with_
     told = [f"0 {kind} txn {value}" for kind, value in zip(("invoke", "ok"), values, strict=False)]
     with pytest.raises(InvalidRun) as refused:
         imported(tmp_path, lines(*told))
-    assert refused.value.sentence.startswith(sentence)
+    assert refused.value.remedy
+    assert refused.value.sentence.startswith(f"{tmp_path / 'history.edn'}, {sentence}")
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize(
+    ("log", "sentence"),
+    [
+        (
+            "[{:type :moved, :keys [4]}]",
+            "line 2: a rebalance of :type :moved is none of :assigned, :revoked and :lost.",
+        ),
+        ("[{:keys [4]}]", "line 2: a rebalance of :type nil is none of"),
+        ("[{:type :revoked}]", "line 2: a rebalance has no :keys."),
+        ('[{:type :revoked, :keys ["t4"]}]', "line 2: '[\"t4\"]' is no list of keys."),
+        ("[:revoked]", "line 2: ':revoked]' is no rebalance."),
+        (":revoked", "line 2: ':revoked' is no list of rebalances."),
+    ],
+)
+def test_a_rebalance_that_is_none_is_named_with_its_line(tmp_path: Path, log: str, sentence: str) -> None:
+    text = lines("0 invoke poll [[:poll]]", f"0 ok poll [[:poll {{}}]], :rebalance-log {log}")
+    with pytest.raises(InvalidRun) as refused:
+        imported(tmp_path, text)
+    assert refused.value.sentence.startswith(f"{tmp_path / 'history.edn'}, {sentence}")
+
+
+@pytest.mark.parametrize(
+    "log", ["({:type :lost, :keys (4 5)})", "[{:keys #{5 4}, :type :lost},]", "[{:type :lost :keys [4, 5]}]"]
+)
+def test_a_rebalance_may_be_written_with_any_collection(tmp_path: Path, log: str) -> None:
+    text = lines("0 invoke poll [[:poll]]", f"0 ok poll [[:poll {{}}]], :rebalance-log {log}")
+    _, directory = imported(tmp_path, text)
+    moved = [row["partition"] for row in directory.read_table("history") if row["f"] == "lost"]
+    assert sorted(moved) == [4, 5]
+
+
+RESENT = {
+    "after a failure": ["1 invoke send [[:send 4 17]]", "1 fail send [[:send 4 17]]", *sent(1, 4, 17, 0)],
+    "after nobody knows what": ["1 invoke send [[:send 4 17]]", "1 info send [[:send 4 17]]", *sent(2, 4, 17, 1)],
+    "after an acknowledgement": [*sent(1, 4, 17, 0), *sent(2, 4, 17, 1)],
+}
+
+
+@pytest.mark.parametrize("resent", RESENT.values(), ids=RESENT)
+def test_a_value_that_is_sent_twice_is_named_with_the_second_line(tmp_path: Path, resent: list[str]) -> None:
+    with pytest.raises(InvalidRun) as refused:
+        imported(tmp_path, lines(*resent))
+    assert refused.value.sentence.endswith("line 3 sends value 17 to key 4, which was sent there before.")
+    assert refused.value.remedy.startswith("Let the workload draw a new value for every send")
+
+
+def test_a_value_that_is_sent_twice_in_one_transaction_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InvalidRun, match="line 1 sends value 17 to key 4, which was sent there before"):
+        imported(tmp_path, lines("1 invoke txn [[:send 4 17] [:send 4 17]]"))
+
+
+def test_values_are_told_apart_whatever_they_are(tmp_path: Path) -> None:
+    values = [0, -1, 1, -64, 63, 64, 65, 2**63 - 1, -(2**63) + 1, 2**40]
+    sends = [line for key in (4, 5) for value in values for line in sent(1, key, value, None)]
+    found, _ = imported(tmp_path, lines(*sends))
+    assert found.operations == 2 * len(values)
+
+
+@pytest.mark.parametrize("f", ["send", "crash"])
+def test_a_process_that_goes_on_after_nobody_knows_what_is_named(tmp_path: Path, f: str) -> None:
+    value = "[[:send 4 17]]" if f == "send" else "nil"
+    with pytest.raises(InvalidRun, match="line 3: process 1 goes on after its operation that line 2 ended :info"):
+        imported(tmp_path, lines(f"1 invoke {f} {value}", f"1 info {f} {value}", *sent(1, 4, 18, 0)))
 
 
 @pytest.mark.parametrize("f", ["assign", "subscribe"])
 def test_a_key_that_is_no_partition_s_is_named_wherever_it_is(tmp_path: Path, f: str) -> None:
-    with pytest.raises(InvalidRun, match=r"^line 1: key 3000000000 is no number"):
+    with pytest.raises(InvalidRun, match=r"history.edn, line 1: key 3000000000 is no number"):
         imported(tmp_path, lines(f"0 invoke {f} [3000000000]"))
 
 
 def test_a_time_that_no_clock_says_is_named(tmp_path: Path) -> None:
     text = lines("0 invoke send [[:send 4 17]]").replace(":time 0", ":time 99999999999999999999")
-    with pytest.raises(InvalidRun, match=r"^line 1: time 99999999999999999999 is no number"):
+    with pytest.raises(InvalidRun, match=r"history.edn, line 1: time 99999999999999999999 is no number"):
         imported(tmp_path, text)
 
 
