@@ -160,3 +160,14 @@ def test_every_dependency_is_pinned_and_has_its_reason_written_down() -> None:
     reasons = (ROOT / "docs" / "adr" / "0008-libraries.md").read_text()
     assert not names - pinned
     assert not [name for name in names if name not in reasons]
+
+
+def test_every_test_that_a_document_names_is_there() -> None:
+    there = {
+        name
+        for path in (ROOT / "tests").rglob("test_*.py")
+        for name in re.findall(r"def (test_\w+)\(", path.read_text())
+    }
+    named = {name for path in documents() for name in re.findall(r"`(test_\w+)`", path.read_text())}
+    assert named
+    assert not named - there
