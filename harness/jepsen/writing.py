@@ -11,6 +11,10 @@ What that checker stumbles over is smoothed out, without changing what it has to
   record is polled.
 * A process of the final read is first assigned everything from the beginning.
 * The history ends with a poll.
+
+The form has no word for an isolation level, and to that checker a record of a transaction that failed, or of one that
+is still open, must not be delivered. So a run in which a read_uncommitted consumer was given such a record, as it may
+be, is refused: written without that word it would convict a system that did nothing wrong.
 """
 
 from __future__ import annotations
@@ -21,7 +25,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, UsageError
 from harness.history import RunDirectory
 from harness.history.run_directory import read_file
 from harness.history.schema import TABLES
@@ -47,10 +51,12 @@ def export_history(directory: RunDirectory, out: Path) -> Exported:
 
     Raises:
         InvalidRun: the history cannot be read.
+        UsageError: a read_uncommitted consumer was given what that form cannot say that it may be given.
         EnvironmentFault: ``out`` cannot be written.
     """
     directory.manifest()
     known = _Known(_rows(directory))
+    _refuse_uncommitted(directory, known)
     try:
         with out.open("w") as file:
             export = _Export(known, file)
@@ -88,14 +94,18 @@ class _Known:
         keys: the number of each partition: its own, when there is one topic only.
         ranks: by partition, the rank of every offset.
         sent: every value that somebody sent, by partition.
+        uncommitted: a poll of a read_uncommitted consumer that was given a record of a transaction that is not known to
+            be committed, or, within a transaction itself, of any; None: there is none.
     """
 
     def __init__(self, rows: Iterable[Row]) -> None:
         offsets: dict[Place, set[int]] = defaultdict(set)
         self.sent: set[tuple[Place, int]] = set()
+        transactions = _Transactions()
         for row in rows:
             if row["topic"] is None:
                 continue
+            transactions.take(row)
             place = (row["topic"], row["partition"])
             found = offsets[place]
             if row["f"] in _STEPS and row["offset"] is not None:
@@ -104,7 +114,49 @@ class _Known:
                 self.sent.add((place, row["value"]))
         one_topic = len({topic for topic, _ in offsets}) == 1
         self.keys = {place: place[1] if one_topic else n for n, place in enumerate(sorted(offsets))}
+        self.uncommitted = transactions.uncommitted()
         self.ranks = {place: {o: rank for rank, o in enumerate(sorted(found))} for place, found in offsets.items()}
+
+
+class _Transactions:
+    """Which values transactions have sent, and which of them consumers that read uncommitted ones were given."""
+
+    def __init__(self) -> None:
+        self._senders: dict[tuple[Place, int], int] = {}
+        self._committed: set[int] = set()
+        self._given: dict[tuple[Place, int], Row] = {}
+
+    def take(self, row: Row) -> None:
+        """A row about a partition."""
+        record = ((row["topic"], row["partition"]), row["value"])
+        if row["f"] == "send" and row["txn"]:
+            self._senders[record] = row["op"]
+            if row["type"] == "ok":
+                self._committed.add(row["op"])
+        elif row["f"] == "poll" and row["isolation"] == "read_uncommitted" and row["type"] != "invoke":
+            known = self._given.get(record)
+            if known is None or row["txn"]:
+                self._given[record] = row
+
+    def uncommitted(self) -> Row | None:
+        """The first delivery that Jepsen's checker would take for one that must not be; None: there is none."""
+        for record, row in self._given.items():
+            sender = self._senders.get(record)
+            if sender is not None and (row["txn"] or sender not in self._committed):
+                return row
+        return None
+
+
+def _refuse_uncommitted(directory: RunDirectory, known: _Known) -> None:
+    row = known.uncommitted
+    if row is None:
+        return
+    what = f"value {row['value']} of {row['topic']}-{row['partition']}"
+    raise UsageError(
+        f"{directory.path} is no history for Jepsen: process {row['process']} reads uncommitted records and was given "
+        f"{what}, of a transaction, which Jepsen's form cannot say that it may be given.",
+        "Export a run whose consumers read committed records only (isolation: read_committed).",
+    )
 
 
 class _Export:

@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from harness.errors import InvalidRun
+from harness.errors import InvalidRun, UsageError
 from harness.history import RunDirectory
 from harness.jepsen import Assumptions, Imported, export_history, import_history
+from tests.checkers.clients import Polled, Sent, poll, transact
 from tests.checkers.story import Story
 from tests.harness.jepsen.conftest import assigned, lines, polled, sent
 
@@ -150,6 +151,40 @@ def test_an_export_ends_what_never_ended(tmp_path: Path) -> None:
     assert ended == [" 0, :f :send, :value [[:send 0 0]]}", " 1, :f :poll, :value [[:poll]]}"]
     assert ":f :poll" in lines[-1]
     assert import_history(tmp_path / "out.edn", tmp_path / "again", Assumptions()).operations == 5
+
+
+def uncommitted(tmp_path: Path, result: str, isolation: str | None, *, within: bool = False) -> RunDirectory:
+    """A run in which a consumer is given a record of a transaction that ends with ``result``."""
+    story = Story()
+    transact(story, Sent(0), result=result)
+    if result == "invoke":
+        story.append(0, 0, [1, 2])
+    if within:
+        transact(story, Polled([0], isolation=isolation))
+    else:
+        poll(story, 5, [0], isolation=isolation)
+    return RunDirectory(story.finish().write(tmp_path / "run"))
+
+
+@pytest.mark.parametrize(("result", "within"), [("fail", False), ("info", False), ("invoke", False), ("ok", True)])
+def test_a_read_of_what_is_not_committed_that_was_allowed_is_not_exported_as_one_that_was_not(
+    tmp_path: Path, result: str, *, within: bool
+) -> None:
+    directory = uncommitted(tmp_path, result, "read_uncommitted", within=within)
+    with pytest.raises(UsageError, match="reads uncommitted records and was given value 0 of ledger-0") as refused:
+        export_history(directory, tmp_path / "out.edn")
+    assert refused.value.remedy
+    assert not (tmp_path / "out.edn").exists()
+
+
+@pytest.mark.parametrize(
+    ("result", "isolation"), [("ok", "read_uncommitted"), ("fail", "read_committed"), ("info", None)]
+)
+def test_a_read_of_what_is_committed_and_one_that_was_not_allowed_are_exported(
+    tmp_path: Path, result: str, isolation: str | None
+) -> None:
+    export_history(uncommitted(tmp_path, result, isolation), tmp_path / "out.edn")
+    assert "[:poll {0 [[0 0]]}]" in (tmp_path / "out.edn").read_text()
 
 
 @pytest.mark.parametrize("blank", [" ", "  ", "\t"])
