@@ -77,6 +77,7 @@ class KafkaService:
         protocols: the security protocol of each listener that is named anywhere.
         networks: of the file, that it is connected to.
         names: see :class:`Names`.
+        extra_hosts: the names that its own hosts file is given.
         is_restarted: whether the file has the engine start it again by ``deploy: restart_policy:``.
     """
 
@@ -92,6 +93,7 @@ class KafkaService:
     protocols: Mapping[str, str]
     networks: Sequence[str]
     names: Names
+    extra_hosts: Set[str]
     is_restarted: bool
 
     def variable(self, setting: str) -> str:
@@ -274,6 +276,7 @@ def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
         protocols=_protocols(name, prefix, settings, (*listeners, *advertised)),
         networks=_networks(name, service),
         names=_names_of(name, service),
+        extra_hosts=_extra_hosts(service),
         is_restarted=_is_restarted(service),
     )
 
@@ -285,6 +288,11 @@ def _names_of(name: str, service: Mapping[str, Any]) -> Names:
     fixed = {network["ipv4_address"] for network in connected if "ipv4_address" in network}
     given = {str(service[key]) for key in ("container_name", "hostname") if key in service}
     return Names(service.get("container_name"), given, {name, *others, *fixed, *given})
+
+
+def _extra_hosts(service: Mapping[str, Any]) -> Set[str]:
+    """A mapping, or a list of ``name:address`` or ``name=address``: the tools write them in each way."""
+    return {re.split("[:=]", str(pair), maxsplit=1)[0].strip() for pair in service.get("extra_hosts") or ()}
 
 
 def _is_restarted(service: Mapping[str, Any]) -> bool:
@@ -339,9 +347,10 @@ def _listeners(
     told = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
     listeners = [Endpoint(one.name, "", one.port) for one in told]
     if not told and (host := settings.get("advertised.host.name")):
-        port = settings.get("port", "9092")
-        told = [Endpoint("PLAINTEXT", host, int(settings.get("advertised.port", port)))]
-        listeners = [Endpoint("PLAINTEXT", settings.get("host.name", ""), int(port))]
+        port = _port(name, prefix, "port", settings.get("port", "9092"))
+        advertised = _port(name, prefix, "advertised.port", settings.get("advertised.port", str(port)))
+        told = [Endpoint("PLAINTEXT", host, advertised)]
+        listeners = [Endpoint("PLAINTEXT", settings.get("host.name", ""), port)]
     if not listeners or "listeners" in settings:
         listeners = _endpoints(name, prefix, "listeners", settings.get("listeners", _DEFAULT_LISTENERS))
     if not is_broker:
@@ -349,6 +358,12 @@ def _listeners(
     for_controllers = _names(settings.get("controller.listener.names", ""))
     told = told or [one for one in listeners if one.name not in for_controllers]
     return listeners, [Endpoint(one.name, name if one.host in _ANYWHERE else one.host, one.port) for one in told]
+
+
+def _port(name: str, prefix: str, setting: str, written: str) -> int:
+    if not written.strip().isdecimal():
+        raise _fault(name, prefix, setting, written, "is no port")
+    return int(written)
 
 
 def _endpoints(name: str, prefix: str, setting: str, value: str) -> list[Endpoint]:
@@ -418,7 +433,7 @@ def _zookeepers(
             found[name] = ZooKeeperService(
                 name,
                 _image(name, service),
-                int(port or 2181),
+                _port(broker.name, broker.prefix, setting, port or "2181"),
                 _networks(name, service),
                 _names_of(name, service),
                 _is_restarted(service),

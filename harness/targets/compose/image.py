@@ -23,11 +23,15 @@ _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.
 _CONFLUENT = ("-ccs", "-ce")
 
 _OF_CONFLUENT = {
-    (5, 4): "2.4.1", (5, 5): "2.5.1", (6, 0): "2.6.3", (6, 1): "2.7.2", (6, 2): "2.8.1",
-    (7, 0): "3.0.2", (7, 1): "3.1.2", (7, 2): "3.2.3", (7, 3): "3.3.2", (7, 4): "3.4.1", (7, 5): "3.5.2",
-    (7, 6): "3.6.2", (7, 7): "3.7.2", (7, 8): "3.8.1", (7, 9): "3.9.1", (8, 0): "4.0.0", (8, 1): "4.1.0",
+    (5, 4): "2.4", (5, 5): "2.5", (6, 0): "2.6", (6, 1): "2.7", (6, 2): "2.8",
+    (7, 0): "3.0", (7, 1): "3.1", (7, 2): "3.2", (7, 3): "3.3", (7, 4): "3.4", (7, 5): "3.5",
+    (7, 6): "3.6", (7, 7): "3.7", (7, 8): "3.8", (7, 9): "3.9", (8, 0): "4.0", (8, 1): "4.1",
 }  # fmt: skip
-"""The release of Apache Kafka in each of Confluent's, whose jars have the numbers of the platform."""
+"""The release of Apache Kafka in each of Confluent's, whose jars have the numbers of the platform.
+
+Confluent's own table of versions says no more: "6.2.x is 2.8.x". The first of each has the first, and the others are
+taken for the second, which is true as far as families go: 2.8.1 is the only one that begins so late.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +40,13 @@ class KafkaImage:
 
     Attributes:
         release: of Kafka.
+        platform: Confluent's number, ``"6.2.1"``, where the release is told by that alone; then the last number of the
+            release may be another.
         takes_shim: whether the clock shim can be loaded into its programs, and moves their clock.
     """
 
     release: Release
+    platform: str | None
     takes_shim: bool
 
 
@@ -67,14 +74,15 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
         raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
-    found = found_in(told.split("\n"), image)
-    return KafkaImage(found, shim.is_available() and takes_shim(client, image))
+    found, platform = found_in(told.split("\n"), image)
+    return KafkaImage(found, platform, shim.is_available() and takes_shim(client, image))
 
 
-def found_in(paths: list[str], image: str) -> Release:
-    """The release that these files of an image tell. Raises UsageError as :func:`look_into`."""
+def found_in(paths: list[str], image: str) -> tuple[Release, str | None]:
+    """The release that these files of an image tell, and Confluent's number. Raises UsageError as :func:`look_into`."""
     names = [PurePosixPath(path.strip()).name for path in paths]
-    versions = {_version(match["version"], match["build"]) for name in names if (match := _JAR.fullmatch(name))}
+    jars = [match for name in names if (match := _JAR.fullmatch(name))]
+    versions = {_version(jar["version"], jar["build"]) for jar in jars}
     if len(versions) != 1:
         seen = ", ".join(sorted(versions)) or "none"
         raise UsageError(f"image {image} has not exactly one release of Kafka in it, but {seen}.")
@@ -84,14 +92,14 @@ def found_in(paths: list[str], image: str) -> Release:
             f"image {image} has Kafka {found.version}, whose brokers do not tell their leader epochs.",
             f"In containers {OLDEST} is the oldest that can be looked at; --target process: goes back to 0.10.2.",
         )
-    return found
+    return found, next((jar["version"] for jar in jars if jar["build"] in _CONFLUENT), None)
 
 
 def _version(written: str, build: str | None) -> str:
     if build not in _CONFLUENT:
         return written
-    platform = numbers(written)[:2]
+    platform, patch = numbers(written)[:2], numbers(written)[2:]
     if platform not in _OF_CONFLUENT:
         known = ", ".join(f"{major}.{minor}" for major, minor in _OF_CONFLUENT)
         raise UsageError(f"Confluent Platform {written} is not known; known are {known}.")
-    return _OF_CONFLUENT[platform]
+    return f"{_OF_CONFLUENT[platform]}.{int(any(patch))}"

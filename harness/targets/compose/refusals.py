@@ -11,9 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from harness.errors import UsageError
 from harness.targets.compose.compose_file import ComposeFile, KafkaService
+from harness.targets.kafka.releases import Metadata, Release
 
 _VOTER = re.compile(r"(?:(?P<kafka_id>\d+)@)?(?P<host>\[[^\]]*\]|[^:@]+):\d+(?::[\w-]+)?")
 _ANYBODY = "User:ANONYMOUS"
+
+_TAKEN = {Metadata.ZOOKEEPER: "releases before 3.3", Metadata.KRAFT: "releases from 3.3 on"}
+_SPELLED = {Metadata.ZOOKEEPER: "ZooKeeper", Metadata.KRAFT: "KRaft"}
 
 
 def refuse(file: ComposeFile) -> None:
@@ -23,10 +27,25 @@ def refuse(file: ComposeFile) -> None:
         UsageError: there is such a thing.
     """
     try:
-        for problem in (*_detours(file), *_strict(file.kafkas), *_unreachable(file)):
+        for problem in (*_detours(file), *_other_hosts(file), *_strict(file.kafkas), *_unreachable(file)):
             raise problem
     except UsageError as error:
         raise UsageError(f"{file.path}: {error.sentence}", error.remedy) from None
+
+
+def refuse_metadata(file: ComposeFile, release: Release) -> None:
+    """Refuse a file whose state is not kept by who keeps it for the family that the release is taken for.
+
+    Raises:
+        UsageError: it is so.
+    """
+    written, taken = Metadata.ZOOKEEPER if file.zookeepers else Metadata.KRAFT, release.metadata
+    if written is not taken:
+        raise UsageError(
+            f"{file.path}: its Kafka {release.version} runs with {_SPELLED[written]}, but {_TAKEN[taken]} are known "
+            f"with {_SPELLED[taken]} only.",
+            f"Let it run with {_SPELLED[taken]}, or take one of the {_TAKEN[written]}.",
+        )
 
 
 def _detours(file: ComposeFile) -> Iterator[UsageError]:
@@ -35,7 +54,7 @@ def _detours(file: ComposeFile) -> Iterator[UsageError]:
         return
     for broker in file.brokers:
         for endpoint in broker.advertised:
-            if endpoint.name == _among_brokers(broker) and endpoint.host not in broker.names.every:
+            if endpoint.name in _among_nodes(broker) and endpoint.host not in broker.names.every:
                 yield _detour(broker, "its peers", endpoint.host)
     controllers = [one for one in file.kafkas if one.is_controller]
     known = {name for one in controllers for name in one.names.every}
@@ -57,10 +76,11 @@ def _detour(broker: KafkaService, whom: str, host: str) -> UsageError:
     )
 
 
-def _among_brokers(broker: KafkaService) -> str:
-    """The listener that brokers use among themselves, as Kafka itself finds it."""
+def _among_nodes(broker: KafkaService) -> Sequence[str]:
+    """The listeners that brokers use among themselves, as Kafka itself finds them; a controller may have its own."""
     named = broker.properties.get("inter.broker.listener.name")
-    return named or broker.properties.get("security.inter.broker.protocol", "PLAINTEXT")
+    among_brokers = named or broker.properties.get("security.inter.broker.protocol", "PLAINTEXT")
+    return among_brokers, broker.properties.get("control.plane.listener.name", among_brokers)
 
 
 def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
@@ -69,6 +89,19 @@ def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
             match = _VOTER.fullmatch(written.strip())
             if match is not None and match["kafka_id"] != str(one.kafka_id):
                 yield match["host"]
+
+
+def _other_hosts(file: ComposeFile) -> Iterator[UsageError]:
+    """Names of nodes that lead elsewhere in the container that has them, whatever the network says."""
+    of_nodes = [*(one.names for one in file.kafkas), *(one.names for one in file.zookeepers)]
+    nodes = {name for names in of_nodes for name in names.every}
+    for one in file.kafkas:
+        for host in sorted(nodes & one.extra_hosts):
+            yield UsageError(
+                f"service {one.name!r} has {host!r}, a name of a node, in extra_hosts, so that links to it could not "
+                "be cut.",
+                f"Leave {host!r} out: the network has it.",
+            )
 
 
 def _strict(kafkas: Iterable[KafkaService]) -> Iterator[UsageError]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
 from harness.targets.compose.image import has_image, look_into
 from harness.targets.compose.project import connected
-from harness.targets.compose.refusals import refuse
+from harness.targets.compose.refusals import refuse, refuse_metadata
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release
 
@@ -42,11 +42,14 @@ class ComposedKafka:
         file: what it says.
         release: of Kafka, the same in every image.
         takes_shim: whether the disk and clock shim can be loaded into every broker.
+        platforms: Confluent's numbers in its images, by a table of which the release is told, so that its last number
+            may be another.
     """
 
     file: ComposeFile
     release: Release
     takes_shim: bool
+    platforms: Sequence[str] = ()
 
     @property
     def capabilities(self) -> frozenset[Capability]:
@@ -81,7 +84,10 @@ class ComposedKafka:
             node: {"service": broker.name, "id": broker.kafka_id, "image": broker.image}
             for node, broker in zip(self.file.nodes, self.file.brokers, strict=False)
         }
-        return {"file": str(self.file.path), "brokers": brokers, CONTROLLER: list(self.file.nodes.get(CONTROLLER, ()))}
+        controllers = list(self.file.nodes.get(CONTROLLER, ()))
+        by_table = {"release_by_table_of": [f"Confluent Platform {one}" for one in self.platforms]}
+        said = by_table if self.platforms else {}
+        return {"file": str(self.file.path), "brokers": brokers, CONTROLLER: controllers, **said}
 
 
 def find(spelling: str) -> ComposedKafka:
@@ -91,7 +97,8 @@ def find(spelling: str) -> ComposedKafka:
         spelling: the path of the file, and behind a ``#`` the pattern of the names of the services that run Kafka.
 
     Raises:
-        UsageError: the file cannot be understood, or its images differ, or have no Kafka that is known.
+        UsageError: the file cannot be understood, or its images differ, or have no Kafka that is known, or one whose
+            state somebody else keeps than the file says.
         EnvironmentFault: there is no Docker engine or no Compose, or an image is not to be had.
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
@@ -112,5 +119,7 @@ def find(spelling: str) -> ComposedKafka:
             f"{path}: brokers of different releases, {' and '.join(sorted(releases))}.",
             "Let all of them run the same: promises and predictions are those of one release.",
         )
-    takes_shim = all(found.takes_shim for found in images.values())
-    return ComposedKafka(file, next(iter(releases.values())), takes_shim)
+    (kafka,) = releases.values()
+    refuse_metadata(file, kafka)
+    platforms = sorted({found.platform for found in images.values() if found.platform})
+    return ComposedKafka(file, kafka, all(found.takes_shim for found in images.values()), platforms)

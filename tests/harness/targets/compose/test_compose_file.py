@@ -117,6 +117,18 @@ def test_the_protocol_of_a_controllers_listener_need_not_be_written() -> None:
         (broker(KAFKA_PROCESS_ROLES="broker,observer"), "KAFKA_PROCESS_ROLES: 'observer' is neither"),
         (broker(KAFKA_PROCESS_ROLES="broker"), "no service has the role controller"),
         (broker(KAFKA_LISTENERS="9092"), "KAFKA_LISTENERS: '9092' is not NAME://HOST:PORT"),
+        (
+            broker(KAFKA_PROCESS_ROLES=None, KAFKA_ZOOKEEPER_CONNECT="kafka:abc"),
+            "KAFKA_ZOOKEEPER_CONNECT: 'abc' is no port",
+        ),
+        (
+            broker(KAFKA_LISTENERS=None, KAFKA_ADVERTISED_HOST_NAME="kafka", KAFKA_PORT="tcp://10.0.0.1:9092"),
+            "KAFKA_PORT: 'tcp://10.0.0.1:9092' is no port",
+        ),
+        (
+            broker(KAFKA_LISTENERS=None, KAFKA_ADVERTISED_HOST_NAME="kafka", KAFKA_ADVERTISED_PORT=""),
+            "KAFKA_ADVERTISED_PORT: '' is no port",
+        ),
         (broker(KAFKA_LISTENERS="INTERNAL://:9092"), "does not say what INTERNAL speaks"),
         (broker(KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT"), "'PLAINTEXT' is not LISTENER:PROTOCOL"),
         (

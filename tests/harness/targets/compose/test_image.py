@@ -31,12 +31,19 @@ def test_who_names_no_image_is_told_which_there_are(names: tuple[str, ...], says
     [
         ("/opt/kafka/libs/kafka_2.13-4.1.0.jar", "4.1.0"),
         ("/opt/bitnami/kafka/libs/kafka_2.13-3.9.1.jar", "3.9.1"),
-        ("/usr/share/java/kafka/kafka_2.13-7.9.0-ccs.jar", "3.9.1"),
+        ("/usr/share/java/kafka/kafka_2.13-7.9.0-ccs.jar", "3.9.0"),
+        ("/usr/share/java/kafka/kafka_2.13-6.2.0-ccs.jar", "2.8.0"),
+        ("/usr/share/java/kafka/kafka_2.13-6.2.15-ccs.jar", "2.8.1"),
         ("/usr/share/java/kafka/kafka_2.12-5.5.1-ce.jar", "2.5.1"),
     ],
 )
 def test_a_jar_tells_the_release_of_apache_kafka(jar: str, version: str) -> None:
-    assert found_in([jar, jar, "/some/kafka_2.13-4.1.0-sources.jar.asc", ""], "image").version == version
+    assert found_in([jar, jar, "/some/kafka_2.13-4.1.0-sources.jar.asc", ""], "image")[0].version == version
+
+
+def test_of_a_release_that_a_table_tells_confluents_own_number_is_kept() -> None:
+    assert found_in(["/usr/share/java/kafka/kafka_2.13-6.2.15-ccs.jar"], "image")[1] == "6.2.15"
+    assert found_in(["/opt/kafka/libs/kafka_2.13-4.1.0.jar"], "image")[1] is None
 
 
 @pytest.mark.parametrize(

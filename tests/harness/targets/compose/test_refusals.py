@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UsageError
-from harness.targets.compose.refusals import refuse
+from harness.targets.compose.refusals import refuse, refuse_metadata
+from harness.targets.kafka.releases import release
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, CONFLUENT_ZOOKEEPER, WURSTMEISTER, read
 
 TWO_OLD = """
@@ -44,6 +45,26 @@ def test_files_as_people_write_them_are_not_refused(text: str) -> None:
             id="a broker under another one's name",
         ),
         pytest.param(
+            TWO_OLD.replace(
+                "KAFKA_BROKER_ID: 1, KAFKA_ADVERTISED_HOST_NAME: somewhere",
+                'KAFKA_BROKER_ID: 1, KAFKA_LISTENER_SECURITY_PROTOCOL_MAP: "PLAINTEXT:PLAINTEXT,ORDERS:PLAINTEXT", '
+                'KAFKA_ADVERTISED_LISTENERS: "PLAINTEXT://kafka1:9092,ORDERS://10.0.0.7:9093", '
+                "KAFKA_CONTROL_PLANE_LISTENER_NAME: ORDERS",
+            ),
+            "'kafka1' is advertised to its peers as '10.0.0.7'",
+            id="a controller that orders another way",
+        ),
+        pytest.param(
+            APACHE_COMBINED.replace("hostname: broker-1", 'extra_hosts: ["broker-2:10.0.0.7", "db=10.0.0.8"]'),
+            "'broker-1' has 'broker-2', a name of a node, in extra_hosts",
+            id="a peer that is called elsewhere",
+        ),
+        pytest.param(
+            TWO_OLD.replace("somewhere", "kafka1") + "        extra_hosts: {zk: 10.0.0.7}",
+            "'kafka2' has 'zk', a name of a node, in extra_hosts",
+            id="a ZooKeeper that is called elsewhere",
+        ),
+        pytest.param(
             APACHE_COMBINED.replace("2@broker-2:9093", "2@toxiproxy:9093"),
             "finds a controller at 'toxiproxy', which is no name of a controller's container",
             id="controllers behind a proxy of the file",
@@ -76,3 +97,28 @@ def test_a_name_that_is_given_on_a_network_is_a_brokers_own() -> None:
     for host in ("first", "172.30.0.7"):
         text = APACHE_COMBINED.replace("hostname: broker-1", network)
         refuse(read(text.replace("PLAINTEXT://broker-1:19092", f"PLAINTEXT://{host}:19092")))
+
+
+def test_other_hosts_that_are_no_nodes_may_be_named() -> None:
+    refuse(read(APACHE_COMBINED.replace("hostname: broker-1", 'extra_hosts: ["host.docker.internal:host-gateway"]')))
+
+
+@pytest.mark.parametrize(
+    ("text", "version", "says"),
+    [
+        (
+            CONFLUENT_ZOOKEEPER,
+            "3.9.0",
+            r"Kafka 3\.9\.0 runs with ZooKeeper, but releases from 3\.3 on are known with KR",
+        ),
+        (BITNAMI, "3.2.0", r"Kafka 3\.2\.0 runs with KRaft, but releases before 3\.3 are known with ZooKeeper"),
+    ],
+)
+def test_a_release_whose_state_another_keeps_in_the_file_is_refused(text: str, version: str, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        refuse_metadata(read(text), release(version))
+
+
+def test_a_release_whose_state_is_kept_as_the_file_says_is_not_refused() -> None:
+    refuse_metadata(read(CONFLUENT_ZOOKEEPER), release("2.8.1"))
+    refuse_metadata(read(BITNAMI), release("3.9.1"))
