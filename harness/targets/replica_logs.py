@@ -39,6 +39,9 @@ STATE_COLUMNS = (
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 _MARKER_TYPE = slice(2, 4)
+_PREFIX_BYTES = 12
+"""Of an offset and a length, which is none of a record's where it is zero."""
+
 _SEQUENCES = 2**31
 _NO_BATCH: tuple[memoryview, None] = memoryview(b""), None
 _NONE_RAISED: Mapping[TopicPartition, Offset] = {}
@@ -84,7 +87,7 @@ def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
 
 def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Iterator[Row]:
     place = {"node": node, "topic": partition.topic, "partition": partition.partition}
-    end_offset = 0
+    end_offset, _ = _span(directory)
     for (piece, header), (_, next_header) in pairwise(chain(_batches_below(directory), [_NO_BATCH])):
         if header is None:
             yield {**place, **_garbage_row(end_offset)}
@@ -103,18 +106,40 @@ def _end_offset(header: BatchHeader, next_header: BatchHeader | None) -> Offset:
 
 
 def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
-    return chain.from_iterable(_batches(memoryview(path.read_bytes())) for path in sorted(directory.glob("*.log")))
+    segments = _segments(directory)
+    for path in segments:
+        yield from _batches(memoryview(path.read_bytes()), may_be_preallocated=path == segments[-1])
 
 
-def _batches(log: memoryview) -> Iterator[tuple[memoryview, BatchHeader | None]]:
-    """Each batch of a segment file; None, last, for bytes that are no whole batch."""
+def _segments(directory: Path) -> Sequence[Path]:
+    return sorted(directory.glob("*.log"))
+
+
+def _span(directory: Path) -> tuple[Offset, Offset]:
+    """Where the first and the last segment begin, by their names."""
+    names = [path.stem for path in _segments(directory)]
+    offsets = [int(name) for name in names if name.isdecimal()] or [0]
+    return offsets[0], offsets[-1]
+
+
+def _batches(log: memoryview, *, may_be_preallocated: bool) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    """Each batch of a segment file; None, last, for bytes that are no whole batch.
+
+    A segment that is written to may have all its bytes in advance (``log.preallocate``), zeros, which Kafka cuts off
+    when it begins the next one: behind its last batch nothing but zeros is no damage.
+    """
     for piece in stored.pieces(log):
         try:
             header = stored.header(piece, inflate)
         except CorruptBatch:
-            yield piece, None
+            if not (may_be_preallocated and _is_blank(piece)):
+                yield piece, None
             return
         yield piece, header
+
+
+def _is_blank(piece: memoryview) -> bool:
+    return len(piece) >= _PREFIX_BYTES and not bytes(piece).strip(b"\0")
 
 
 def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader, end_offset: Offset) -> Sequence[Row]:
@@ -180,7 +205,8 @@ def final_rows(data_dir: Path) -> Iterator[Row]:
     for partition, directory in replicas(data_dir):
         log_dir = directory.parent
         headers = [header for _, header in _batches_below(directory) if header is not None]
-        first = headers[0].base_offset if headers else 0
+        first_segment, last_segment = _span(directory)
+        first = headers[0].base_offset if headers else first_segment
         start = max(first, _offsets(log_dir, LOG_STARTS).get(partition, 0))
         yield {
             "topic": partition.topic,
@@ -189,7 +215,7 @@ def final_rows(data_dir: Path) -> Iterator[Row]:
             "role": "offline",
             "leader_epoch": _latest_epoch(directory),
             "high_watermark": _offsets(log_dir, HIGH_WATERMARKS).get(partition),
-            "log_end_offset": headers[-1].end_offset if headers else start,
+            "log_end_offset": headers[-1].end_offset if headers else max(start, last_segment),
             "log_start_offset": start,
             "detail": json.dumps({"source": "disk"} | _closing(log_dir, partition) | _epochs_said(directory)),
         }

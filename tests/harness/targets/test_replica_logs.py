@@ -267,6 +267,30 @@ def test_final_rows_of_a_dead_node_come_from_its_disk(tmp_path: Path) -> None:
     }
 
 
+def test_a_replica_with_an_empty_segment_alone_begins_and_ends_where_that_does(tmp_path: Path) -> None:
+    (tmp_path / "ledger-0").mkdir()
+    for base_offset in (5, 9):
+        (tmp_path / "ledger-0" / f"{base_offset:020d}.log").touch()
+    [final] = final_rows(tmp_path)
+    assert (final["log_start_offset"], final["log_end_offset"]) == (5, 9)
+
+
+def test_a_segment_that_is_preallocated_ends_with_its_last_record(tmp_path: Path) -> None:
+    data = data_dir(tmp_path, batch(0, 70) + bytes(4096))
+    assert [(row["offset"], row["intact"]) for row in replica_log_rows(NODE, data)] == [(0, True)]
+    assert [final["log_end_offset"] for final in final_rows(data)] == [1]
+    assert not rows(tmp_path, bytes(4096))
+
+
+def test_zeros_before_a_record_or_before_a_segment_are_damage(tmp_path: Path) -> None:
+    found = rows(tmp_path, batch(0, 70) + bytes(4096) + batch(1, 71))
+    assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False)]
+    data = data_dir(tmp_path, batch(0, 70) + bytes(4096))
+    (data / "ledger-0" / f"{2:020d}.log").write_bytes(batch(2, 72))
+    found = list(replica_log_rows(NODE, data))
+    assert [(row["offset"], row["intact"]) for row in found] == [(0, True), (1, False), (2, True)]
+
+
 def test_a_garbled_checkpoint_is_an_unknown_and_not_a_zero(tmp_path: Path) -> None:
     data = data_dir(tmp_path / "data", batch(0, 70))
     (data / "replication-offset-checkpoint").write_text("7\nwhat")
