@@ -14,7 +14,7 @@ from harness.target import Capability
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.source import PATTERN_MARK, ComposedKafka
 from harness.targets.compose.source import find as composed
-from harness.targets.kafka.jvm import java
+from harness.targets.kafka.jvm import refuse_old_java
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.local import find as local
@@ -171,7 +171,7 @@ def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSe
     wanted, written = scenario.cluster.brokers, scenario.cluster.settings
     if not isinstance(source, ComposedKafka):
         settings = understood(written, source.release, wanted)
-        java()
+        refuse_old_java()
         source.refuse_few(wanted)
         return settings
     if len(source.file.brokers) != wanted:

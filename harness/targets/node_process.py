@@ -42,6 +42,7 @@ class ChildProcess:
         self.incarnation = -1
         self._spawned = spawned
         self._process: subprocess.Popen[bytes] | None = None
+        self._sent: set[signal.Signals] = set()
         self.data_dir.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -63,6 +64,13 @@ class ChildProcess:
     def exit_status(self) -> int | None:
         """The exit status of a process that is gone (negative: the signal), None while it exists."""
         return self._process.poll() if self._process else None
+
+    @property
+    def fell_to(self) -> signal.Signals | None:
+        """The signal that has ended the process, if it was none of :meth:`signal`'s."""
+        status = self.exit_status
+        ended_by = signal.Signals(-status) if status is not None and status < 0 else None
+        return None if ended_by in self._sent else ended_by
 
     @property
     def exists(self) -> bool:
@@ -91,6 +99,7 @@ class ChildProcess:
         assert threading.current_thread() is threading.main_thread(), "nodes are started from the main thread"
         assert not self.exists
         self.incarnation += 1
+        self._sent.clear()
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
@@ -111,6 +120,7 @@ class ChildProcess:
         if not self.exists:
             raise EnvironmentFault(f"node {self.name} cannot be sent {number.name}: its process is gone.")
         assert self._process is not None
+        self._sent.add(number)
         os.killpg(self._process.pid, number)
 
     def pause(self) -> None:

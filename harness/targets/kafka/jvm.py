@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -49,6 +51,10 @@ rootLogger.appenderRef.out.ref=out
 
 
 _VERSION_TIMEOUT_S = 30.0
+_OLDEST_JAVA = 17
+"""That the newest releases run on; all of them are started with the same options."""
+
+_REMEDY = "Install Java 17 (Debian: openjdk-17-jre-headless), or name one in JAVA_HOME."
 
 
 class Program(NamedTuple):
@@ -122,11 +128,25 @@ def java() -> str:
     found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
     if found is None:
         where = f"JAVA_HOME, {home}, has no bin/java" if home else "there is no java on the PATH"
-        raise EnvironmentFault(f"Kafka needs Java: {where}.", "Install Java 17 (Debian: openjdk-17-jre-headless).")
+        raise EnvironmentFault(f"Kafka needs Java: {where}.", _REMEDY)
     return found
+
+
+def refuse_old_java() -> None:
+    """Raise as :func:`java`, and when the Java to run says that it is older than 17."""
+    said = re.search(r'version "(?:1\.)?(?P<feature>\d+)', java_version())
+    if said is not None and int(said["feature"]) < _OLDEST_JAVA:
+        raise EnvironmentFault(f"Java {said['feature']} ({java()}) is too old for Kafka.", _REMEDY)
 
 
 def java_version() -> str:
     """What the Java to run says of itself: ``openjdk version "17.0.15" 2025-04-15``. Raises as :func:`java`."""
-    said = subprocess.run((java(), "-version"), capture_output=True, text=True, check=False, timeout=_VERSION_TIMEOUT_S)
+    return _version_of(java())
+
+
+@cache
+def _version_of(command: str) -> str:
+    said = subprocess.run(
+        (command, "-version"), capture_output=True, text=True, check=False, timeout=_VERSION_TIMEOUT_S
+    )
     return next((line for line in said.stderr.splitlines() if " version " in line), "(says nothing)")

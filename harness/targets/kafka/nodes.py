@@ -30,7 +30,7 @@ from harness.targets.node_process import Spawned
 _BROKER_MIB = 224
 _CONTROLLER_MIB = 160
 _ZOOKEEPER_MIB = 96
-_FORMAT_TIMEOUT_S = 30.0
+_FORMAT_TIMEOUT_S = 60.0
 _META, _FEATURES = "meta.properties", "bootstrap.checkpoint"
 _EXIT_OUT_OF_MEMORY = 3
 """The exit status that ``-XX:+ExitOnOutOfMemoryError`` brings; Kafka's own are 1 and 2."""
@@ -168,7 +168,8 @@ class KafkaNode:
 
     @property
     def was_killed(self) -> bool:
-        """Whether SIGKILL has ended each of its processes."""
+        """Whether SIGKILL has ended each of its processes; raises as :attr:`has_exited`, but not for its shim."""
+        self._refuse_fall()
         return all(jvm.exit_status == -signal.SIGKILL for jvm in self.processes)
 
     @property
@@ -181,9 +182,10 @@ class KafkaNode:
         """Whether one of its processes has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: its small heap was full, or the shim could not go on, which no release of Kafka is to
-                blame for.
+            EnvironmentFault: its small heap was full, the shim could not go on, or a signal that was not sent from here
+                has ended it, which no release of Kafka is to blame for.
         """
+        self._refuse_fall()
         statuses = [jvm.exit_status for jvm in self.processes]
         refuse_failure(self.name, statuses)
         if _EXIT_OUT_OF_MEMORY in statuses:
@@ -191,6 +193,15 @@ class KafkaNode:
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
             )
         return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
+
+    def _refuse_fall(self) -> None:
+        """What kills a process, when the harness does not, is the kernel, which lacks memory, or a crash of Java."""
+        for jvm in self.processes:
+            if jvm.fell_to is not None:
+                raise EnvironmentFault(
+                    f"node {self.name} was ended by {jvm.fell_to.name}, which seawall has not sent.",
+                    f"Look in {jvm.log}, and for SIGKILL in the kernel's log: this machine may be out of memory.",
+                )
 
     def in_words(self) -> str:
         """Its processes and what is of them."""
@@ -258,9 +269,14 @@ class KraftNode(KafkaNode):
         """Kafka's own tool knows them."""
         arguments = ("format", "--cluster-id", self._cluster_id, "--config", str(self._properties))
         self._jvm.run(Program("kafka.tools.StorageTool", arguments, _CONTROLLER_MIB), {})
-        if not self._jvm.wait(_FORMAT_TIMEOUT_S) or self._jvm.exit_status != 0:
+        if not self._jvm.wait(_FORMAT_TIMEOUT_S):
             self._jvm.kill()
-            raise EnvironmentFault(f"the disk of node {self.name} was not formatted: {self.log_tail()}.")
+            raise EnvironmentFault(
+                f"the disk of node {self.name} was not formatted within {_FORMAT_TIMEOUT_S:g} s: Java was too slow.",
+                "Give this machine less to do beside.",
+            )
+        if self._jvm.exit_status != 0:
+            raise EnvironmentFault(f"the disk of node {self.name} was not formatted: {self._jvm.last_words()}")
 
 
 class ZooKeeperController(KafkaNode):

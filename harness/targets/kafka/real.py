@@ -177,7 +177,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         if not one.exists:
             raise EnvironmentFault(f"node {node} cannot be asked to shut down: {one.in_words()}.")
         if not one.shut_down(timeout_s):
-            raise EnvironmentFault(f"node {node} has not shut down in {timeout_s:g} s: {one.log_tail()}.")
+            raise EnvironmentFault(f"node {node} has not shut down in {timeout_s:g} s: {one.log_tail().rstrip('.')}.")
 
     def is_shut_down(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
@@ -224,7 +224,9 @@ class RealKafka(ABC, Generic[SomeNode]):
     def _all_answer(self) -> bool:
         for name, one in self._nodes.items():
             if not one.is_whole:
-                raise EnvironmentFault(f"node {name} ended at once: {one.in_words()}: {one.log_tail()}.")
+                said, tail = one.in_words(), one.log_tail()
+                told = said if tail in said else f"{said}: {tail}"
+                raise EnvironmentFault(f"node {name} ended at once: {told.rstrip('.')}.")
         return all(map(self._answers, self._nodes))
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float | None = None) -> None:
