@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -14,6 +15,7 @@ import yaml
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.refusal import no_yaml
+from harness.targets.compose.project import address
 
 TOOLS = (("docker", "compose"), ("docker-compose",))
 """The words that calls of the tool begin with: of the plugin (v2), and of the old command of its own (v1)."""
@@ -112,10 +114,20 @@ def _do(words: Sequence[str], timeout_s: float) -> None:
 
 
 def _run(words: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """In a session of its own, so that Ctrl-C, which is for the harness, does not end it halfway."""
+    """For the engine that the harness talks to, whatever context ``docker`` has.
+
+    In a session of its own, so that Ctrl-C, which is for the harness, does not end it halfway.
+    """
+    inherited = {name: value for name, value in os.environ.items() if name != "DOCKER_CONTEXT"}
     try:
         return subprocess.run(
-            words, capture_output=True, text=True, timeout=timeout_s, check=False, start_new_session=True
+            words,
+            capture_output=True,
+            text=True,
+            timeout=timeout_s,
+            check=False,
+            start_new_session=True,
+            env={**inherited, "DOCKER_HOST": address()},
         )
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise EnvironmentFault(f"`{' '.join(words[:2])}` did not work: {problem}.") from None

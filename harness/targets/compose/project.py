@@ -34,19 +34,28 @@ _PROJECT, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 _TIMEOUT_S = 60
 
 
+def address() -> str:
+    """Where the engine is: what this process's environment names (``DOCKER_HOST``), or this machine's socket.
+
+    Contexts of the command ``docker`` are not looked at.
+    """
+    return os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET.removeprefix("http+")
+
+
 def connected() -> docker.DockerClient:
-    """A client of the engine that this process's environment names (``DOCKER_HOST``).
+    """A client of the engine at :func:`address`.
 
     Raises:
         EnvironmentFault: it does not answer.
     """
     try:
-        _refuse_deaf(os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET)
+        _refuse_deaf(address())
         client = docker.from_env(timeout=_TIMEOUT_S)
         client.ping()
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(
-            f"no Docker engine answers: {problem}.", "Start it, let this user use it, or set DOCKER_HOST."
+            f"no Docker engine answers at {address()}: {problem}.",
+            "Start it, let this user use it, or set DOCKER_HOST: contexts of `docker` are not looked at.",
         ) from None
     return client
 

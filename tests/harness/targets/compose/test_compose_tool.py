@@ -9,6 +9,7 @@ import pytest
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import understood
+from harness.targets.compose.project import connected
 
 SHIPPED = Path(__file__).parents[4] / "compose"
 
@@ -87,3 +88,27 @@ def test_a_machine_without_either_is_told_what_to_install(tmp_path: Path, monkey
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(EnvironmentFault, match="neither `docker compose` nor `docker-compose` answers"):
         compose_tool.command.__wrapped__()
+
+
+@pytest.mark.parametrize(
+    ("host", "given"), [(None, "unix:///var/run/docker.sock"), ("unix:///run/other.sock", "unix:///run/other.sock")]
+)
+def test_compose_is_for_the_engine_that_the_harness_talks_to_whatever_context_docker_has(
+    host: str | None, given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool, file = tmp_path / "tool", tmp_path / "compose.yml"
+    tool.write_text('#!/bin/sh\nprintf "services: {host: \'%s\', context: \'%s\'}" "$DOCKER_HOST" "$DOCKER_CONTEXT"\n')
+    tool.chmod(0o755)
+    file.touch()
+    monkeypatch.setattr(compose_tool, "command", lambda: (str(tool),))
+    monkeypatch.setenv("DOCKER_CONTEXT", "rootless")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+    if host is not None:
+        monkeypatch.setenv("DOCKER_HOST", host)
+    assert compose_tool.resolved(file)["services"] == {"host": given, "context": ""}
+
+
+def test_an_engine_that_does_not_answer_is_named_by_its_place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    with pytest.raises(EnvironmentFault, match=rf"no Docker engine answers at unix://{tmp_path}/none\.sock: "):
+        connected()
