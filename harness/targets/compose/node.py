@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -18,6 +19,12 @@ _POLL_S = 0.05
 _GONE_TIMEOUT_S = 30.0
 _KILLED, _TERMINATED, _OUT_OF_MEMORY = 137, 143, 3
 """Exit statuses: of SIGKILL, of SIGTERM, and of a JVM that is told to end when its heap is full."""
+
+_CRASHES = {
+    128 + number: number.name
+    for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP)
+}
+"""The exit statuses of programs that one of these has ended."""
 
 _HOW = {_KILLED: "by SIGKILL", _TERMINATED: "having shut down as it was asked to"}
 
@@ -113,11 +120,12 @@ class ComposeNode:
         """Whether one of its containers has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: one was out of memory, or the shim could not go on, which no release of Kafka is to
-                blame for.
+            EnvironmentFault: one was out of memory, the shim could not go on, or another signal than SIGKILL or SIGTERM
+                has ended it, which no release of Kafka is to blame for.
         """
         states = self._states()
         self._refuse_lack_of_memory(states)
+        self._refuse_crash(states)
         refuse_failure(self.name, map(_exit_status, states))
         return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
@@ -126,6 +134,14 @@ class ComposeNode:
             raise EnvironmentFault(
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
             )
+
+    def _refuse_crash(self, states: Sequence[Mapping[str, Any]]) -> None:
+        for status in map(_exit_status, states):
+            if status in _CRASHES:
+                raise EnvironmentFault(
+                    f"node {self.name} was ended by {_CRASHES[status]}, which seawall has not sent: Java has crashed.",
+                    "What it has printed says where.",
+                )
 
     def in_words(self) -> str:
         """Its containers and what is of them."""

@@ -33,6 +33,12 @@ def test_who_ended_with_an_error_has_exited_and_was_neither_killed_nor_shut_down
     assert not one.was_shut_down
 
 
+@pytest.mark.parametrize(("status", "name"), [(134, "SIGABRT"), (139, "SIGSEGV")])
+def test_a_java_that_has_crashed_has_not_exited_by_kafkas_will(status: int, name: str) -> None:
+    with pytest.raises(EnvironmentFault, match=f"node 0 was ended by {name}, which seawall has not sent"):
+        _ = node(ExitCode=status).has_exited
+
+
 def test_who_was_asked_to_end_has_not_exited() -> None:
     for status in (0, 143):
         assert node(ExitCode=status).was_shut_down
