@@ -52,8 +52,8 @@ class Node(Talkative, Protocol):
         """Whether one of them has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: it was out of memory, or its shim could not go on, which no release of Kafka is to
-                blame for.
+            EnvironmentFault: it was out of memory, its shim could not go on, or it fell to a signal that was not sent
+                from here, which no release of Kafka is to blame for.
         """
         ...
 
