@@ -22,7 +22,7 @@ class FinalReader(NamedTuple):
     Attributes:
         first: its first row that names the partition.
         reach: one more than the highest offset that it was given; 0: nothing.
-        exhausted: its last poll gave nothing at all.
+        exhausted: it was given records, and its last poll gave nothing at all.
     """
 
     where: TopicPartition
@@ -44,12 +44,13 @@ def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
                 given[process] = max(index, given.get(process, -1))
             elif row["f"] == "poll":
                 empty[process] = max(index, empty.get(process, -1))
+    reach = {who: max(0 if x["offset"] is None else x["offset"] + 1 for x in rows) for who, rows in named.items()}
     return [
         FinalReader(
             place,
             min(row["index"] for row in rows),
-            max(0 if row["offset"] is None else row["offset"] + 1 for row in rows),
-            empty.get(process, -1) > given[process],
+            reach[process, place],
+            reach[process, place] > 0 and empty.get(process, -1) > given[process],
         )
         for (process, place), rows in named.items()
     ]
@@ -67,7 +68,7 @@ def _ended(readers_of_one: list[FinalReader], watermark: int | None) -> list[int
     """Where the processes began that came to the end."""
     furthest = max(reader.reach for reader in readers_of_one)
     enough = furthest if watermark is None else min(furthest, watermark)
-    return [r.first for r in readers_of_one if r.reach >= enough or (r.reach and r.exhausted)]
+    return [r.first for r in readers_of_one if r.reach >= enough or r.exhausted]
 
 
 def is_superseded(row: Mapping[str, Any], begun: Mapping[TopicPartition, int]) -> bool:

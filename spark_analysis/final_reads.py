@@ -23,10 +23,11 @@ def final_readers(told: DataFrame) -> DataFrame:
     of_process = Window.partitionBy("run", "process")
     last = {name: f.max(f.when(which, f.col("index"))) for name, which in (("given", named), ("empty", empty))}
     known = rows.withColumns({name: index.over(of_process) for name, index in last.items()}).where(named)
+    came = f.max("offset").isNotNull() & f.max(f.col("empty") > f.col("given"))
     return known.groupBy(*PLACE, "process").agg(
         f.min("first").alias("first"),
         f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach"),
-        f.coalesce(f.max(f.col("empty") > f.col("given")), f.lit(False)).alias("exhausted"),
+        f.coalesce(came, f.lit(False)).alias("exhausted"),
     )
 
 
@@ -35,7 +36,7 @@ def superseding(told: DataFrame, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.high_watermark").alias("watermark"))
     known = final_readers(told).join(ends, on=list(PLACE), how="left")
     enough = f.least(f.max("reach").over(Window.partitionBy(*PLACE)), "watermark")
-    ended = (f.col("reach") >= f.col("enough")) | ((f.col("reach") > 0) & f.col("exhausted"))
+    ended = (f.col("reach") >= f.col("enough")) | f.col("exhausted")
     return known.withColumn("enough", enough).where(ended).groupBy(*PLACE).agg(f.max("first").alias("since"))
 
 

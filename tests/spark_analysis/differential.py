@@ -46,6 +46,8 @@ def tiny_blocks(chunk: int = 3) -> Iterator[None]:
     """Every run is large, a block is three rows, a word two numbers, as is an octet, and ``chunk`` rows are a chunk."""
     with (
         patch.object(sizing, "LARGE", 0),
+        # What compiling takes is more than so few rows give back.
+        patch.dict("spark_analysis.sizing._OF_LARGE", {"spark.sql.codegen.factoryMode": "NO_CODEGEN"}),
         patch.multiple(blocks, BLOCK=3, WORD_SHIFT=1, OCTET_SHIFT=1),
         patch.object(disorder, "BLOCK", 3),
         patch.object(digesting, "CHUNK", chunk),

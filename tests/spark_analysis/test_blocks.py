@@ -65,7 +65,7 @@ def test_gaps_are_found_wherever_they_begin(
 def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
     """Whatever a chunk is: less than anything that belongs together, and everything."""
     cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
-    _are_judged_the_same([*cases, *random_runs(range(120), tmp_path)], spark)
+    _are_judged_the_same([*cases, *random_runs(range(40), tmp_path)], spark)
 
 
 @pytest.mark.nightly

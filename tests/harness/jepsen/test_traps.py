@@ -38,6 +38,13 @@ def test_a_final_read_that_may_have_stopped_early_proves_no_loss(judged: Verdict
     assert "jepsen-4 ended at 1, and an earlier poll was given offset 1" in verdict.reasons[0]
 
 
+def test_a_final_reader_that_was_given_nothing_proves_no_loss(judged: Verdicts) -> None:
+    first = [*sent(1, 4, 17, 0), *polled(2, "4 [[0 17]]")]
+    verdict = judged(*first, *READ_ALL, *polled(10, ""))
+    assert verdict.outcome is Outcome.INCONCLUSIVE
+    assert found(verdict) == []
+
+
 def test_a_record_that_another_one_replaced_is_found(judged: Verdicts) -> None:
     first = [*sent(1, 4, 17, 0), *polled(2, "4 [[0 17]]"), *sent(3, 4, 18, 0)]
     verdict = judged(*first, *READ_ALL, *polled(10, "4 [[0 18]]"))
