@@ -170,7 +170,7 @@ def ask(
             remedy = _WORKERS if "No module named" in reason else _REMEDY
             raise EnvironmentFault(f"Spark's Python workers failed: {reason}.", remedy) from error
         except Py4JJavaError as error:
-            raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception).rstrip('.')}.", _REMEDY) from error
+            raise EnvironmentFault(f"Spark failed: {innermost(error.java_exception)}.", _REMEDY) from error
         except (Py4JError, PySparkException) as error:
             reason = next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)
             raise EnvironmentFault(f"Spark failed: {reason.rstrip('.')}.", _REMEDY) from error
