@@ -6,7 +6,6 @@ import atexit
 import contextlib
 import os
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -28,11 +27,10 @@ from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
 from harness.errors import EnvironmentFault
+from harness.java import OLDEST_JAVA, find_java, refuse_old
 from spark_analysis.java_classes import remember_classes
 
-OLDEST_JAVA = 17
-"""The oldest Java that Spark 4 runs on."""
-
+_NEEDED_BY = "Spark"
 _REMEDY = f"Install Java {OLDEST_JAVA} or newer and set JAVA_HOME, or check without Spark: --engine reference."
 
 _CONNECT_TIMEOUT_S = 5.0
@@ -113,7 +111,7 @@ def _start(master: str, size: int = 0) -> SparkSession:
     conf = _configuration(master, size)
     if master.startswith("local"):
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    java = _java()
+    java = find_java(_NEEDED_BY, _REMEDY)
     _require_answer(master)
     with tempfile.TemporaryFile(mode="w+") as stderr:
         gateway = _launch(conf, stderr, java)
@@ -252,9 +250,7 @@ def _launch(conf: SparkConf, stderr: IO[str], java: str) -> Any:
     except (PySparkException, OSError) as error:
         stderr.seek(0)
         said = stderr.read()
-        version = _java_version(java)
-        if version is not None and version < OLDEST_JAVA:
-            raise EnvironmentFault(f"Java {version} ({java}) is too old for Spark.", _REMEDY) from error
+        refuse_old(java, _NEEDED_BY, _REMEDY)
         reason = _complaint(said) or str(error)
         raise EnvironmentFault(
             f"the JVM for Spark did not start: {reason}.", _remedy(conf.get("spark.master"))
@@ -279,22 +275,3 @@ def _remedy(master: str | None) -> str:
     if master is None or master.startswith("local"):
         return _REMEDY
     return "Set up what that master needs (docs/scale.md), or leave --master out."
-
-
-def _java() -> str:
-    home = os.environ.get("JAVA_HOME")
-    java = str(Path(home) / "bin" / "java") if home else "java"
-    found = shutil.which(java)
-    if found is None:
-        place = f"in JAVA_HOME ({home})" if home else "on the PATH"
-        raise EnvironmentFault(f"Spark needs Java {OLDEST_JAVA} or newer, and there is none {place}.", _REMEDY)
-    return found
-
-
-def _java_version(java: str) -> int | None:
-    """The feature version (8, 11, 17 ...) of ``java``; None when it does not say."""
-    said = subprocess.run([java, "-version"], capture_output=True, text=True, check=False, timeout=30).stderr
-    parts = said.partition('"')[2].partition('"')[0].split(".")
-    if not parts[0].isdecimal():
-        return None
-    return int(parts[1]) if parts[0] == "1" and len(parts) > 1 else int(parts[0])

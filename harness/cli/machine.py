@@ -18,6 +18,9 @@ from pathlib import Path
 
 import psutil
 
+from harness.errors import EnvironmentFault
+from harness.java import OLDEST_JAVA, feature_version, find_java, version_line
+
 _PROBE_TIMEOUT_S = 20
 _ENOUGH_MEMORY_BYTES = 2 * 1024**3
 _ENOUGH_DISK_BYTES = 1024**3
@@ -67,26 +70,17 @@ def python() -> Finding:
 
 
 def java() -> Finding:
-    """The Java that PySpark would start: ``$JAVA_HOME/bin/java``, or else the one on PATH."""
-    from spark_analysis.session import OLDEST_JAVA
-
-    home = os.environ.get("JAVA_HOME")
-    command = str(Path(home, "bin", "java")) if home else "java"
-    line = _first_line((command, "-version"))
-    return Finding(
-        "Java",
-        _feature_version(line or "") >= OLDEST_JAVA,
-        True,
-        f"{line} ({shutil.which(command)})" if line else f"{command} not found",
-        "the Spark check; the reference engine works without",
-        f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME.",
+    """The Java that PySpark would start."""
+    remedy = (
+        f"Install Java {OLDEST_JAVA} or newer (Debian, Ubuntu: apt install openjdk-17-jre-headless), or set JAVA_HOME."
     )
-
-
-def _feature_version(line: str) -> int:
-    """17 of ``openjdk version "17.0.15"`` and 8 of ``java version "1.8.0_292"``; 0 when it says neither."""
-    said = re.search(r'"(?:1\.)?(\d+)', line)
-    return int(said[1]) if said else 0
+    try:
+        found = find_java("Spark", remedy)
+        seen, feature = f"{version_line(found) or 'it does not say its version'} ({found})", feature_version(found)
+    except EnvironmentFault as problem:
+        seen, feature = problem.sentence, None
+    present = feature is not None and feature >= OLDEST_JAVA
+    return Finding("Java", present, True, seen, "the Spark check; the reference engine works without", remedy)
 
 
 def loopback() -> Finding:
@@ -171,7 +165,6 @@ def docker() -> Finding:
     """The Docker engine that DOCKER_HOST names, or the one of this machine."""
     from contextlib import closing
 
-    from harness.errors import EnvironmentFault
     from harness.targets.compose.project import connected
 
     try:

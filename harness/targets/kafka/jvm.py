@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from harness.errors import EnvironmentFault
+from harness.java import find_java, refuse_old, version_line
 from harness.targets.kafka import launcher
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.node_process import ChildProcess, Spawned
@@ -50,10 +47,7 @@ rootLogger.appenderRef.out.ref=out
 """
 
 
-_VERSION_TIMEOUT_S = 30.0
-_OLDEST_JAVA = 17
-"""That the newest releases run on; all of them are started with the same options."""
-
+_NEEDED_BY = "Kafka"
 _REMEDY = "Install Java 17 (Debian: openjdk-17-jre-headless), or name one in JAVA_HOME."
 
 
@@ -119,34 +113,22 @@ class Jvm(ChildProcess):
 
 
 def java() -> str:
-    """The Java to run: ``$JAVA_HOME/bin/java``, or else the one on the PATH.
+    """The Java to run.
 
     Raises:
         EnvironmentFault: there is none.
     """
-    home = os.environ.get("JAVA_HOME")
-    found = shutil.which(str(Path(home, "bin", "java")) if home else "java")
-    if found is None:
-        where = f"JAVA_HOME, {home}, has no bin/java" if home else "there is no java on the PATH"
-        raise EnvironmentFault(f"Kafka needs Java: {where}.", _REMEDY)
-    return found
+    return find_java(_NEEDED_BY, _REMEDY)
 
 
 def refuse_old_java() -> None:
-    """Raise as :func:`java`, and when the Java to run says that it is older than 17."""
-    said = re.search(r'version "(?:1\.)?(?P<feature>\d+)', java_version())
-    if said is not None and int(said["feature"]) < _OLDEST_JAVA:
-        raise EnvironmentFault(f"Java {said['feature']} ({java()}) is too old for Kafka.", _REMEDY)
+    """Raise as :func:`java`, and when the Java to run says that it is too old.
+
+    All releases are started with the same options, so what the newest of them need all do.
+    """
+    refuse_old(java(), _NEEDED_BY, _REMEDY)
 
 
 def java_version() -> str:
     """What the Java to run says of itself: ``openjdk version "17.0.15" 2025-04-15``. Raises as :func:`java`."""
-    return _version_of(java())
-
-
-@cache
-def _version_of(command: str) -> str:
-    said = subprocess.run(
-        (command, "-version"), capture_output=True, text=True, check=False, timeout=_VERSION_TIMEOUT_S
-    )
-    return next((line for line in said.stderr.splitlines() if " version " in line), "(says nothing)")
+    return version_line(java()) or "(says nothing)"

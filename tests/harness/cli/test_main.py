@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from harness import runner
-from harness.cli.machine import maven
+from harness.cli.machine import java, maven
 from harness.errors import EnvironmentFault
 from harness.runner import plan
 from harness.scenario import load
 from tests.harness.cli.calling import Seawall
+from tests.harness.fake_java import fake_java, java_that_says
 
 SCENARIO = """
 id: mine
@@ -256,3 +257,18 @@ def test_the_doctor_says_what_is_missing_and_how_to_get_it(
     assert said.code == 4
     assert "Missing, and needed: Java." in said.out
     assert "set JAVA_HOME" in said.out
+
+
+@pytest.mark.parametrize(("version", "present"), [("1.8.0_402", False), ("17.0.2", True), ("22-ea", True)])
+def test_the_doctor_takes_a_java_that_is_young_enough(
+    version: str, present: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    found = java_that_says(tmp_path, f'Picked up JAVA_TOOL_OPTIONS: -Xint\nopenjdk version "{version}"')
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert (java().present, java().seen) == (present, f'openjdk version "{version}" ({found})')
+
+
+def test_the_doctor_does_not_take_a_java_that_crashes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = fake_java(tmp_path, "exit 134")
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    assert (java().present, java().seen) == (False, f"it does not say its version ({found})")
