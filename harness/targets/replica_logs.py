@@ -87,8 +87,9 @@ def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
 
 def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Iterator[Row]:
     place = {"node": node, "topic": partition.topic, "partition": partition.partition}
-    end_offset, _ = _span(directory)
-    for (piece, header), (_, next_header) in pairwise(chain(_batches_below(directory), [_NO_BATCH])):
+    segments = _segments(directory)
+    end_offset, _ = _span(segments)
+    for (piece, header), (_, next_header) in pairwise(chain(_batches_in(segments), [_NO_BATCH])):
         if header is None:
             yield {**place, **_garbage_row(end_offset)}
             continue
@@ -105,21 +106,19 @@ def _end_offset(header: BatchHeader, next_header: BatchHeader | None) -> Offset:
     return max(header.base_offset + 1, min(header.end_offset, bound))
 
 
-def _batches_below(directory: Path) -> Iterator[tuple[memoryview, BatchHeader | None]]:
-    segments = _segments(directory)
-    for path in segments:
-        yield from _batches(memoryview(path.read_bytes()), may_be_preallocated=path == segments[-1])
-
-
 def _segments(directory: Path) -> Sequence[Path]:
     return sorted(directory.glob("*.log"))
 
 
-def _span(directory: Path) -> tuple[Offset, Offset]:
+def _span(segments: Sequence[Path]) -> tuple[Offset, Offset]:
     """Where the first and the last segment begin, by their names."""
-    names = [path.stem for path in _segments(directory)]
-    offsets = [int(name) for name in names if name.isdecimal()] or [0]
+    offsets = [int(path.stem) for path in segments if path.stem.isdecimal()] or [0]
     return offsets[0], offsets[-1]
+
+
+def _batches_in(segments: Sequence[Path]) -> Iterator[tuple[memoryview, BatchHeader | None]]:
+    for path in segments:
+        yield from _batches(memoryview(path.read_bytes()), may_be_preallocated=path == segments[-1])
 
 
 def _batches(log: memoryview, *, may_be_preallocated: bool) -> Iterator[tuple[memoryview, BatchHeader | None]]:
@@ -204,8 +203,9 @@ def final_rows(data_dir: Path) -> Iterator[Row]:
     """The ``final`` rows of a dead node, without place and times: what its disk says of each replica."""
     for partition, directory in replicas(data_dir):
         log_dir = directory.parent
-        headers = [header for _, header in _batches_below(directory) if header is not None]
-        first_segment, last_segment = _span(directory)
+        segments = _segments(directory)
+        headers = [header for _, header in _batches_in(segments) if header is not None]
+        first_segment, last_segment = _span(segments)
         first = headers[0].base_offset if headers else first_segment
         start = max(first, _offsets(log_dir, LOG_STARTS).get(partition, 0))
         yield {
