@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import NamedTuple
 
 from checkers.conclusion import RunFacts
-from checkers.excuses import is_unrecorded
 from checkers.generations import WHY_NOT, is_promised
 from checkers.rows import ALL
 from harness.checker import Verdict
@@ -39,12 +39,22 @@ _OPEN: Mapping[str, str] = MappingProxyType(
 )
 
 
-def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool = False, untold: bool = False) -> str:
-    """The sentence; the finding's ``excuse`` is what is accepted, if anything is.
+class Doubts(NamedTuple):
+    """Why nobody may know whether a finding is excused.
 
-    ``unknown``: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`);
-    ``untold``: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
+    Attributes:
+        unrecorded: an election that no table tells of may have given it up (see :mod:`checkers.excuses`).
+        unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
+        untold: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
     """
+
+    unrecorded: bool = False
+    unknown: bool = False
+    untold: bool = False
+
+
+def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -> str:
+    """The sentence; the finding's ``excuse`` is what is accepted, if anything is."""
     match verdict:
         case Verdict.VIOLATION:
             return "VIOLATION: nothing in the configuration gives it away."
@@ -57,10 +67,13 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, *, unknown: bool 
         case Verdict.DOCUMENTED:
             return f"DOCUMENTED: {_given_away(run, finding)}."
         case Verdict.INDETERMINATE:
-            own = "unknown" if unknown else finding.excuse or finding.kind
-            usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
-            why = _OPEN.get("unrecorded" if is_unrecorded(run, finding) else own, _OPEN["untold"] if untold else usual)
-            return f"INDETERMINATE: {why}."
+            return f"INDETERMINATE: {_open(finding, doubts)}."
+
+
+def _open(finding: Finding, doubts: Doubts) -> str:
+    own = "unrecorded" if doubts.unrecorded else "unknown" if doubts.unknown else finding.excuse or finding.kind
+    usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
+    return _OPEN.get(own, _OPEN["untold"] if doubts.untold else usual)
 
 
 def _given_away(run: RunFacts, finding: Finding) -> str:

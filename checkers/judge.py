@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from types import MappingProxyType
+from typing import NamedTuple
 
-from checkers.because import because
+from checkers.because import Doubts, because
 from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
 from checkers.expected import Expected, expected
@@ -137,6 +138,20 @@ class Evidence:
     unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
+class Severity(NamedTuple):
+    """How grave a finding is if nothing is predicted.
+
+    Attributes:
+        verdict: on it.
+        excuse: what takes the blame, or may; None: nothing does.
+        doubts: what else may.
+    """
+
+    verdict: Verdict
+    excuse: Excuse | None = None
+    doubts: Doubts = Doubts()
+
+
 def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
     """The verdict on the run ``run.manifest.run``; ``answers`` may be about other runs too."""
     name = run.manifest.run
@@ -155,15 +170,15 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     gaps = unread | {table for table, found in holes.items() if found}
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
-    severity = partial(_severity, run, facts, gaps)
+    severity = cache(partial(_severity, run, facts, gaps))
     told = _concluded(facts, found, severity)
     findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
     short = rests(findings, partial(_gravest, severity))
-    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(_because_of, run, facts))
+    judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
-    left = [rest for rest in short if predicted or severity(rest.last) is not Verdict.VIOLATION]
+    left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*invalid(history, numbers), *broken_timeline, *unproven_faults(run.faults)]
@@ -250,9 +265,9 @@ def _counts(
 
 
 def _anomalies(
-    findings: Sequence[Finding], severity: Callable[[Finding], Verdict], predicted: Sequence[Prediction],
+    findings: Sequence[Finding], severity: Callable[[Finding], Severity], predicted: Sequence[Prediction],
     short: Sequence[Rest], *, account: Callable[[Finding], tuple[str, tuple[EvidenceRow, ...]]],
-    reason: Callable[[Finding, Verdict], str],
+    reason: Callable[[Finding, Verdict, Doubts], str],
 ) -> list[tuple[Anomaly, Anomaly]]:  # fmt: skip
     """The anomalies as if nothing were predicted, and as they are, in the order of ``findings``: causes first."""
     judged: list[tuple[Finding, Anomaly]] = []
@@ -261,17 +276,19 @@ def _anomalies(
     for finding in findings:
         why, evidence = account(finding)
         causes = [known for known in judged if _follows(finding, known[0])]
-        own, known = severity(finding), finding
-        if own is Verdict.VIOLATION and _given_away_with(finding, causes):
-            own, known = Verdict.DOCUMENTED, finding._replace(excuse=causes[0][0].excuse)
+        own = severity(finding)
+        if own.verdict is Verdict.VIOLATION and _given_away_with(finding, causes):
+            own = severity(causes[0][0])
         anomaly = Anomaly(
-            finding.kind, own, finding.topic, finding.partition, finding.offset, finding.value, finding.leader_epoch,
+            finding.kind, own.verdict, finding.topic, finding.partition, finding.offset, finding.value,
+            finding.leader_epoch,
             why=why + _because(causes),
             evidence=evidence,
         )  # fmt: skip
         verdict = _foreseen(finding, anomaly, predicted, causes, open_rests)
         plain.append(anomaly)
-        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(known, verdict))))
+        put_down = finding._replace(excuse=own.excuse)
+        judged.append((finding, replace(anomaly, verdict=verdict, because=reason(put_down, verdict, own.doubts))))
     return [(own, anomaly) for own, (_, anomaly) in zip(plain, judged, strict=True)]
 
 
@@ -281,16 +298,16 @@ def _is_met(prediction: Prediction, own: Anomaly) -> bool:
 
 
 def _concluded(
-    facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Verdict]
+    facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]
 ) -> dict[Finding, Conclusion]:
     """What follows from the facts, by finding.
 
     A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not.
     """
-    unexcused = [x for x in known if severity(x) is Verdict.VIOLATION]
+    unexcused = [x for x in known if severity(x).verdict is Verdict.VIOLATION]
 
     def is_told(cut: Finding) -> bool:
-        return _is_lost(cut, unexcused if severity(cut) is Verdict.VIOLATION else known)
+        return _is_lost(cut, unexcused if severity(cut).verdict is Verdict.VIOLATION else known)
 
     found = [one for promise in CONCLUSIONS for one in promise.conclude(facts) if is_decided(facts, one.finding)]
     return {one.finding: one for one in kept([one for one in found if not is_told(one.finding)])}
@@ -317,28 +334,33 @@ def _account(
     return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 
 
-def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Verdict:
-    guarantees = run.manifest.guarantees
+def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
+    manifest, guarantees = run.manifest, run.manifest.guarantees
+    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
+    doubts = _doubts(facts, manifest, finding)
+    left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     if RELIES_ON.get(finding.kind, frozenset()) & gaps:
-        return Verdict.INDETERMINATE
+        return left_open
     if finding.excuse == "acks":
-        return Verdict.WEAK
+        return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
-        return Verdict.INDETERMINATE
-    excuse = _excuse(facts, finding)
-    given_away = _is_given_away(facts, excuse)
-    given_away |= excuse != "restart" and not is_promised(finding.kind, run.manifest.generation)
-    if given_away or _may_be_repeated(facts, finding) or documented(facts, run.manifest, finding):
-        return Verdict.DOCUMENTED
-    unknown = gaps.intersection(tables_of_excuses(facts, run.manifest, finding)) or is_unrecorded(facts, finding)
-    unknown = unknown or is_untold(facts, run.manifest, finding) or is_unknown(facts, run.manifest, finding)
-    return Verdict.INDETERMINATE if unknown else Verdict.VIOLATION
+        return left_open
+    accepted = _is_given_away(facts, excuse)
+    given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
+    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
+        return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
+    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding)):
+        return left_open
+    return Severity(Verdict.VIOLATION)
 
 
-def _excuse(facts: RunFacts, finding: Finding) -> Excuse | None:
-    """What may take the blame; where the timeline is only sampled, also what nobody may have seen."""
-    return finding.excuse or unseen_excuse(facts, finding)
+def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding) -> Doubts:
+    return Doubts(
+        unrecorded=is_unrecorded(facts, finding),
+        unknown=is_unknown(facts, manifest, finding),
+        untold=is_untold(facts, manifest, finding),
+    )
 
 
 def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
@@ -352,16 +374,7 @@ def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     return unknown and facts.guarantees.get("idempotent_producers") is False
 
 
-def _because_of(run: Evidence, facts: RunFacts, finding: Finding, verdict: Verdict) -> str:
-    excuse = _excuse(facts, finding)
-    accepted = verdict is not Verdict.DOCUMENTED or _is_given_away(facts, excuse)
-    unknown = is_unknown(facts, run.manifest, finding)
-    untold = is_untold(facts, run.manifest, finding)
-    known = finding._replace(excuse=excuse if accepted else None)
-    return because(facts, known, verdict, unknown=unknown, untold=untold)
-
-
-def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
+def _gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
     """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
 
     Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
@@ -371,7 +384,7 @@ def _gravest(severity: Callable[[Finding], Verdict], last: Finding) -> Verdict:
     if last.kind == "wrong-marker":
         latest = latest._replace(other_offset=None)
     earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns)
-    verdicts = {severity(one) for one in (last, latest, earliest)}
+    verdicts = {severity(one).verdict for one in (last, latest, earliest)}
     return next(verdict for verdict in Verdict if verdict in verdicts)
 
 

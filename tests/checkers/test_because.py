@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from checkers import check
+from harness.checker import Anomaly
+from tests.checkers import sampled_cases
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN, darken, sent_again
 from tests.checkers.story import NODES, Story
 
@@ -15,6 +17,11 @@ from tests.checkers.story import NODES, Story
 def lose_power_and_elect(story: Story) -> None:
     darken(story, *NODES)
     story.elect(1, clean=False)
+
+
+def anomalies(run: Path, kind: str) -> list[Anomaly]:
+    [verdict] = check([run], engine="reference")
+    return [one for one in verdict.anomalies if one.kind == kind]
 
 
 @pytest.mark.parametrize(
@@ -28,7 +35,19 @@ def lose_power_and_elect(story: Story) -> None:
 def test_a_copy_that_was_given_up_says_by_what(manifest: dict[str, Any], reason: str, tmp_path: Path) -> None:
     story = Story("r")
     sent_again(story, lose_power_and_elect)
-    [verdict] = check([story.write(tmp_path / "r", **manifest)], engine="reference")
-    [duplicate] = [one for one in verdict.anomalies if one.kind == "duplicate"]
+    [duplicate] = anomalies(story.write(tmp_path / "r", **manifest), "duplicate")
     assert duplicate.because.startswith("DOCUMENTED: ")
     assert reason in duplicate.because
+
+
+def test_what_follows_from_a_loss_says_by_what_that_was_given_up(tmp_path: Path) -> None:
+    story = Story("r")
+    story.elect(1, clean=False)
+    story.send()
+    story.send(append=False, offset=0)  # acknowledged by who led before and has not heard of the election
+    sampled_cases.see(story)
+    run = story.write(tmp_path / "r", guarantees=sampled_cases.UNCLEAN)
+    [lost], [other] = anomalies(run, "lost-write"), anomalies(run, "inconsistent-offsets")
+    assert "It follows from the lost-write" in other.why
+    assert other.because == lost.because
+    assert "an unclean election gave it up" in other.because
