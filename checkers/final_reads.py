@@ -3,8 +3,9 @@
 Several processes may read a partition from its beginning in the final phase, at once or one after the other. The last
 of them that came to the end tells what is there; what was delivered before it began was delivered before the end, like
 any other read. A process came to the end when it came as far as anybody, or to the final leader's high watermark, or
-when it was given records of the partition and its last poll gave nothing at all. (One that was given nothing may not
-have come to its partition yet.)
+when it was given records of the partition and then went on, and nobody gave it anything at all for :data:`QUIET_NS`: a
+broker that is slow gives nothing for a while, too. (A process that was given nothing may not have come to its
+partition yet.)
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from harness.model import TopicPartition
+from spark_analysis.answer import QUIET_NS
 
 
 class FinalReader(NamedTuple):
@@ -22,7 +24,7 @@ class FinalReader(NamedTuple):
     Attributes:
         first: its first row that names the partition.
         reach: one more than the highest offset that it was given; 0: nothing.
-        exhausted: it was given records, and its last poll gave nothing at all.
+        exhausted: it was given records, and nothing at all for :data:`QUIET_NS` until its last poll.
     """
 
     where: TopicPartition
@@ -38,19 +40,19 @@ def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
     named: dict[tuple[int, TopicPartition], list[Mapping[str, Any]]] = defaultdict(list)
     for row in operations:
         if row["final"] and row["type"] == "ok":
-            process, index = row["process"], row["index"]
+            process, time_ns = row["process"], row["time_ns"]
             if row["topic"] is not None:
                 named[process, TopicPartition(row["topic"], row["partition"])].append(row)
-                given[process] = max(index, given.get(process, -1))
+                given[process] = max(time_ns, given.get(process, time_ns))
             elif row["f"] == "poll":
-                empty[process] = max(index, empty.get(process, -1))
+                empty[process] = max(time_ns, empty.get(process, time_ns))
     reach = {who: max(0 if x["offset"] is None else x["offset"] + 1 for x in rows) for who, rows in named.items()}
     return [
         FinalReader(
             place,
             min(row["index"] for row in rows),
             reach[process, place],
-            reach[process, place] > 0 and empty.get(process, -1) > given[process],
+            reach[process, place] > 0 and empty.get(process, given[process]) - given[process] >= QUIET_NS,
         )
         for (process, place), rows in named.items()
     ]

@@ -1,8 +1,8 @@
 """The evidence is whole; without that, the other promises prove nothing.
 
 * The history's index runs from 0 without a gap or a repetition, time rises with it, every completion follows its
-  invocation, no send begins or ends twice and no poll begins twice, every row says what it is about, and the last is
-  the only ``close`` row.
+  invocation, no send begins or ends twice and no poll begins twice, no value is sent twice to one partition, every row
+  says what it is about, and the last is the only ``close`` row.
 * Every node, replica and fault is accounted for; see ``checkers.nodes_are_accounted``.
 * Every table is there, every file of it is whole, and the run says of itself that it is ``complete``.
 
@@ -10,12 +10,12 @@ A breach is no anomaly of the system under test: it makes the run ``INVALID``, w
 operation without a completion is no breach: its outcome is unknown, and it counts as ``info``.
 
 The run is ``INCONCLUSIVE`` when nothing was acknowledged, when nothing was read, when the final read of a partition
-did not reach the high watermark of its final leader (the markers of transactions at the end apart), or that leader
+did not reach the high watermark of its final leader (markers and aborted records at the end apart), or that leader
 never committed the end of its own log, and when an acknowledgement with acks=all is above every leader's high watermark
 without being known to be unjustified. Where the timeline is sampled, what was lost is left aside, for whoever
 acknowledged it may have gone before anybody looked; of what is still there, nobody looked at any leader since. Of an
 imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
-was given, or have gone on until a poll gave nothing.
+was given, or have gone on until nobody gave it any more, see :mod:`checkers.final_reads`.
 """
 
 from __future__ import annotations
@@ -82,6 +82,7 @@ def counts(rows: RunRows) -> dict[str, int]:
     if closes:
         found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
     found.update(_disorder(rows.history))
+    found["resent_values"] = len(rows.resent)
     claims, told = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
     found["acked_below_high_watermark"] = sum(is_justified(rows, send, told) for send in claims)
     found["acked_unaccounted"] = sum(not was_passed(rows, send) and not is_accounted(rows, send) for send in claims)
@@ -161,6 +162,11 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
     for name, what in said.items():
         if numbers[name]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
+    if numbers["resent_values"]:
+        what = (
+            "sent more than once to one partition; give every send its own, for nobody can tell which of them was read"
+        )
+        yield f"The history is not one: of {numbers['resent_values']} values each is {what}."
 
 
 def inconclusive(

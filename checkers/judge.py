@@ -24,6 +24,7 @@ from checkers.nodes_are_accounted import (
     nowhere,
     open_replicas,
     unnamed_isrs,
+    unplanned_partitions,
     unproven_faults,
     unproven_losses,
     unused_partitions,
@@ -190,7 +191,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     else:
         broken += missing
         broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
-        doubts += [*open_replicas(replicas, wanted), *unused_partitions(ends, wanted)]
+        doubts += open_replicas(replicas, wanted)
+        doubts += [*unused_partitions(ends, wanted), *unplanned_partitions(ends, wanted)]
     return RunVerdict(
         run=name,
         outcome=_outcome(anomalies, predicted, unmet, invalid_run=bool(broken), doubtful=bool(doubts)),

@@ -1,7 +1,8 @@
 """A value is at one offset of its partition.
 
 ``duplicate``: acknowledgements, polls and the final leader's log name one value at two or more offsets. The clients
-send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.
+send every value once, so the log has it twice. (A history in which one is sent more often is none.) The anomaly's
+offset is the lowest, the other the highest.
 
 Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, and the
 value was not sent in a transaction, whose producer always is (KIP-98; of an imported history nobody knows, and the
@@ -36,7 +37,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
     for seen in sightings(rows):
         copies[seen.where, seen.value][seen.offset].append(seen)
     for (place, value), offsets in places(rows).items():
-        if len(offsets) > 1:
+        if len(offsets) > 1 and (place, value) not in rows.resent:
             yield _duplicate(rows, place, value, offsets, copies[place, value])
 
 

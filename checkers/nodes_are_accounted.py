@@ -9,8 +9,9 @@
 * Every fault that the schedule names, or that chaos injects at least, is in the table, names its nodes, and was aimed,
   injected, proven, healed and proven healed in this order.
 
-What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, and a partition that no client
-used, leave it ``INCONCLUSIVE``. That a leader does not name its ISR is no reason, but one of the verdict's ``limits``.
+What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, a partition that no client used,
+and one that clients used and the configuration does not name, so that nobody knows who should hold it, leave it
+``INCONCLUSIVE``. That a leader does not name its ISR is no reason, but one of the verdict's ``limits``.
 """
 
 from __future__ import annotations
@@ -144,6 +145,14 @@ def unused_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterato
     for name in wanted.partitions:
         if name not in used:
             yield f"{name} is configured, and the history does not name it: nothing is known about it."
+
+
+def unplanned_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterator[str]:
+    """One sentence for each partition that the history names and the configuration does not."""
+    for end in ends:
+        name = TopicPartition(end.topic, end.partition)
+        if wanted.brokers and name not in wanted.partitions:
+            yield f"{name} was used and is not configured, so nobody knows which replicas should hold it."
 
 
 def missing_faults(faults: Sequence[Row], wanted: Expected) -> Iterator[str]:

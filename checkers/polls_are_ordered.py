@@ -20,24 +20,28 @@ case deliveries of one operation are not compared either.
 Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has subscribed and the history names no
 rebalance at all: its group may have moved the partition away and back, and goes on from what it had committed. A
 history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
-the record at its position and the configuration permits such elections: the consumer was thrown back to the new end.
-A skip is ``DOCUMENTED`` when all that was skipped had been deleted on purpose by then (see :mod:`checkers.deletions`)
-and the configuration permits that, even if a later leader still holds it; and where the configuration permits unclean
-elections, when one before it gave up the record at the consumer's position, which then says nothing of the new log, or
-the one that was skipped, which whoever led then did not have, or the marker that committed it, so that the next one
-aborts it (see :mod:`checkers.closings`); or, where nobody knows the epochs, when one after it gave
-up everything from there on.
+what lay at its position and the configuration permits such elections: the consumer was thrown back to the new end. That
+is the record that it was given last, or, where transactions send, something that a leader had written behind it, for
+markers and what was aborted a consumer passes without being given anything. It cannot have come to the new end, and was
+not thrown back, where the log before that end still holds a record of before the election that it would have been given
+on the way. A skip is ``DOCUMENTED`` when all that was skipped had been deleted on purpose by then (see
+:mod:`checkers.deletions`) and the configuration permits that, even if a later leader still holds it; and where the
+configuration permits unclean elections, when one before it gave up what lay at the consumer's position, which then says
+nothing of the new log, or the one that was skipped, which whoever led then did not have, or the marker that committed
+it, so that the next one aborts it (see :mod:`checkers.closings`); or, where nobody knows the epochs, when one after it
+gave up everything from there on.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.closings import replaced
+from checkers.closings import gave_up_some, replaced
+from checkers.forks import Fork
 from checkers.offsets_agree import sightings
 from checkers.rows import Read, RunRows, where
 from checkers.witnesses import Witnesses
@@ -81,18 +85,23 @@ def find(rows: RunRows) -> Iterator[Finding]:
             if step.after.offset == step.before.offset + 1 or moves.between(process, place, step):
                 continue
             group = not step.within and moves.may_be_unnamed(process, step.after.row)
+            begin = bisect_right(offsets, step.before.offset)
+            beyond = [(offset, log[offset]) for offset in offsets[begin : begin + 1]]
+            thrown = any(_threw_back(rows, fork, step.before, beyond) for fork in _forks_before(rows, step))
             if step.after.offset <= step.before.offset:
-                yield _back(rows, step, group=group)
+                yield _back(rows, step, group=group, thrown=thrown)
                 continue
             deleted = rows.deleted_to(place, step.after.time_ns)
-            skipped = offsets[bisect_right(offsets, step.before.offset) : bisect_left(offsets, step.after.offset)]
+            skipped = offsets[begin : bisect_left(offsets, step.after.offset)]
             kept = skipped[bisect_left(skipped, deleted) :]
             there = [first for first in (*kept[:1], *skipped[:1]) if _was_there(step, log[first])]
             if there:
-                finding = _skip(rows, step, there[0], log[there[0]], group=group, deleted=there[0] not in kept)
                 hidden_ns = aborted.get((place, there[0], log[there[0]].value))
                 hidden = hidden_ns is not None and hidden_ns <= step.after.time_ns
-                yield finding._replace(excuse="unclean") if hidden and finding.excuse is None else finding
+                unclean = thrown or hidden or _was_given_up(rows, step, there[0], log[there[0]])
+                excuse: Excuse | None = "unclean" if unclean else None
+                excuse = "group" if group else "retention" if there[0] not in kept else excuse
+                yield _skip(rows, step, there[0], log[there[0]], excuse)
 
 
 def why(finding: Finding) -> str:
@@ -190,10 +199,9 @@ def _said(rows: RunRows) -> Iterator[tuple[TopicPartition, int, int]]:
     for place, end in rows.ends.items():
         if end.node is not None:
             yield from ((place, row["offset"], row["value"]) for row in rows.final_log(place))
-    marked = {send.where for send in rows.sends if send.txn}
     for seen in sightings(rows):
         end = rows.ends[seen.where]
-        before = seen.offset < (end.log_start_offset or 0) and seen.where not in marked
+        before = seen.offset < (end.log_start_offset or 0) and seen.where not in rows.marked
         if end.node is None or before:
             yield seen.where, seen.offset, seen.value
 
@@ -207,16 +215,14 @@ def _record(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Re
 # ---------------------------------------------------------------------------------------------------------- findings
 
 
-def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
+def _back(rows: RunRows, step: Step, *, group: bool, thrown: bool) -> Finding:
     before, after, within = step
-    forks = [fork for fork in rows.forks.get(after.where, []) if fork.time_ns <= after.time_ns]
-    unclean = any(fork.gave_up(before.leader_epoch, before.offset) for fork in forks)
     return Finding(
         rows.run, "int-nonmonotonic-poll" if within else "nonmonotonic-poll", *after.where,
         offset=after.offset,
         value=after.value,
         leader_epoch=after.leader_epoch,
-        excuse="group" if group else "unclean" if unclean else None,
+        excuse="group" if group else "unclean" if thrown else None,
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,
@@ -224,15 +230,14 @@ def _back(rows: RunRows, step: Step, *, group: bool) -> Finding:
     )  # fmt: skip
 
 
-def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: bool, deleted: bool) -> Finding:
+def _skip(rows: RunRows, step: Step, skipped: int, record: Record, excuse: Excuse | None) -> Finding:
     before, after, within = step
-    excuse: Excuse | None = "group" if group else "retention" if deleted else None
     return Finding(
         rows.run, "int-poll-skip" if within else "poll-skip", *after.where,
         offset=skipped,
         value=record.value,
         leader_epoch=record.leader_epoch,
-        excuse=excuse or ("unclean" if _was_given_up(rows, step, skipped, record) else None),
+        excuse=excuse,
         row=after.row,
         time_ns=after.time_ns,
         process=after.process,
@@ -242,17 +247,33 @@ def _skip(rows: RunRows, step: Step, skipped: int, record: Record, *, group: boo
     )  # fmt: skip
 
 
-def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
-    """Whether an unclean election is why the consumer was not given the record.
+def _forks_before(rows: RunRows, step: Step) -> list[Fork]:
+    return [fork for fork in rows.forks.get(step.after.where, []) if fork.time_ns <= step.after.time_ns]
 
-    Of a sampled timeline nobody knows where the winner's log ended then.
+
+def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[int, Record]]) -> bool:
+    """Whether an unclean election gave up what lay at the position of a consumer that was given ``last`` last.
+
+    ``beyond``: the first record behind that which nobody may be taken past, if there is one. Of a sampled timeline
+    nobody knows where the winner's log ended then.
     """
-    before, after, _ = step
-    forks = [fork for fork in rows.forks.get(after.where, []) if fork.time_ns <= after.time_ns]
-    position, passed = (None, None) if rows.sampled else (before.offset, skipped)
-    if any(fork.gave_up(before.leader_epoch, position) for fork in forks):
+    if fork.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
         return True
+    held = any(_is_of_before(fork, offset, record) for offset, record in beyond)
+    terms = [term for term in rows.leader_terms(last.where) if term.leader_epoch >= (last.leader_epoch or 0)]
+    return last.where in rows.marked and not held and any(gave_up_some(fork, t, last.offset + 1) for t in terms)
+
+
+def _is_of_before(fork: Fork, offset: int, record: Record) -> bool:
+    """Whether the log of an election's winner held the record when it took office."""
+    older = record.leader_epoch is None or record.leader_epoch < fork.leader_epoch
+    return fork.log_end is not None and offset < fork.log_end and older
+
+
+def _was_given_up(rows: RunRows, step: Step, skipped: int, record: Record) -> bool:
+    """Whether an unclean election is why the consumer was not given the record that it was taken past."""
+    passed, forks = None if rows.sampled else skipped, _forks_before(rows, step)
     if record.leader_epoch is not None and any(fork.gave_up(record.leader_epoch, passed) for fork in forks):
         return True
-    unknown = None in (after.leader_epoch, record.leader_epoch)
-    return unknown and rows.cut_off(after.where, skipped, after.time_ns)
+    unknown = None in (step.after.leader_epoch, record.leader_epoch)
+    return unknown and rows.cut_off(step.after.where, skipped, step.after.time_ns)

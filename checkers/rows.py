@@ -39,8 +39,8 @@ class Send(NamedTuple):
     """One send: its invocation and how it ended.
 
     A send is known by its value. A history that tells of one more than once is none; all its rows count nevertheless,
-    and of two that end it the one that knows more (``ok``, then ``fail``). One that was acknowledged at several offsets
-    is several.
+    and of two that end it the one that knows more (``ok``, then ``fail``). Of several sends of one value nobody knows
+    which of them failed. One that was acknowledged at several offsets is several.
 
     Attributes:
         type: ``info`` while nothing is known of its end.
@@ -140,16 +140,30 @@ class RunRows:
     @cached_property
     def sends(self) -> list[Send]:
         """Every send."""
+        return [send for (place, _), ours in self._sent.items() for send in _sends(place, ours)]
+
+    @cached_property
+    def resent(self) -> set[tuple[TopicPartition, int]]:
+        """The values that are sent to a partition by several operations, or steps of one."""
+        return {key for key, ours in self._sent.items() if _is_resent(ours)}
+
+    @cached_property
+    def _sent(self) -> dict[tuple[TopicPartition, int], list[Row]]:
         rows: dict[tuple[TopicPartition, int], list[Row]] = defaultdict(list)
         for row in self.operations:
             if row["f"] == "send":
                 rows[where(row), row["value"]].append(row)
-        return [send for (place, _), ours in rows.items() for send in _sends(place, ours)]
+        return rows
 
     @cached_property
     def transactional(self) -> dict[tuple[TopicPartition, int], Send]:
         """The sends that belong to transactions; of one at several offsets any."""
         return {(send.where, send.value): send for send in self.sends if send.txn}
+
+    @cached_property
+    def marked(self) -> set[TopicPartition]:
+        """The partitions to which transactions send, so that markers take offsets there."""
+        return {send.where for send in self.sends if send.txn}
 
     def is_uncommitted(self, send: Send) -> bool:
         """Whether the send belongs to a transaction that failed, or that nobody knows to have been committed."""
@@ -352,7 +366,10 @@ class RunRows:
         )
 
     def _data_end(self, place: TopicPartition, leader: Row | None) -> int | None:
-        """One more than the last offset below the watermark that is no marker; None where the log is not known."""
+        """One more than the last offset below the watermark of which consumers of what is committed are given anything.
+
+        None where the log is not known up to there.
+        """
         if leader is None or leader["high_watermark"] is None or not any(row["txn"] for row in self.operations):
             return None
         rows = [row for at in self.logged.get(place, {}).values() for row in at if row["node"] == leader["node"]]
@@ -360,7 +377,16 @@ class RunRows:
         offsets = [row["offset"] for row in below]
         if not below or max(offsets) + 1 != leader["high_watermark"] or len(below) != max(offsets) - min(offsets) + 1:
             return None
-        return max((row["offset"] + 1 for row in below if row.get("control") is None), default=0)
+        markers: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
+        for row in sorted(below, key=lambda row: (row["offset"], row.get("control") or "")):
+            if row.get("control") is not None:
+                markers[row["producer_id"]].append((row["offset"], row["control"]))
+
+        def is_given(row: Row) -> bool:
+            following = (control for offset, control in markers[row.get("producer_id")] if offset > row["offset"])
+            return row.get("control") is None and next(following, None) != "abort"
+
+        return max((row["offset"] + 1 for row in below if is_given(row)), default=0)
 
     @cached_property
     def _polled(self) -> dict[TopicPartition, int]:
@@ -394,8 +420,9 @@ class RunRows:
         """Whether a record that the final read did not deliver is known not to be there.
 
         It is when it is :meth:`judged`. Where no broker says how the partition ended, clients' words must do: a record
-        that was ``read`` before is gone when the final read went on until a poll gave nothing at all; one that never
-        was is when a poll delivered a later one, for somebody should have been given it on the way.
+        that was ``read`` before is gone when the final read went on and was given nothing any more (see
+        :mod:`checkers.final_reads`); one that never was is when a poll delivered a later one, for somebody should have
+        been given it on the way.
         """
         if self.judged(place, offset):
             return True
@@ -408,6 +435,11 @@ class RunRows:
     def read_values(self) -> set[tuple[TopicPartition, int | None]]:
         """Every value that a poll delivered, wherever from its partition."""
         return {(read.where, read.value) for read in self.reads}
+
+    @cached_property
+    def final_values(self) -> set[tuple[TopicPartition, int | None]]:
+        """Every value that the final read delivered, wherever from its partition."""
+        return {(read.where, read.value) for read in self.reads if read.final}
 
     # --------------------------------------------------------------------------------------------- replica logs
 
@@ -454,9 +486,14 @@ _KNOWS = ("info", "fail", "ok")
 """How a send ends, by how much that says; an invocation says as little as ``info``."""
 
 
+def _is_resent(rows: list[Row]) -> bool:
+    return len({(row["op"], row["mop"]) for row in rows}) > 1
+
+
 def _sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
     """The send that these rows tell of: one for each offset at which it was acknowledged."""
     ended = max((row["type"] for row in rows if row["type"] != "invoke"), key=_KNOWS.index, default="info")
+    ended = "info" if ended == "fail" and _is_resent(rows) else ended
     transactions = [row["op"] for row in rows if row["txn"]]
     op = min(transactions or [row["op"] for row in rows])
     begun_ns, begun = min(row["time_ns"] for row in rows), min(row["index"] for row in rows)

@@ -3,8 +3,9 @@
 * ``precommitted-read``: an operation is given a record that it sends itself.
 * ``torn-transaction``: one record of a transaction of which nobody knows how it ended was delivered, so it was
   committed, and another one is in no final read that came to the end of its partition, or to the offset where its
-  client was told that it is. (Of a transaction that ended ``ok`` that is a ``lost-write``; a record of one that failed
-  is an ``aborted-read``.)
+  client was told that it is, or where somebody was given it who reads uncommitted records. (Of a transaction that ended
+  ``ok`` that is a ``lost-write``; a record of one that failed is an ``aborted-read``; and of one that was
+  delivered because it was committed, and is gone in the end, that is a ``vanished-read``.)
 
 Consumers that read uncommitted records are not promised any of this.
 
@@ -78,11 +79,7 @@ def _precommitted(rows: RunRows) -> Iterator[Finding]:
 def _torn(rows: RunRows) -> Iterator[Finding]:
     first = proofs(rows)
     aborted = {(place, value) for place, _, value in replaced(rows, "abort")}
-    told: dict[tuple[TopicPartition, int], int] = {}
-    for row in rows.operations:
-        if (row["f"], row["type"]) == ("send", "info") and row["offset"] is not None:
-            key = (where(row), row["value"])
-            told[key] = min(row["offset"], told.get(key, row["offset"]))
+    told = _told(rows)
     transactions: dict[int, list[Send]] = defaultdict(list)
     for send in rows.sends:
         if send.txn and send.type == "info":
@@ -90,10 +87,10 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
     for sends in transactions.values():
         seen = [(first[s.where, s.value], s.value) for s in sends if (s.where, s.value) in first]
         for send in sends:
-            unread = (send.where, send.value) not in rows.read_values
-            offset = told.get((send.where, send.value))
-            gone = rows.missing(send.where, None, read=True) or rows.missing(send.where, offset, read=False)
-            if seen and unread and gone:
+            there = (send.where, send.value) in rows.final_values or rows.was_delivered(send)
+            offset, given = told.get((send.where, send.value)), (send.where, send.value) in rows.read_values
+            gone = rows.missing(send.where, None, read=True) or rows.missing(send.where, offset, read=given)
+            if seen and not there and gone:
                 yield Finding(
                     rows.run, "torn-transaction", *send.where,
                     offset=offset,
@@ -105,6 +102,16 @@ def _torn(rows: RunRows) -> Iterator[Finding]:
                     other_value=min(seen)[1],
                     since_ns=send.invoked_ns,
                 )  # fmt: skip
+
+
+def _told(rows: RunRows) -> dict[tuple[TopicPartition, int | None], int]:
+    """Where records are of which nobody knows how their sends ended: the lowest offset that anybody was told."""
+    found: dict[tuple[TopicPartition, int | None], int] = {}
+    sent = [r for r in rows.operations if (r["f"], r["type"]) == ("send", "info") and r["offset"] is not None]
+    said = [((where(row), row["value"]), row["offset"]) for row in sent]
+    for key, offset in [*said, *(((read.where, read.value), read.offset) for read in rows.reads)]:
+        found[key] = min(offset, found.get(key, offset))
+    return found
 
 
 def _excuse(rows: RunRows, send: Send, offset: int | None) -> Excuse | None:

@@ -122,6 +122,12 @@ def position(finding: Finding) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+QUIET_NS = 5_000_000_000
+"""For how long a process must have been given nothing, until its last poll, before that says where a partition ends.
+
+Jepsen's final readers go on for ten seconds."""
+
+
 class PartitionEnd(NamedTuple):
     """How a partition that clients used ended, and how much of it the final read saw.
 
@@ -130,9 +136,11 @@ class PartitionEnd(NamedTuple):
         node: the final leader: of the replicas that call themselves leader at the end, the one of the highest
             epoch; None when there is none, and then the bounds are None too.
         polled: one more than the highest offset that any poll delivered; 0 for none.
-        exhausted: the process of the final read that came furthest went on until a poll gave nothing at all.
+        exhausted: the process of the final read that came furthest went on, and was given nothing for
+            :data:`QUIET_NS`.
         data_end: of a run with transactions one more than the highest offset below the high watermark at which the
-            final leader's log holds something else than a marker; None where its log is not known up to there.
+            final leader's log holds something else than a marker, or than a record of which the next marker of its
+            producer is an abort; None where its log is not known up to there.
     """
 
     run: str
@@ -152,7 +160,8 @@ class PartitionEnd(NamedTuple):
     def complete(self) -> bool:
         """Whether the final read, if there was one, saw everything that the final leader had committed.
 
-        Nobody is ever given a transaction's marker, so behind the last other record there is nothing to read.
+        Nobody who reads what is committed is given a marker, or what was aborted, so behind the last other record there
+        is nothing to read.
         """
         if self.high_watermark is None:
             return False
@@ -222,6 +231,7 @@ COUNTS = (
     "early_completions",
     "repeated_steps",
     "malformed_rows",
+    "resent_values",
     "sends",
     "sends_ok",
     "sends_fail",
@@ -239,6 +249,7 @@ COUNTS = (
 of the index before, ``early_completions`` those of an operation without an invocation of a lower index.
 ``repeated_steps`` are rows beyond the first that begin, or end, one micro-operation of an operation that is a send, and
 those that begin one that is a poll: what ends a poll is as many rows as it delivered records.
+``resent_values`` are values that are sent to one partition by several operations, or steps of one.
 ``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
 asked about them.
 

@@ -52,6 +52,9 @@ def counts(views: Views) -> DataFrame:
     parts = [_history_counts(views.done), *_acks_below_watermarks(views)]
     if views.disorder is not None:
         parts.append(views.disorder)
+    if "record" in views.uses:
+        several = views.records.where(f.col("first_step") < f.col("last_step")).select(*PLACE, "value").distinct()
+        parts.append(pairs(several, {"resent_values": f.count("*")}))
     return reduce(DataFrame.unionByName, parts)
 
 

@@ -91,6 +91,7 @@ class Digests:
             f.max("offset").alias("offset"),
             f.max("index").alias("index"),
             f.min("first").alias("first"),
+            f.max("last_ns").alias("last_ns"),
         )  # fmt: skip
 
     def order(self) -> DataFrame:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from spark_analysis.answer import QUIET_NS
 from spark_analysis.tables import PLACE
 
 
@@ -21,9 +22,9 @@ def final_readers(told: DataFrame) -> DataFrame:
     named = f.col("topic").isNotNull()
     empty = ~named & (f.col("f") == "poll")
     of_process = Window.partitionBy("run", "process")
-    last = {name: f.max(f.when(which, f.col("index"))) for name, which in (("given", named), ("empty", empty))}
-    known = rows.withColumns({name: index.over(of_process) for name, index in last.items()}).where(named)
-    came = f.max("offset").isNotNull() & f.max(f.col("empty") > f.col("given"))
+    last = {name: f.max(f.when(which, f.col("last_ns"))) for name, which in (("given", named), ("empty", empty))}
+    known = rows.withColumns({name: time_ns.over(of_process) for name, time_ns in last.items()}).where(named)
+    came = f.max("offset").isNotNull() & f.max(f.col("empty") - f.col("given") >= QUIET_NS)
     return known.groupBy(*PLACE, "process").agg(
         f.min("first").alias("first"),
         f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach"),

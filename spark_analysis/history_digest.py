@@ -92,6 +92,7 @@ class _History:
             "offset": nullable(groups.most(self.offset, self.placed)),
             "index": groups.most(self.index),
             "first": groups.least(self.index),
+            "last_ns": groups.most(self.time_ns),
         }
         words = {
             name: pa.array(known, pa.string()).take(pa.array(groups.first(codes)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.final_reads import final_readers
@@ -32,10 +32,9 @@ def partitions(
         terms, deleted, marked``. ``used``: clients did something there; ``sampled``: the run is one of those;
         ``marked``: transactions send there, so that markers take offsets. ``reached`` is one more than the highest
         offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
-        ``exhausted``: the process of the final read that came furthest went on until a poll gave nothing at all.
-        ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw everything that
-        the final leader had committed. The rest is from ``leaders``; ``unclean``, ``terms`` and ``deleted`` are never
-        null.
+        ``exhausted``, ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw
+        everything that the final leader had committed. The rest is from ``leaders``; ``unclean``, ``terms`` and
+        ``deleted`` are never null.
     """
     told = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
@@ -114,11 +113,16 @@ def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))
     ours = f.broadcast(ends.join(runs, on="run", how="left_semi"))
     below = tables.replica_logs.join(ours, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
+    # What has no producer stands for itself.
+    producer = f.coalesce("producer_id", -1 - f.col("offset"))
+    following = Window.partitionBy(*PLACE, producer).orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
+    marker = f.min(f.when(f.col("control").isNotNull(), f.struct("offset", "control"))).over(following)
+    below = below.withColumn("given", f.col("control").isNull() & ~marker["control"].eqNullSafe("abort"))
     known = below.groupBy(*PLACE, "bound").agg(
         f.count("*").alias("rows"),
         f.min("offset").alias("first"),
         f.max("offset").alias("last"),
-        f.max(f.when(f.col("control").isNull(), f.col("offset") + 1)).alias("data"),
+        f.max(f.when(f.col("given"), f.col("offset") + 1)).alias("data"),
     )
     whole = (f.col("last") + 1 == f.col("bound")) & (f.col("rows") == f.col("last") - f.col("first") + 1)
     return known.where(whole).select(*PLACE, f.coalesce("data", f.lit(0)).alias("data_end"))

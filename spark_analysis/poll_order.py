@@ -9,13 +9,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.blocks import Earlier, with_earlier
-from spark_analysis.leadership import cut_off, deleted_to, thrown_back
+from spark_analysis.leadership import cut_off, deleted_to, gave_up_some, thrown_back
 from spark_analysis.records import is_hidden, is_uncommitted, reads
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
 
 _READER = ["process", *PLACE]
-_SKIPPED = "struct<offset: bigint, value: bigint, epoch: int, hidden_ns: bigint>"
 
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""
@@ -31,12 +30,10 @@ def unordered_polls(views: Views) -> DataFrame | None:
         read = read.join(f.broadcast(doubtful), on=_READER, how="left_semi")
     steps = _steps(read, blocks=views.large).where(f.col("offset") != f.col("before.offset") + 1)
     if views.large:
-        steps = views.hold(steps)  # mostly there are none, and then there is no need to look for what was skipped
-    back = steps.where(f.col("offset") <= f.col("before.offset"))
-    gaps = steps.where(f.col("offset") > f.col("before.offset") + 1)
-    none = steps.limit(0).withColumns({"skipped": f.lit(None).cast(_SKIPPED), "gone": f.lit(False)})
-    skips = none if views.large and gaps.isEmpty() else _skips(gaps, views)
-    wrong = back.unionByName(skips, allowMissingColumns=True)
+        steps = views.hold(steps)
+        if steps.isEmpty():
+            return None
+    wrong = _wrong(steps, views)
     still = wrong.withColumn("grouped", f.lit(False))
     return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
 
@@ -46,8 +43,9 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
     kind = f.concat(
         f.when(f.col("within"), "int-").otherwise(""), f.when(skip, "poll-skip").otherwise("nonmonotonic-poll")
     )
-    position = f.when(~(skip & f.col("sampled")), f.col("before.offset"))
-    thrown = thrown_back(f.col("before.leader_epoch"), position, f.col("time_ns"))
+    # Of a sampled timeline nobody knows where the winner's log ended then.
+    position = f.when(~f.col("sampled"), f.col("before.offset"))
+    thrown = thrown_back(f.col("before.leader_epoch"), position, f.col("time_ns")) | _stood_behind()
     return findings(
         with_partitions(steps, views),
         kind,
@@ -62,6 +60,24 @@ def _answers(steps: DataFrame, views: Views) -> DataFrame:
         until=f.when(skip, f.col("offset")),
         since_ns=f.when(skip, f.col("before.time_ns")),
     )
+
+
+def _stood_behind() -> Column:
+    """Whether the consumer may have passed, without being given them, markers that an unclean election gave up."""
+    last, following = f.col("before"), f.col("following")
+
+    def held(fork: Column) -> Column:
+        older = f.coalesce(following["epoch"] < fork["leader_epoch"], f.lit(True))
+        return f.coalesce((following["offset"] < fork["log_end"]) & older, f.lit(False))
+
+    def wrote(fork: Column, term: Column) -> Column:
+        return (term["leader_epoch"] >= last["leader_epoch"]) & gave_up_some(fork, term, last["offset"] + 1)
+
+    def threw(fork: Column) -> Column:
+        lacking = f.exists("terms", lambda term: wrote(fork, term))
+        return (fork["time_ns"] <= f.col("time_ns")) & ~held(fork) & lacking
+
+    return f.col("marked") & f.exists("unclean", threw)
 
 
 def _passed_over() -> Column:
@@ -94,13 +110,14 @@ def _steps(read: DataFrame, *, blocks: bool) -> DataFrame:
     return placed.where(f.col("before").isNotNull())
 
 
-def _skips(gaps: DataFrame, views: Views) -> DataFrame:
-    """The gaps in which the partition holds a record, with the first of them that had not been deleted as ``skipped``.
+def _wrong(steps: DataFrame, views: Views) -> DataFrame:
+    """The steps back, and the gaps in which the partition holds a record.
 
-    ``gone``: all had been, or those that had not were not there yet.
+    ``skipped``: the first of them in a gap that had not been deleted; ``gone``: all had been, or those that had not
+    were not there yet. ``following``: the first record that the partition holds behind where the consumer was.
     """
-    asked = with_partitions(gaps, views).select(
-        *gaps.columns,
+    asked = with_partitions(steps, views).select(
+        *steps.columns,
         f.col("before.offset").alias("begun"),
         f.greatest(f.col("before.offset"), deleted_to(f.col("time_ns")) - 1).alias("undeleted"),
     )
@@ -120,11 +137,17 @@ def _skips(gaps: DataFrame, views: Views) -> DataFrame:
         asked = asked.join(beyond_it, on=[*PLACE, name], how="left")
     kept, skipped = (f.when(_was_there(f.col(name)), f.col(name)) for name in ("from_undeleted", "from_begun"))
     found = asked.withColumns({"skipped": f.coalesce(kept, skipped), "gone": kept.isNull()})
-    return found.where(f.col("skipped").isNotNull()).select(*gaps.columns, "skipped", "gone")
+    back = f.col("offset") <= f.col("before.offset")
+    return found.where(back | f.col("skipped").isNotNull()).select(
+        *steps.columns, "skipped", "gone", f.col("from_begun").alias("following")
+    )
 
 
 def _was_there(record: Column) -> Column:
-    """Whether a record lies in the gap, and is not newer than what was given before it and after it."""
+    """Whether a record lies in the gap, and is not newer than what was given before it and after it.
+
+    A step back has no gap.
+    """
     newest = f.greatest("before.leader_epoch", "leader_epoch")
     newer = f.col("leader_epoch").isNotNull() & (record["epoch"] > newest)
     return (record["offset"] < f.col("offset")) & ~f.coalesce(newer, f.lit(False))

@@ -57,7 +57,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
 
         * of the value's send: ``sent`` (:data:`UNKNOWN`, :data:`FAILED` or :data:`OK`; null: nobody sent it to this
           partition), ``invoked_ns, invoked_row``, ``sent_acks`` (the least that any row says), ``txn_op`` (its
-          operation, if that is a transaction); and of its last row ``send_row, sent_ns, sender`` (the process);
+          operation, if that is a transaction), ``first_step, last_step`` (the first and the last step that sends it);
+          and of its last row ``send_row, sent_ns, sender`` (the process);
         * of its acknowledgement with this offset, null without: ``ack_row, acked_ns, process, acks``;
         * of reads of it: ``read_row, read_ns`` (the first); ``committed_row, committed_ns`` (the first of a consumer
           that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
@@ -120,7 +121,12 @@ def _settled(grouped: DataFrame) -> DataFrame:
 
 
 def _told(rows: DataFrame) -> DataFrame:
-    """With what operations were told of which nobody knows how they ended, where the record was delivered."""
+    """With what operations were told of which nobody knows how they ended, where the record was delivered.
+
+    Of several sends of one value nobody knows which of them failed.
+    """
+    resent = (f.col("first_step") < f.col("last_step")) & (f.col("sent") == FAILED)
+    rows = rows.withColumn("sent", f.when(resent, UNKNOWN).otherwise(f.col("sent")))
     delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
     counts = f.col("unended_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
     seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}
@@ -139,6 +145,8 @@ def _by_offset(said: DataFrame) -> DataFrame:
         "invoked_row": f.min("invoked_row").over(value),
         "sent_acks": f.min("sent_acks").over(value),
         "txn_op": f.min("txn_op").over(value),
+        "first_step": f.min("first_step").over(value),
+        "last_step": f.max("last_step").over(value),
         **{name: f.max(name).over(value) for name in ("send_row", "sent_ns", "sender")},
         "value_read_row": f.min("read_row").over(value),
         "value_committed_row": f.min("committed_row").over(value),
@@ -207,6 +215,7 @@ def _of_history(history: DataFrame) -> DataFrame:
         *_columns(reading, read_row="index", read_ns="time_ns", epoch="leader_epoch"),
         *_columns(blamed, committed_row="index", committed_ns="time_ns"),
         *_columns(sending & f.col("txn"), txn_op="op"),
+        *[f.when(sending, _step()).alias(name) for name in ("first_step", "last_step")],
         *_columns(sound & early, delivered_row="index", delivered_ns="time_ns", polled_epoch="leader_epoch"),
         *_columns(sound, sound_epoch="leader_epoch"),
         *_columns(told, unended_row="index", unended_ns="time_ns"),
@@ -217,6 +226,11 @@ def _of_history(history: DataFrame) -> DataFrame:
         strong.alias("strong"),
         (told & (f.col("acks") == ALL)).alias("told_all"),
     )  # fmt: skip
+
+
+def _step() -> Column:
+    """An operation's step, as one number."""
+    return f.shiftleft("op", 20) + f.col("mop")
 
 
 def _columns(condition: Column, **columns: str) -> list[Column]:
@@ -240,10 +254,11 @@ def _aggregates() -> list[Column]:
         "invoked_ns", "invoked_row", "sent_acks", "txn_op", "ack_row", "acked_ns", "process", "acks", "read_row",
         "read_ns", "committed_row", "committed_ns", "delivered_row", "delivered_ns", "seen_row", "seen_ns", "epoch",
         "sound_epoch", "polled_epoch", "logged_epoch", "unended_row", "unended_ns", "aborted_ns", "recommitted_ns",
+        "first_step",
     )  # fmt: skip
     flags = ("polled", "finally", "unsound", "strong", "told_all", "in_final_log", "in_final_log_intact")
     return [
-        *[f.max(name).alias(name) for name in ("sent", "send_row", "sent_ns", "sender")],
+        *[f.max(name).alias(name) for name in ("sent", "send_row", "sent_ns", "sender", "last_step")],
         *[f.min(name).alias(name) for name in lowest],
         *[f.coalesce(f.max(name), f.lit(False)).alias(name) for name in flags],
     ]

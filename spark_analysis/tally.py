@@ -17,9 +17,10 @@ def tally(history: DataFrame) -> DataFrame:
     """The history's rows by what they have in common.
 
     Returns:
-        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index, first``.
-        ``process``: of the final read; null for the others. ``known``: whether they name an offset. ``rows``: how many
-        they are; ``offset`` and ``index``: the highest of theirs; ``first``: the lowest index.
+        ``run, topic, partition, f, type, final, txn, acks, process, known, malformed, rows, offset, index, first,
+        last_ns``. ``process``: of the final read; null for the others. ``known``: whether they name an offset.
+        ``rows``: how many they are; ``offset`` and ``index``: the highest of theirs; ``first``: the lowest index;
+        ``last_ns``: the latest time.
     """
     common = {
         "process": f.when(f.col("final"), f.col("process")),
@@ -33,4 +34,5 @@ def tally(history: DataFrame) -> DataFrame:
         f.max("offset").alias("offset"),
         f.max("index").alias("index"),
         f.min("index").alias("first"),
+        f.max("time_ns").alias("last_ns"),
     )

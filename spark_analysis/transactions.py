@@ -43,14 +43,15 @@ def _torn(views: Views) -> DataFrame:
         f.when(is_proof(), f.min("committed_row")).alias("seen"),
         f.max(f.col("aborted_ns").isNotNull()).alias("aborted"),
         f.min("invoked_ns").alias("since_ns"),
-        f.min("value_read_row").alias("read"),
-        f.min(f.when(f.col("unended_row").isNotNull(), f.col("offset"))).alias("told"),
+        f.max(f.col("value_committed_row").isNotNull() | f.col("final_offset").isNotNull()).alias("there"),
+        f.max(f.col("value_read_row").isNotNull()).alias("given"),
+        f.min(f.when(f.col("unended_row").isNotNull() | f.col("read_row").isNotNull(), f.col("offset"))).alias("told"),
         f.max(f.struct("send_row", "sent_ns", "sender")).alias("send"),
     )
     sibling = f.min(f.when(f.col("seen").isNotNull(), f.struct("seen", "value")))
     whole = values.withColumn("sibling", sibling.over(Window.partitionBy("run", "txn_op")))
-    torn = whole.where(f.col("sibling").isNotNull() & f.col("read").isNull())
-    gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("told"), read=f.lit(False))
+    torn = whole.where(f.col("sibling").isNotNull() & ~f.col("there"))
+    gone = missing(f.lit(None).cast("bigint"), read=f.lit(True)) | missing(f.col("told"), read=f.col("given"))
     return findings(
         with_partitions(torn, views).where(gone),
         "torn-transaction",

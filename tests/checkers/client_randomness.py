@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from spark_analysis.answer import QUIET_NS
 from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
 from tests.checkers.story import Story
 
@@ -60,7 +61,8 @@ def ask_only_clients(story: Story, rng: random.Random) -> None:
     """Nobody asked the brokers; the final read may have gone on until it was given nothing."""
     story.timeline, story.logs = [], []
     closing = story.history.pop()
-    if rng.random() < 0.5:
+    if rng.random() < 0.6:
+        story.now += rng.choice((0, QUIET_NS))
         poll(story, 900, [], final=True)
     story.row(**{name: closing[name] for name in ("process", "op", "f", "type")})
 
@@ -74,7 +76,8 @@ def read_the_end_again(story: Story, rng: random.Random) -> None:
         end = len(part.logs[part.leader])
         given = [offset for offset in range(end - rng.choice((0, 0, 1, 2))) if rng.random() < 0.95]
         poll(story, 901, given, p, final=True)
-    if rng.random() < 0.6:
+    if rng.random() < 0.7:
+        story.now += rng.choice((0, QUIET_NS, QUIET_NS))
         poll(story, 901, [], final=True)
     story.row(**{name: closing[name] for name in ("process", "op", "f", "type")})
 

@@ -11,7 +11,7 @@ _ENDS = ("ok", "ok", "info", "info", "fail")
 
 
 def transact_across_elections(story: Story, rng: random.Random, *, often: bool) -> bool:
-    """Now and then transactions of one producer, read by one consumer, and elections in between; whether there were."""
+    """Now and then transactions of one producer, read by two consumers, and elections in between; whether there were."""
     if rng.random() > (0.6 if often else 0.15):
         return False
     for p in story.partitions:
@@ -52,7 +52,8 @@ def _read_on(story: Story, rng: random.Random) -> None:
     p = rng.choice(list(story.partitions))
     log = story.partitions[p].logs[story.partitions[p].leader]
     offsets = [offset for offset, (_, value) in enumerate(log) if value is not None and rng.random() < 0.9]
-    poll(story, 51, offsets[-rng.randrange(1, 5) :], p)
+    process, isolation = rng.choice(((51, None), (51, None), (51, None), (52, "read_uncommitted")))
+    poll(story, process, offsets[-rng.randrange(1, 5) :], p, isolation=isolation)
 
 
 def _lead_with_less(story: Story, rng: random.Random) -> None:

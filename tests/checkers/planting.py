@@ -331,6 +331,16 @@ def send_again(story: Story, rng: random.Random) -> None:
         row |= {"producer_id": 4, "producer_epoch": 0, "sequence": max(0, row["offset"] - 1)}
 
 
+def send_one_value_twice(story: Story, rng: random.Random) -> None:
+    """Two operations say that they send the same value."""
+    sends = [row for row in story.history if row["f"] == "send" and row["partition"] == 0]
+    if sends:
+        one, other = rng.choice(sends), rng.choice(sends)
+        for row in sends:
+            if (row["op"], row["mop"]) == (one["op"], one["mop"]):
+                row["value"] = other["value"]
+
+
 def commit_nothing(story: Story, rng: random.Random) -> None:
     """No broker has a watermark above the first records, whatever was delivered."""
     most = rng.randrange(2)
@@ -382,6 +392,7 @@ FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     *[swap_a_record_s_past] * 2,
     *[close_as_it_did_not_end] * 6,
     *[send_again] * 2,
+    *[send_one_value_twice] * 3,
     rot_a_record,
     *[end_otherwise] * 2,
     *[commit_nothing] * 6,

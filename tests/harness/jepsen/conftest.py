@@ -13,11 +13,12 @@ Verdicts = Callable[..., RunVerdict]
 
 
 def lines(*operations: str) -> str:
-    """A history: ``process type f value [more]`` by line, with index and time added."""
+    """A history: ``process type f value [more]`` by line, with index and time added: a second for each."""
     told = []
     for index, operation in enumerate(operations):
         process, kind, f, rest = operation.split(" ", 3)
-        start = f"{{:index {index}, :time {index * 1000}, :type :{kind}, :process {process}, :f :{f}, :value {rest}}}"
+        at = f":index {index}, :time {index * 1_000_000_000}"
+        start = f"{{{at}, :type :{kind}, :process {process}, :f :{f}, :value {rest}}}"
         told.append(start)
     return "\n".join(told) + "\n"
 
@@ -31,6 +32,11 @@ def sent(process: int, key: int, value: int, offset: int | None) -> list[str]:
 def polled(process: int, records: str) -> list[str]:
     """A poll that was given ``records``, as in ``4 [[0 17]]``."""
     return [f"{process} invoke poll [[:poll]]", f"{process} ok poll [[:poll {{{records}}}]]"]
+
+
+def nothing_more(process: int) -> list[str]:
+    """Polls that are given nothing, for as long as it takes to say that there is no more."""
+    return polled(process, "") * 3
 
 
 def assigned(process: int, keys: str, *, seek: bool = False) -> list[str]:

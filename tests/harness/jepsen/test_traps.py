@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.checker import Outcome, RunVerdict
-from tests.harness.jepsen.conftest import Verdicts, assigned, polled, sent
+from tests.harness.jepsen.conftest import Verdicts, assigned, nothing_more, polled, sent
 
 READ_ALL = ["9 invoke crash nil", "9 info crash nil", *assigned(10, "4", seek=True)]
 
@@ -19,14 +19,14 @@ def test_a_clean_history_passes(judged: Verdicts) -> None:
 
 def test_a_loss_after_the_first_read_is_found(judged: Verdicts) -> None:
     first = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *polled(2, "4 [[0 17] [1 18]]")]
-    verdict = judged(*first, *READ_ALL, *polled(10, "4 [[0 17]]"), *polled(10, ""))
+    verdict = judged(*first, *READ_ALL, *polled(10, "4 [[0 17]]"), *nothing_more(10))
     assert found(verdict) == [("lost-write", "VIOLATION", 1), ("vanished-read", "VIOLATION", 1)]
 
 
 def test_a_loss_between_two_final_reads_is_found(judged: Verdicts) -> None:
     sends = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1)]
     first = [*assigned(9, "4", seek=True), *polled(9, "4 [[0 17] [1 18]]")]
-    verdict = judged(*sends, *first, *assigned(10, "4", seek=True), *polled(10, "4 [[0 17]]"), *polled(10, ""))
+    verdict = judged(*sends, *first, *assigned(10, "4", seek=True), *polled(10, "4 [[0 17]]"), *nothing_more(10))
     assert found(verdict) == [("lost-write", "VIOLATION", 1), ("vanished-read", "VIOLATION", 1)]
 
 
@@ -38,9 +38,19 @@ def test_a_final_read_that_may_have_stopped_early_proves_no_loss(judged: Verdict
     assert "jepsen-4 ended at 1, and an earlier poll was given offset 1" in verdict.reasons[0]
 
 
+def test_a_final_reader_that_was_given_nothing_for_a_moment_proves_no_loss(judged: Verdicts) -> None:
+    """Its broker may just have been slow."""
+    sends = [*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *sent(1, 5, 1, 0), *sent(1, 5, 2, 1)]
+    read = polled(2, "4 [[0 17] [1 18]], 5 [[0 1] [1 2]]")
+    last = [*assigned(10, "4 5", seek=True), *polled(10, "4 [[0 17] [1 18]], 5 [[0 1]]"), *polled(10, "")]
+    verdict = judged(*sends, *read, *last)
+    assert (verdict.outcome, found(verdict)) == (Outcome.INCONCLUSIVE, [])
+    assert "jepsen-5 ended at 1, and an earlier poll was given offset 1" in verdict.reasons[0]
+
+
 def test_a_final_reader_that_was_given_nothing_proves_no_loss(judged: Verdicts) -> None:
     first = [*sent(1, 4, 17, 0), *polled(2, "4 [[0 17]]")]
-    verdict = judged(*first, *READ_ALL, *polled(10, ""))
+    verdict = judged(*first, *READ_ALL, *nothing_more(10))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert found(verdict) == []
 
@@ -53,7 +63,7 @@ def test_a_record_that_another_one_replaced_is_found(judged: Verdicts) -> None:
 
 
 def test_a_lost_tail_that_nobody_read_leaves_the_run_inconclusive(judged: Verdicts) -> None:
-    verdict = judged(*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *READ_ALL, *polled(10, "4 [[0 17]]"), *polled(10, ""))
+    verdict = judged(*sent(1, 4, 17, 0), *sent(1, 4, 18, 1), *READ_ALL, *polled(10, "4 [[0 17]]"), *nothing_more(10))
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert found(verdict) == [("unseen", "INDETERMINATE", 1)]
 
@@ -89,7 +99,7 @@ def test_what_a_failed_transaction_polled_is_read_all_the_same(judged: Verdicts)
 
 
 def test_an_acknowledgement_without_an_offset_that_was_never_read_is_unseen(judged: Verdicts) -> None:
-    verdict = judged(*sent(1, 4, 17, None), *sent(1, 4, 18, 1), *READ_ALL, *polled(10, "4 [[1 18]]"), *polled(10, ""))
+    verdict = judged(*sent(1, 4, 17, None), *sent(1, 4, 18, 1), *READ_ALL, *polled(10, "4 [[1 18]]"), *nothing_more(10))
     assert found(verdict) == [("unseen", "INDETERMINATE", None)]
 
 
