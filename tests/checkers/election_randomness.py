@@ -11,7 +11,7 @@ _ENDS = ("ok", "ok", "info", "info", "fail")
 
 
 def transact_across_elections(story: Story, rng: random.Random, *, often: bool) -> bool:
-    """Now and then transactions of one producer, read by two consumers, and elections in between; whether there were."""
+    """Now and then transactions of one producer, which two consumers read, and elections; whether there were."""
     if rng.random() > (0.6 if often else 0.15):
         return False
     for p in story.partitions:

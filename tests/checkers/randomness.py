@@ -15,7 +15,14 @@ from tests.checkers.client_randomness import (
     read_the_end_again,
 )
 from tests.checkers.election_randomness import name_markers, transact_across_elections
-from tests.checkers.planting import FALSE_PLANTS, PLANTS, give_up_and_send_again, leave_behind, overtake_what_was_read
+from tests.checkers.planting import (
+    FALSE_PLANTS,
+    PLANTS,
+    give_up_and_send_again,
+    leave_behind,
+    overtake_what_was_read,
+    send_one_value_twice,
+)
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
@@ -34,6 +41,14 @@ MANIFESTS: tuple[dict[str, Any], ...] = (
 """What ``run.json`` says of the random runs, in turn."""
 
 
+_RARE: dict[str, Callable[[Story, random.Random], None]] = {
+    "behind": leave_behind,
+    "given up": give_up_and_send_again,
+    "overtaken": overtake_what_was_read,
+}
+"""What every story may have besides, by the name of its own chance."""
+
+
 def random_story(seed: int) -> Story:
     """The story of this seed: some steps, an end, up to four falsifications, and what is planted on purpose."""
     rng = random.Random(seed)
@@ -46,10 +61,8 @@ def random_story(seed: int) -> Story:
     if rng.random() < 0.1:
         for _ in range(40):
             story.send()
-    if not calm:
-        leave_behind(story, random.Random(f"{seed}:behind"))
-        give_up_and_send_again(story, random.Random(f"{seed}:given up"))
-        overtake_what_was_read(story, random.Random(f"{seed}:overtaken"))
+    for name, plant in _RARE.items() if not calm else ():
+        plant(story, random.Random(f"{seed}:{name}"))
     elected = random.Random(f"{seed}:elected")
     permitted = MANIFESTS[seed % len(MANIFESTS)].get("guarantees", {}).get("unclean_election", False)
     marked = not calm and transact_across_elections(story, elected, often=permitted)
@@ -58,13 +71,19 @@ def random_story(seed: int) -> Story:
         name_markers(story, elected)
     for _ in range(rng.choice((0, 0, 0, 1) if calm else (0, 0, 1, 1, 2, 3, 4))):
         rng.choice(FALSIFICATIONS)(story, rng)
-    if not calm and rng.random() < 0.6:
-        rng.choice(FALSE_PLANTS)(story, rng)
-    again = random.Random(f"{seed}:again")
-    if not calm and again.random() < 0.15:
-        read_the_end_again(story, again)
+    if not calm:
+        _falsify(story, rng, seed)
     _know_less(story, rng, MANIFESTS[seed % len(MANIFESTS)])
     return story
+
+
+def _falsify(story: Story, rng: random.Random, seed: int) -> None:
+    if rng.random() < 0.6:
+        rng.choice(FALSE_PLANTS)(story, rng)
+    send_one_value_twice(story, random.Random(f"{seed}:resent"))
+    again = random.Random(f"{seed}:again")
+    if again.random() < 0.15:
+        read_the_end_again(story, again)
 
 
 def _end(story: Story, rng: random.Random) -> None:

@@ -1,10 +1,12 @@
-"""Stories about sends of which only a poll, or only an operation that nobody knows the end of, says where they are.
+"""Stories about sends of which only a poll, or only an operation that nobody knows the end of, says where they are; and
+about values that are sent twice.
 
 Importing this module adds them to ``CASES``.
 """
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from harness.checker import Outcome
@@ -255,3 +257,47 @@ def an_offset_that_an_unclean_election_gave_up_may_be_given_again(story: Story) 
 def what_a_consumer_fetched_before_an_unclean_election_may_be_given_to_it_later(story: Story) -> None:
     give_again(story, clean=False, late=True)
     story.finish(read=False)
+
+
+# -------------------------------------------------------------------------------------------------------- sent twice
+
+RESENT = "of 1 values each is sent more than once"
+
+
+def send_again(story: Story, value: int, **end: Any) -> None:
+    """Another operation sends the value."""
+    about = {"process": 1, "op": next(story.ops), "f": "send", "topic": "ledger", "partition": 0, "value": value}
+    story.row(**about, type="invoke", acks=-1)
+    story.row(**about, acks=-1, **end)
+
+
+@case(Outcome.INVALID, reason=RESENT)
+def a_value_that_an_application_sent_again_makes_the_run_invalid(story: Story) -> None:
+    value = story.send(result="fail")
+    story.send()
+    send_again(story, value, type="fail")
+    story.finish()
+
+
+@case(Outcome.INVALID, reason=RESENT)
+def a_value_that_was_acknowledged_and_sent_again_makes_the_run_invalid(story: Story) -> None:
+    value = story.send()
+    send_again(story, value, type="info")
+    story.finish()
+
+
+@case(Outcome.INVALID, reason=RESENT)
+def a_value_that_was_acknowledged_twice_is_no_duplicate(story: Story) -> None:
+    value = story.send()
+    story.append(0, value, (1, 2))
+    send_again(story, value, type="ok", offset=1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_value_may_be_sent_to_two_partitions(story: Story) -> None:
+    story.__init__(story.run, 2)  # type: ignore[misc]
+    story.send()
+    story.values = itertools.count()
+    story.send(1)
+    story.finish()

@@ -17,7 +17,7 @@ from tests.spark_analysis.differential import (
     verdicts_on,
 )
 
-SEEDS = range(250)
+SEEDS = range(210, 460)
 
 OFTEN = 3
 """In how many of these random runs each kind is found at the least."""
