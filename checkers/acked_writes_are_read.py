@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.rows import ALL, RunRows
+from checkers.row import ALL
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from spark_analysis.answer import Finding

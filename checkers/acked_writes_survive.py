@@ -28,7 +28,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from checkers.closings import replaced
-from checkers.rows import ALL, RunRows, Send
+from checkers.row import ALL, Send
+from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence

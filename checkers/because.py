@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from checkers.conclusion import RunFacts
 from checkers.generations import WHY_NOT, is_promised
-from checkers.rows import ALL
+from checkers.row import ALL
 from harness.checker import Verdict
 from spark_analysis.answer import Finding
 

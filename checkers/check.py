@@ -14,7 +14,7 @@ from checkers.judge import Evidence, judge
 from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
-from checkers.rows import Row
+from checkers.row import Row
 from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json

@@ -15,7 +15,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from checkers.forks import Fork
-from checkers.rows import Row, RunRows
+from checkers.row import Row
+from checkers.rows import RunRows
 from checkers.terms import Term
 from harness.model import TopicPartition
 

@@ -35,7 +35,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.rows import Row, RunRows, detail, where
+from checkers.row import Row, detail, where
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition

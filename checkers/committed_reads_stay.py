@@ -19,7 +19,8 @@ from collections.abc import Iterator
 
 from checkers.closings import replaced
 from checkers.offsets_agree import sent_ns
-from checkers.rows import Read, RunRows
+from checkers.row import Read
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition

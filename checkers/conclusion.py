@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from checkers.deletions import Deletion, Start, deletions
 from checkers.expected import Expected
 from checkers.forks import End, Fork, Office, forks
-from checkers.rows import Row
+from checkers.row import Row
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import KEPT_PER_GROUP, Finding, of_group, position

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.conclusion import detail
-from checkers.rows import Row
+from checkers.row import Row
 from spark_analysis.facts import Stretch
 
 ROBBING = ("power_loss", "wipe_disk", "corrupt_log")

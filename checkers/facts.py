@@ -9,7 +9,8 @@ from itertools import pairwise
 from checkers import acked_writes_survive
 from checkers.dependencies import dependencies
 from checkers.lags import lags
-from checkers.rows import Row, RunRows, where
+from checkers.row import Row, where
+from checkers.rows import RunRows
 from checkers.thin_acks import thin_acks
 from checkers.unwatched import unwatched
 from harness.model import TopicPartition

@@ -25,7 +25,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from checkers.passings import Passings
-from checkers.rows import ALL, Row, RunRows, is_malformed, where
+from checkers.row import ALL, Row, is_malformed, where
+from checkers.rows import RunRows
 from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified, was_passed
 from harness.history import Manifest
 from spark_analysis.answer import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd

@@ -31,7 +31,7 @@ from checkers.nodes_are_accounted import (
 )
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.recovery import recovery
-from checkers.rows import Row
+from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits, unseen_excuse
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, lag_allowed_ns
-from checkers.rows import Row
+from checkers.row import Row
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import Lag

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from checkers.rows import Row, RunRows, where
+from checkers.row import Row, where
+from checkers.rows import RunRows
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.facts import LOOKS, Lag
 

@@ -33,7 +33,7 @@ from types import MappingProxyType
 
 from checkers.conclusion import RunFacts
 from checkers.copies import robs
-from checkers.rows import Row
+from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition

@@ -9,7 +9,8 @@ from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
 from checkers.judge import Evidence, judge
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
-from checkers.rows import Row, RunRows
+from checkers.row import Row
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
 from harness.history.run_directory import Manifest

@@ -22,7 +22,7 @@ from itertools import pairwise
 
 from checkers.copies import robs
 from checkers.expected import Expected, Replicas
-from checkers.rows import Row
+from checkers.row import Row
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
 from spark_analysis.facts import Stretch

@@ -15,7 +15,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from checkers.rows import ALL, RunRows, where
+from checkers.row import ALL, where
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition

@@ -43,7 +43,8 @@ from typing import NamedTuple
 from checkers.closings import gave_up_some, replaced
 from checkers.forks import Fork
 from checkers.offsets_agree import sightings
-from checkers.rows import Read, RunRows, where
+from checkers.row import Read, where
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition

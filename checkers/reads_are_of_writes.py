@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.closings import replaced
-from checkers.rows import Read, RunRows, Send
+from checkers.row import Read, Send
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from spark_analysis.answer import Finding

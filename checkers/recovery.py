@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from checkers.conclusion import RunFacts
-from checkers.rows import Row
+from checkers.row import Row
 from harness.checker import Outage, Recovery
 from harness.model import TopicPartition
 

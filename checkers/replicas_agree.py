@@ -24,7 +24,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.rows import Row, RunRows, where
+from checkers.row import Row, where
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition

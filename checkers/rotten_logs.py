@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from checkers.rows import Row
+from checkers.row import Row
 from harness.model import TopicPartition
 
 Rotten = frozenset[tuple[TopicPartition, int]]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from checkers.conclusion import RunFacts
 from checkers.copies import Copy, split
 from checkers.nodes_are_accounted import RESTARTS
-from checkers.rows import Row
+from checkers.row import Row
 from harness.model import NO_LEADER, TopicPartition
 from harness.takings import taken
 from spark_analysis.facts import Stretch

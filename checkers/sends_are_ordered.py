@@ -27,7 +27,8 @@ from itertools import groupby, pairwise
 from typing import NamedTuple
 
 from checkers.offsets_agree import places, sent_ns
-from checkers.rows import ALL, Row, RunRows, Send, where
+from checkers.row import ALL, Row, Send, where
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from harness.model import TopicPartition

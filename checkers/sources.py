@@ -14,7 +14,7 @@ from urllib.request import url2pathname
 
 import pyarrow.parquet as pq
 
-from checkers.rows import Row
+from checkers.row import Row
 from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import arrow_schema

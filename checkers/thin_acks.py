@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from checkers.rows import ALL, Row, RunRows, where
+from checkers.row import ALL, Row, where
+from checkers.rows import RunRows
 from harness.model import TopicPartition
 from spark_analysis.facts import ThinAcks
 

@@ -24,7 +24,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
 from checkers.closings import gave_up_some, proofs, replaced
-from checkers.rows import RunRows, Send, where
+from checkers.row import Send, where
+from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence

@@ -31,7 +31,8 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from checkers.closings import Closing, closings, proofs
-from checkers.rows import RunRows, Send
+from checkers.row import Send
+from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence
 from spark_analysis.answer import Finding

@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.rows import Row, RunRows, detail
+from checkers.row import Row, detail
+from checkers.rows import RunRows
 from harness.model import CONTROLLER_ID
 from spark_analysis.facts import UNWATCHED_NS, Unwatched
 

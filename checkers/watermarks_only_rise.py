@@ -27,7 +27,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checkers.passings import Passings
-from checkers.rows import ALL, Read, Row, RunRows, Send, where
+from checkers.row import ALL, Read, Row, Send, where
+from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
 from harness.checker import Evidence

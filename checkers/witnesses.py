@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from checkers.rows import Row, detail, where
+from checkers.row import Row, detail, where
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from harness.takings import taken

@@ -14,7 +14,7 @@ from spark_analysis.holding import Hold
 
 
 def is_malformed() -> Column:
-    """Whether a row of the history lacks what tells what it is about, as ``checkers.rows.is_malformed`` says."""
+    """Whether a row of the history lacks what tells what it is about, as ``checkers.row.is_malformed`` says."""
     lacking = f.col("topic").isNull() | f.col("partition").isNull()
     named = f.col("topic").isNotNull() | f.col("partition").isNotNull()
     unknown = f.col("offset").isNull()

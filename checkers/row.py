@@ -1,0 +1,137 @@
+"""What single rows of the tables say, and what the rows about one send say together."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from harness.model import TopicPartition
+
+Row = Mapping[str, Any]
+
+ALL = -1
+"""``acks`` of a sender that waits for every in-sync replica."""
+
+
+class Said(NamedTuple):
+    """A row, by its position in the history, its time and its process; of several rows each for itself."""
+
+    row: int
+    time_ns: int
+    process: int
+
+
+class Send(NamedTuple):
+    """One send: its invocation and how it ended.
+
+    A send is known by its value. A history that tells of one more than once is none; all its rows count nevertheless,
+    and of two that end it the one that knows more (``ok``, then ``fail``). Of several sends of one value nobody knows
+    which of them failed. One that was acknowledged at several offsets is several.
+
+    Attributes:
+        type: ``info`` while nothing is known of its end.
+        offset: where it was acknowledged; None: not, or it was not said where.
+        row: where it was acknowledged first, else its last row; ``completed_ns`` and ``process`` likewise.
+        txn: whether it belongs to a transaction, ``op``.
+        last: its last row, acknowledged or not.
+    """
+
+    where: TopicPartition
+    op: int
+    process: int
+    value: int
+    acks: int
+    type: str
+    offset: int | None
+    row: int
+    invoked_ns: int
+    completed_ns: int
+    txn: bool
+    invoked_row: int
+    last: Said
+
+
+class Read(NamedTuple):
+    """One record that a poll delivered, however the poll ended.
+
+    ``sound``: it is a workload's record and its payload is intact.
+    """
+
+    where: TopicPartition
+    offset: int
+    value: int | None
+    leader_epoch: int | None
+    final: bool
+    sound: bool
+    row: int
+    time_ns: int
+    process: int
+    op: int
+    type: str
+    read_committed: bool
+    txn: bool
+
+
+def is_malformed(row: Row) -> bool:
+    """Whether a row of the history lacks what tells what it is about: the send of what, the delivery from where."""
+    place = [row["topic"], row["partition"]]
+    match row["f"]:
+        case "send":
+            return None in (*place, row["value"], row["acks"])
+        case "commit":
+            return None in (*place, row["offset"])
+        case "poll":
+            place.append(row["offset"])
+    return None in place and any(known is not None for known in place)
+
+
+def where(row: Row) -> TopicPartition:
+    """The row's partition."""
+    return TopicPartition(row["topic"], row["partition"])
+
+
+def detail(row: Row) -> dict[str, Any]:
+    """The row's ``detail``; empty where it has none."""
+    found: dict[str, Any] = json.loads(row["detail"] or "{}")
+    return found
+
+
+_KNOWS = ("info", "fail", "ok")
+"""How a send ends, by how much that says; an invocation says as little as ``info``."""
+
+
+def is_resent(rows: list[Row]) -> bool:
+    """Whether these rows, all about one value, tell of more than one send."""
+    return len({(row["op"], row["mop"]) for row in rows}) > 1
+
+
+def sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
+    """The send that these rows tell of: one for each offset at which it was acknowledged."""
+    ended = max((row["type"] for row in rows if row["type"] != "invoke"), key=_KNOWS.index, default="info")
+    ended = "info" if ended == "fail" and is_resent(rows) else ended
+    transactions = [row["op"] for row in rows if row["txn"]]
+    op = min(transactions or [row["op"] for row in rows])
+    begun_ns, begun = min(row["time_ns"] for row in rows), min(row["index"] for row in rows)
+    last = Said(*(max(row[name] for row in rows) for name in ("index", "time_ns", "process")))
+    acked: dict[int | None, list[Row]] = defaultdict(list)
+    for row in rows:
+        if row["type"] == "ok":
+            acked[row["offset"]].append(row)
+    for offset, ours in acked.items() or [(None, [])]:
+        end = Said(*(min(row[name] for row in ours) for name in ("index", "time_ns", "process"))) if ours else last
+        yield Send(
+            place, op, end.process, rows[0]["value"], min(row["acks"] for row in ours or rows), ended, offset,
+            end.row, begun_ns, end.time_ns, bool(transactions), begun, last,
+        )  # fmt: skip
+
+
+def read_of(row: Row) -> Read:
+    """The record that this row of a poll delivered."""
+    sound = row["value"] is not None and row["intact"] is not False
+    return Read(
+        where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
+        row["index"], row["time_ns"], row["process"], row["op"], row["type"], row["isolation"] != "read_uncommitted",
+        row["txn"],
+    )  # fmt: skip
