@@ -16,7 +16,7 @@ from spark_analysis.blocks import Earlier, gaps, with_earlier, words
 from tests.checkers.dealing import deal, rewrite
 from tests.checkers.evidence_cases import CASES
 from tests.checkers.story import Story
-from tests.spark_analysis.differential import disagreements, random_runs, tiny_blocks, verdicts_in_blocks
+from tests.spark_analysis.differential import CHUNKS, disagreements, random_runs, tiny_blocks, verdicts_in_blocks
 
 
 @pytest.fixture
@@ -62,15 +62,24 @@ def test_gaps_are_found_wherever_they_begin(
     assert found == [Row(run="r", first=first, end=end) for first, end in missing]
 
 
-def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
-    """Whatever a chunk is: less than anything that belongs together, and everything."""
-    cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in CASES]
-    _are_judged_the_same([*cases, *random_runs(range(40), tmp_path)], spark)
+@pytest.mark.parametrize("half", range(len(CHUNKS)))
+def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession, half: int) -> None:
+    """Whatever a chunk is: less than anything that belongs together for one half of them, everything for the other."""
+    ours = CASES[half :: len(CHUNKS)]
+    cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in ours]
+    paths = [*cases, *random_runs(range(half, 40, len(CHUNKS)), tmp_path)]
+    told = check(paths, engine="reference")
+    with tiny_blocks(CHUNKS[half]):
+        verdicts = check(paths, engine="spark", session=spark)
+    assert not list(disagreements(list(zip(verdicts, told, strict=True))))
 
 
 @pytest.mark.nightly
 def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
-    """So a run may be when somebody has written its tables again: no file has all rows between its first and last."""
+    """All of them, whatever a chunk is. So a run may be when somebody has written its tables again.
+
+    No file has all rows between its first and last.
+    """
     cases = [deal(case.story(case.name).write(tmp_path / case.name, **case.manifest), case.name) for case in CASES]
     _are_judged_the_same(cases, spark)
 
