@@ -28,6 +28,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
 
 _OPEN: Mapping[str, str] = MappingProxyType(
     {
+        "resent": "values were sent more than once, and it rests on which send they are of",
         "unread": "what the broker has written down could not be read",
         "entangled": "too many transactions are entangled for anybody to follow",
         "open-transaction": "markers are written when somebody comes to it, and the run does not promise to settle",
@@ -46,11 +47,13 @@ class Doubts(NamedTuple):
         unrecorded: an election that no table tells of may have given it up (see :mod:`checkers.excuses`).
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
         untold: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
+        resent: it rests on which send a value is of, and there are values that were sent more than once.
     """
 
     unrecorded: bool = False
     unknown: bool = False
     untold: bool = False
+    resent: bool = False
 
 
 def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -> str:
@@ -71,9 +74,9 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
 
 
 def _open(finding: Finding, doubts: Doubts) -> str:
-    own = "unrecorded" if doubts.unrecorded else "unknown" if doubts.unknown else finding.excuse or finding.kind
+    own = next((name for name in ("resent", "unrecorded", "unknown") if getattr(doubts, name)), finding.excuse)
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
-    return _OPEN.get(own, _OPEN["untold"] if doubts.untold else usual)
+    return _OPEN.get(own or finding.kind, _OPEN["untold"] if doubts.untold else usual)
 
 
 def _given_away(run: RunFacts, finding: Finding) -> str:

@@ -3,9 +3,9 @@
 Several processes may read a partition from its beginning in the final phase, at once or one after the other. The last
 of them that came to the end tells what is there; what was delivered before it began was delivered before the end, like
 any other read. A process came to the end when it came as far as anybody, or to the final leader's high watermark, or
-when it was given records of the partition and then went on, and nobody gave it anything at all for :data:`QUIET_NS`: a
-broker that is slow gives nothing for a while, too. (A process that was given nothing may not have come to its
-partition yet.)
+when it was given records of the partition and went on, and for :data:`QUIET_NS` all of its polls until the last gave it
+nothing: a broker that is slow gives nothing for a while, too. (A process that was given nothing of a partition may not
+have come to it yet.) Of one that stopped early, or failed, nobody knows.
 """
 
 from __future__ import annotations
@@ -22,55 +22,80 @@ class FinalReader(NamedTuple):
     """A process of the final read and one of its partitions, by its operations that ended ``ok``.
 
     Attributes:
-        first: its first row that names the partition.
+        first: its first row that names the partition; ``last``: its last.
         reach: one more than the highest offset that it was given; 0: nothing.
-        exhausted: it was given records, and nothing at all for :data:`QUIET_NS` until its last poll.
+        stalled: its last poll gave nothing at all.
+        quiet: and so did polls for :data:`QUIET_NS` before it, and it was given nothing in between, nor failed.
     """
 
     where: TopicPartition
     first: int
+    last: int
     reach: int
-    exhausted: bool
+    stalled: bool
+    quiet: bool
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether it was given all that there is."""
+        return self.reach > 0 and self.quiet
+
+
+class Ended(NamedTuple):
+    """Which processes tell what a partition holds in the end.
+
+    Attributes:
+        since: with which row its final read begins.
+        exhausted_at: how far those had come who are part of it and went on until they were given nothing any more.
+        short: how far, at the least, one had come that read on later than any of those who came to the end, and was
+            given nothing before it came there; None: there is none. Nobody knows whether there was more for it.
+    """
+
+    since: int
+    exhausted_at: frozenset[int]
+    short: int | None
 
 
 def readers(operations: Iterable[Mapping[str, Any]]) -> list[FinalReader]:
     """Every process of the final read, once for each of its partitions."""
-    given: dict[int, int] = {}
-    empty: dict[int, int] = {}
+    busy: dict[int, int] = {}
+    empty: dict[int, list[int]] = defaultdict(list)
     named: dict[tuple[int, TopicPartition], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in operations:
-        if row["final"] and row["type"] == "ok":
-            process, time_ns = row["process"], row["time_ns"]
-            if row["topic"] is not None:
-                named[process, TopicPartition(row["topic"], row["partition"])].append(row)
-                given[process] = max(time_ns, given.get(process, time_ns))
-            elif row["f"] == "poll":
-                empty[process] = max(time_ns, empty.get(process, time_ns))
-    reach = {who: max(0 if x["offset"] is None else x["offset"] + 1 for x in rows) for who, rows in named.items()}
-    return [
-        FinalReader(
-            place,
-            min(row["index"] for row in rows),
-            reach[process, place],
-            reach[process, place] > 0 and empty.get(process, given[process]) - given[process] >= QUIET_NS,
-        )
-        for (process, place), rows in named.items()
-    ]
+    for row in (row for row in operations if row["final"]):
+        process, told = row["process"], row["topic"] is not None and row["type"] == "ok"
+        if told:
+            named[process, TopicPartition(row["topic"], row["partition"])].append(row)
+        if told or (row["f"] == "poll" and row["type"] in ("fail", "info")):
+            busy[process] = max(row["time_ns"], busy.get(process, row["time_ns"]))
+        elif (row["f"], row["type"]) == ("poll", "ok"):
+            empty[process].append(row["time_ns"])
+    found = []
+    for (process, place), rows in named.items():
+        reach = max(0 if row["offset"] is None else row["offset"] + 1 for row in rows)
+        since_ns = [time_ns for time_ns in empty[process] if time_ns > busy[process]]
+        quiet = bool(since_ns) and max(since_ns) - min(since_ns) >= QUIET_NS
+        indices = [row["index"] for row in rows]
+        found.append(FinalReader(place, min(indices), max(indices), reach, bool(since_ns), quiet))
+    return found
 
 
-def since(known: Iterable[FinalReader], watermarks: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, int]:
-    """By partition the row with which its final read begins; ``watermarks`` are those of the final leaders."""
+def ended(known: Iterable[FinalReader], watermarks: Mapping[TopicPartition, int | None]) -> dict[TopicPartition, Ended]:
+    """By partition who tells what it holds in the end; ``watermarks`` are those of the final leaders."""
     by_place: dict[TopicPartition, list[FinalReader]] = defaultdict(list)
     for reader in known:
         by_place[reader.where].append(reader)
-    return {place: max(_ended(ours, watermarks.get(place))) for place, ours in by_place.items()}
+    return {place: _ended(ours, watermarks.get(place)) for place, ours in by_place.items()}
 
 
-def _ended(readers_of_one: list[FinalReader], watermark: int | None) -> list[int]:
-    """Where the processes began that came to the end."""
-    furthest = max(reader.reach for reader in readers_of_one)
+def _ended(ours: list[FinalReader], watermark: int | None) -> Ended:
+    furthest = max(reader.reach for reader in ours)
     enough = furthest if watermark is None else min(furthest, watermark)
-    return [r.first for r in readers_of_one if r.reach >= enough or r.exhausted]
+    whole = [reader for reader in ours if reader.reach >= enough or reader.exhausted]
+    since = max(reader.first for reader in whole)
+    last = max(reader.last for reader in whole)
+    late = [reader for reader in ours if reader.last > last and reader.stalled and (reader.reach or reader.quiet)]
+    exhausted_at = frozenset(reader.reach for reader in ours if reader.exhausted and reader.first >= since)
+    return Ended(since, exhausted_at, min((reader.reach for reader in late), default=None))
 
 
 def is_superseded(row: Mapping[str, Any], begun: Mapping[TopicPartition, int]) -> bool:

@@ -15,7 +15,8 @@ never committed the end of its own log, and when an acknowledgement with acks=al
 without being known to be unjustified. Where the timeline is sampled, what was lost is left aside, for whoever
 acknowledged it may have gone before anybody looked; of what is still there, nobody looked at any leader since. Of an
 imported history no broker can be asked; there the final read of a partition must have reached everything that any poll
-was given, or have gone on until nobody gave it any more, see :mod:`checkers.final_reads`.
+was given, or have gone on until nobody gave it any more, and nobody may have begun later and stopped earlier, see
+:mod:`checkers.final_reads`.
 """
 
 from __future__ import annotations
@@ -164,10 +165,8 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
         if numbers[name]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
     if numbers["resent_values"]:
-        what = (
-            "sent more than once to one partition; give every send its own, for nobody can tell which of them was read"
-        )
-        yield f"The history is not one: of {numbers['resent_values']} values each is {what}."
+        remedy = "give every send a value of its own, for nobody can tell which of them was read"
+        yield f"The history is not one: values are sent more than once, {numbers['resent_values']} in all; {remedy}."
 
 
 def inconclusive(
@@ -199,6 +198,9 @@ def _short_read(end: PartitionEnd) -> Iterator[str]:
         place = f"{end.topic}-{end.partition}"
         given = f"an earlier poll was given offset {end.polled - 1}"
         yield f"The final read of {place} ended at {end.reached}, and {given}."
+    if end.short is not None:
+        later = f"a later process of the final read was given nothing behind {end.short} for a moment"
+        yield f"The final read of {end.topic}-{end.partition} ended at {end.reached}, and {later}."
 
 
 def _open_end(end: PartitionEnd) -> Iterator[str]:

@@ -44,20 +44,29 @@ from spark_analysis.answer import Answers, Excuse, Finding, NodeLife, position
 _KINDS = [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
 
+VALUES = "values"
+"""What a history lacks in which a value is sent more than once; see :data:`RELIES_ON`."""
+
 RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "lost-write": frozenset({"history"}),
         "vanished-read": frozenset({"history"}),
-        "torn-transaction": frozenset({"history"}),
+        "torn-transaction": frozenset({"history", VALUES}),
         "lost-commit": frozenset({"history"}),
-        "nonmonotonic-send": frozenset({"history"}),
-        "G0-realtime": frozenset({"history"}),
-        "G1c-realtime": frozenset({"history"}),
+        "nonmonotonic-send": frozenset({"history", VALUES}),
+        "G0-realtime": frozenset({"history", VALUES}),
+        "G1c-realtime": frozenset({"history", VALUES}),
         "nonmonotonic-poll": frozenset({"history"}),
         "int-nonmonotonic-poll": frozenset({"history"}),
         "unwritten-read": frozenset({"history"}),
-        "poll-skip": frozenset({"history"}),
-        "int-poll-skip": frozenset({"history"}),
+        "poll-skip": frozenset({"history", VALUES}),
+        "int-poll-skip": frozenset({"history", VALUES}),
+        "aborted-read": frozenset({VALUES}),
+        "duplicate": frozenset({VALUES}),
+        "precommitted-read": frozenset({VALUES}),
+        "G0": frozenset({VALUES}),
+        "G1c": frozenset({VALUES}),
+        "int-nonmonotonic-send": frozenset({VALUES}),
         "unjustified-ack": frozenset({"timeline"}),
         "uncommitted-read": frozenset({"timeline"}),
         "replica-divergence": frozenset({"replica_logs"}),
@@ -68,8 +77,8 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "unjustified-join": frozenset({"timeline"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),
         "sequence-gap": frozenset({"replica_logs"}),
-        "open-transaction": frozenset({"replica_logs"}),
-        "wrong-marker": frozenset({"replica_logs"}),
+        "open-transaction": frozenset({"replica_logs", VALUES}),
+        "wrong-marker": frozenset({"replica_logs", VALUES}),
         "incomplete-leader": frozenset({"timeline"}),
         "incomplete-candidate": frozenset({"timeline"}),
         "illegal-isr": frozenset({"timeline"}),
@@ -80,7 +89,10 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The kinds that say that something is *not* there, or not before something else, and in which table: where that table
 has a gap, it may just be in the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In
-which tables an excuse may be missing say :mod:`checkers.excuses`."""
+which tables an excuse may be missing say :mod:`checkers.excuses`.
+
+:data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
+nobody knows, and it is INDETERMINATE, too."""
 
 CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -169,6 +181,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes = {"history": history, "timeline": broken_timeline, "faults": missing or unproven_losses(run.faults)}
     gaps = unread | {table for table, found in holes.items() if found}
+    gaps |= {VALUES} if numbers["resent_values"] else set()
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = cache(partial(_severity, run, facts, gaps))
@@ -341,8 +354,9 @@ def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) 
     excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
     doubts = _doubts(facts, manifest, finding)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
-    if RELIES_ON.get(finding.kind, frozenset()) & gaps:
-        return left_open
+    lacking = RELIES_ON.get(finding.kind, frozenset()) & gaps
+    if lacking:
+        return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
     if finding.excuse == "acks":
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True

@@ -1,14 +1,13 @@
 """A value is at one offset of its partition.
 
 ``duplicate``: acknowledgements, polls and the final leader's log name one value at two or more offsets. The clients
-send every value once, so the log has it twice. (A history in which one is sent more often is none.) The anomaly's
-offset is the lowest, the other the highest.
+send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.
 
 Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, and the
 value was not sent in a transaction, whose producer always is (KIP-98; of an imported history nobody knows, and the
-guarantee counts). A leader
-that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOLLOWER although it has appended it
-(KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again, retries allowed or not.
+guarantee counts). A leader that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOLLOWER
+although it has appended it (KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again,
+retries allowed or not.
 
 Whoever was told of a record that is lost sends it again, and rightly. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at the most, and the copies at the others were given up by an unclean election
@@ -37,7 +36,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
     for seen in sightings(rows):
         copies[seen.where, seen.value][seen.offset].append(seen)
     for (place, value), offsets in places(rows).items():
-        if len(offsets) > 1 and (place, value) not in rows.resent:
+        if len(offsets) > 1:
             yield _duplicate(rows, place, value, offsets, copies[place, value])
 
 

@@ -149,9 +149,9 @@ def unused_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterato
 
 def unplanned_partitions(ends: Sequence[PartitionEnd], wanted: Expected) -> Iterator[str]:
     """One sentence for each partition that the history names and the configuration does not."""
-    for end in ends:
+    for end in ends if wanted.brokers else ():
         name = TopicPartition(end.topic, end.partition)
-        if wanted.brokers and name not in wanted.partitions:
+        if name not in wanted.partitions:
             yield f"{name} was used and is not configured, so nobody knows which replicas should hold it."
 
 

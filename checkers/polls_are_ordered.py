@@ -21,15 +21,15 @@ Severity: ``VIOLATION``. Between operations ``DOCUMENTED`` when the process has 
 rebalance at all: its group may have moved the partition away and back, and goes on from what it had committed. A
 history that names rebalances names them all. Going back is ``DOCUMENTED`` when an unclean election before it gave up
 what lay at its position and the configuration permits such elections: the consumer was thrown back to the new end. That
-is the record that it was given last, or, where transactions send, something that a leader had written behind it, for
-markers and what was aborted a consumer passes without being given anything. It cannot have come to the new end, and was
-not thrown back, where the log before that end still holds a record of before the election that it would have been given
-on the way. A skip is ``DOCUMENTED`` when all that was skipped had been deleted on purpose by then (see
-:mod:`checkers.deletions`) and the configuration permits that, even if a later leader still holds it; and where the
-configuration permits unclean elections, when one before it gave up what lay at the consumer's position, which then says
-nothing of the new log, or the one that was skipped, which whoever led then did not have, or the marker that committed
-it, so that the next one aborts it (see :mod:`checkers.closings`); or, where nobody knows the epochs, when one after it
-gave up everything from there on.
+is the record that it was given last, or, where transactions send, something that a leader had written behind it who led
+when the consumer polled already, for a consumer passes markers and what was aborted without being given anything. It
+cannot have come to the new end, and was not thrown back, where the log before that end still holds a record of before
+the election that it would have been given on the way. A skip is ``DOCUMENTED`` when all that was skipped had been
+deleted on purpose by then (see :mod:`checkers.deletions`) and the configuration permits that, even if a later leader
+still holds it; and where the configuration permits unclean elections, when one before it gave up what lay at the
+consumer's position, which then says nothing of the new log, or the one that was skipped, which whoever led then did not
+have, or the marker that committed it, so that the next one aborts it (see :mod:`checkers.closings`); or, where nobody
+knows the epochs, when one after it gave up everything from there on.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
     readers: dict[tuple[int, TopicPartition], list[Read]] = {}
     for read in rows.reads:
         readers.setdefault((read.process, read.where), []).append(read)
-    moves = _moves(rows)
+    moves, begun_ns = _moves(rows), _begun(rows)
     held = _held(rows)
     aborted = replaced(rows, "abort")
     for (process, place), reads in readers.items():
@@ -88,7 +88,8 @@ def find(rows: RunRows) -> Iterator[Finding]:
             group = not step.within and moves.may_be_unnamed(process, step.after.row)
             begin = bisect_right(offsets, step.before.offset)
             beyond = [(offset, log[offset]) for offset in offsets[begin : begin + 1]]
-            thrown = any(_threw_back(rows, fork, step.before, beyond) for fork in _forks_before(rows, step))
+            forks = _forks_before(rows, step)
+            thrown = any(_threw_back(rows, fork, step.before, beyond, begun_ns[process]) for fork in forks)
             if step.after.offset <= step.before.offset:
                 yield _back(rows, step, group=group, thrown=thrown)
                 continue
@@ -248,20 +249,33 @@ def _skip(rows: RunRows, step: Step, skipped: int, record: Record, excuse: Excus
     )  # fmt: skip
 
 
+def _begun(rows: RunRows) -> dict[int, int]:
+    """When each process polled first."""
+    found: dict[int, int] = {}
+    for row in rows.operations:
+        if row["f"] == "poll":
+            found[row["process"]] = min(row["time_ns"], found.get(row["process"], row["time_ns"]))
+    return found
+
+
 def _forks_before(rows: RunRows, step: Step) -> list[Fork]:
     return [fork for fork in rows.forks.get(step.after.where, []) if fork.time_ns <= step.after.time_ns]
 
 
-def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[int, Record]]) -> bool:
+def _threw_back(rows: RunRows, fork: Fork, last: Read, beyond: Sequence[tuple[int, Record]], begun_ns: int) -> bool:
     """Whether an unclean election gave up what lay at the position of a consumer that was given ``last`` last.
 
-    ``beyond``: the first record behind that which nobody may be taken past, if there is one. Of a sampled timeline
-    nobody knows where the winner's log ended then.
+    ``beyond``: the first record behind that which nobody may be taken past, if there is one; ``begun_ns``: when it
+    polled first. Of a sampled timeline nobody knows where the winner's log ended then.
     """
     if fork.gave_up(last.leader_epoch, None if rows.sampled else last.offset):
         return True
     held = any(_is_of_before(fork, offset, record) for offset, record in beyond)
-    terms = [term for term in rows.leader_terms(last.where) if term.leader_epoch >= (last.leader_epoch or 0)]
+    terms = [
+        term
+        for term in rows.leader_terms(last.where)
+        if term.leader_epoch >= (last.leader_epoch or 0) and (term.end_ns is None or term.end_ns >= begun_ns)
+    ]
     return last.where in rows.marked and not held and any(gave_up_some(fork, t, last.offset + 1) for t in terms)
 
 

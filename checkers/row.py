@@ -27,8 +27,8 @@ class Send(NamedTuple):
     """One send: its invocation and how it ended.
 
     A send is known by its value. A history that tells of one more than once is none; all its rows count nevertheless,
-    and of two that end it the one that knows more (``ok``, then ``fail``). Of several sends of one value nobody knows
-    which of them failed. One that was acknowledged at several offsets is several.
+    and of two that end it the one that knows more (``ok``, then ``fail``). One that was acknowledged at several offsets
+    is several.
 
     Attributes:
         type: ``info`` while nothing is known of its end.
@@ -102,15 +102,9 @@ _KNOWS = ("info", "fail", "ok")
 """How a send ends, by how much that says; an invocation says as little as ``info``."""
 
 
-def is_resent(rows: list[Row]) -> bool:
-    """Whether these rows, all about one value, tell of more than one send."""
-    return len({(row["op"], row["mop"]) for row in rows}) > 1
-
-
 def sends(place: TopicPartition, rows: list[Row]) -> Iterator[Send]:
     """The send that these rows tell of: one for each offset at which it was acknowledged."""
     ended = max((row["type"] for row in rows if row["type"] != "invoke"), key=_KNOWS.index, default="info")
-    ended = "info" if ended == "fail" and is_resent(rows) else ended
     transactions = [row["op"] for row in rows if row["txn"]]
     op = min(transactions or [row["op"] for row in rows])
     begun_ns, begun = min(row["time_ns"] for row in rows), min(row["index"] for row in rows)

@@ -6,17 +6,18 @@ specification that the Spark engine is tested against, not the fast way.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 from checkers.deletions import Deletion, Start, deletions
-from checkers.final_reads import is_superseded, readers, since
+from checkers.final_reads import Ended, ended, is_superseded, readers
 from checkers.forks import End, Fork, Office, forks
-from checkers.row import Read, Row, Send, detail, is_malformed, is_resent, read_of, sends, where
+from checkers.row import Read, Row, Send, detail, is_malformed, read_of, sends, where
 from checkers.terms import Term, terms
 from harness.model import TopicPartition
 from spark_analysis.answer import PartitionEnd
@@ -70,8 +71,12 @@ class RunRows:
     @cached_property
     def final_since(self) -> dict[TopicPartition, int]:
         """From which row on what a partition delivers to a final reader is its final read."""
+        return {place: ended.since for place, ended in self._final_readers.items()}
+
+    @cached_property
+    def _final_readers(self) -> dict[TopicPartition, Ended]:
         marks = {place: leader["high_watermark"] for place, leader in self.final_leaders.items()}
-        return since(readers(self._well_formed), marks)
+        return ended(readers(self._well_formed), marks)
 
     @cached_property
     def sends(self) -> list[Send]:
@@ -81,7 +86,7 @@ class RunRows:
     @cached_property
     def resent(self) -> set[tuple[TopicPartition, int]]:
         """The values that are sent to a partition by several operations, or steps of one."""
-        return {key for key, ours in self._sent.items() if is_resent(ours)}
+        return {key for key, ours in self._sent.items() if len({(row["op"], row["mop"]) for row in ours}) > 1}
 
     @cached_property
     def _sent(self) -> dict[tuple[TopicPartition, int], list[Row]]:
@@ -297,8 +302,10 @@ class RunRows:
         bounds = ("node", "leader_epoch", "high_watermark", "log_end_offset", "log_start_offset")
         known = {name: leader[name] for name in bounds} if leader else {}
         polled, data_end = self._polled.get(place, 0), self._data_end(place, leader)
+        final = self._final_readers.get(place)
+        exhausted, short = (reached in final.exhausted_at, final.short) if final else (False, None)
         return PartitionEnd(
-            self.run, *place, reached, **known, polled=polled, exhausted=place in self._exhausted, data_end=data_end
+            self.run, *place, reached, **known, polled=polled, exhausted=exhausted, short=short, data_end=data_end
         )
 
     def _data_end(self, place: TopicPartition, leader: Row | None) -> int | None:
@@ -315,14 +322,10 @@ class RunRows:
             return None
         markers: dict[int | None, list[tuple[int, str]]] = defaultdict(list)
         for row in sorted(below, key=lambda row: (row["offset"], row.get("control") or "")):
-            if row.get("control") is not None:
+            if row.get("control") is not None and row.get("producer_id") is not None:
                 markers[row["producer_id"]].append((row["offset"], row["control"]))
-
-        def is_given(row: Row) -> bool:
-            following = (control for offset, control in markers[row.get("producer_id")] if offset > row["offset"])
-            return row.get("control") is None and next(following, None) != "abort"
-
-        return max((row["offset"] + 1 for row in below if is_given(row)), default=0)
+        given = (row["offset"] for row in below if row.get("control") is None and not _is_aborted(row, markers))
+        return max(given, default=-1) + 1
 
     @cached_property
     def _polled(self) -> dict[TopicPartition, int]:
@@ -330,11 +333,6 @@ class RunRows:
         for read in self.reads:
             found[read.where] = max(found[read.where], read.offset + 1)
         return found
-
-    @cached_property
-    def _exhausted(self) -> set[TopicPartition]:
-        reached = {place: max(offsets, default=-1) + 1 for place, offsets in self.final_read.items()}
-        return {x.where for x in readers(self.operations) if x.exhausted and x.reach == reached.get(x.where, 0)}
 
     def judged(self, place: TopicPartition, offset: int | None) -> bool:
         """Whether the final read would have delivered a record at ``offset``, had it been there.
@@ -392,6 +390,13 @@ class RunRows:
         end = self.ends.get(place)
         held = [row for rows in self.logged.get(place, {}).values() for row in rows if row["value"] is not None]
         return [row for row in held if end and row["node"] == end.node]
+
+
+def _is_aborted(row: Row, markers: Mapping[int | None, Sequence[tuple[int, str]]]) -> bool:
+    """Whether the next of its producer's ``markers`` is an abort; what is known to be in no transaction is not."""
+    ours = markers.get(row.get("producer_id"), ())
+    at = bisect_right(ours, row["offset"], key=lambda marker: marker[0])
+    return row.get("transactional") is not False and at < len(ours) and ours[at][1] == "abort"
 
 
 def _start(row: Row) -> Start:

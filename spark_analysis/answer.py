@@ -123,7 +123,7 @@ def position(finding: Finding) -> tuple[Any, ...]:
 
 
 QUIET_NS = 5_000_000_000
-"""For how long a process must have been given nothing, until its last poll, before that says where a partition ends.
+"""For how long a process's polls must have given it nothing, until its last, before that says where a partition ends.
 
 Jepsen's final readers go on for ten seconds."""
 
@@ -138,6 +138,8 @@ class PartitionEnd(NamedTuple):
         polled: one more than the highest offset that any poll delivered; 0 for none.
         exhausted: the process of the final read that came furthest went on, and was given nothing for
             :data:`QUIET_NS`.
+        short: how far, at the least, a process of the final read had come that read on later than those who came to
+            the end, and was given nothing before it came there; None: there is none.
         data_end: of a run with transactions one more than the highest offset below the high watermark at which the
             final leader's log holds something else than a marker, or than a record of which the next marker of its
             producer is an abort; None where its log is not known up to there.
@@ -154,6 +156,7 @@ class PartitionEnd(NamedTuple):
     log_start_offset: int | None = None
     polled: int = 0
     exhausted: bool = False
+    short: int | None = None
     data_end: int | None = None
 
     @property

@@ -244,7 +244,7 @@ def kept(findings: DataFrame) -> DataFrame:
 
 def _ends(views: Views) -> DataFrame:
     return views.partitions.where("used").select(
-        *PLACE, "reached", "exhausted",
+        *PLACE, "reached", "exhausted", "short",
         f.col("polled_end").alias("polled"),
         "leader.node", "leader.leader_epoch", "leader.high_watermark", "leader.log_end_offset",
         "leader.log_start_offset", "data_end",

@@ -12,8 +12,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 def duplicates(views: Views) -> DataFrame:
     """``duplicate``, as ``checkers.no_duplicates`` defines it."""
-    once = ~f.coalesce(f.col("first_step") < f.col("last_step"), f.lit(False))
-    twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")) & once)
+    twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
     found = f.col("seen_row").isNotNull() | f.col("in_final_log_intact")
     copies = with_partitions(twice, views).where(f.col("used") & found)  # who sent nothing has sent nothing once
     gone = ~f.col("in_final_log_intact")

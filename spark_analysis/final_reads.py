@@ -9,36 +9,73 @@ from spark_analysis.answer import QUIET_NS
 from spark_analysis.tables import PLACE
 
 
-def final_readers(told: DataFrame) -> DataFrame:
+def final_readers(told: DataFrame, history: DataFrame | None) -> DataFrame:
     """Every process of the final read, once for each of its partitions.
 
     Args:
         told: what clients did, from :func:`spark_analysis.tally.tally`, as far as it is well formed.
+        history: the table, as far as it is well formed; None: no poll of the final read gave nothing.
 
     Returns:
-        ``run, topic, partition, process, first, reach, exhausted``: the fields of ``checkers.final_reads.FinalReader``.
+        ``run, topic, partition, process, first, last, reach, stalled, quiet, exhausted``: the fields of
+        ``checkers.final_reads.FinalReader``.
     """
-    rows = told.where(f.col("final") & (f.col("type") == "ok"))
-    named = f.col("topic").isNotNull()
-    empty = ~named & (f.col("f") == "poll")
-    of_process = Window.partitionBy("run", "process")
-    last = {name: f.max(f.when(which, f.col("last_ns"))) for name, which in (("given", named), ("empty", empty))}
-    known = rows.withColumns({name: time_ns.over(of_process) for name, time_ns in last.items()}).where(named)
-    came = f.max("offset").isNotNull() & f.max(f.col("empty") - f.col("given") >= QUIET_NS)
-    return known.groupBy(*PLACE, "process").agg(
-        f.min("first").alias("first"),
-        f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach"),
-        f.coalesce(came, f.lit(False)).alias("exhausted"),
+    final = told.where("final")
+    named = (f.col("type") == "ok") & f.col("topic").isNotNull()
+    broken = (f.col("f") == "poll") & f.col("type").isin("fail", "info")
+    known = (
+        final.where(named)
+        .groupBy(*PLACE, "process")
+        .agg(
+            f.min("first").alias("first"),
+            f.max("index").alias("last"),
+            f.coalesce(f.max("offset") + 1, f.lit(0)).alias("reach"),
+        )
     )
+    quiet_ns = f.lit(None).cast("bigint")
+    if history is not None:
+        busy = final.where(named | broken).groupBy("run", "process").agg(f.max("last_ns").alias("busy_ns"))
+        nothing = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull() & f.col("final")
+        since = history.where(nothing).select("run", "process", "time_ns").join(busy, on=["run", "process"])
+        polls = since.where(f.col("time_ns") > f.col("busy_ns")).groupBy("run", "process")
+        span = (f.max("time_ns") - f.min("time_ns")).alias("span_ns")
+        known, quiet_ns = known.join(polls.agg(span), on=["run", "process"], how="left"), f.col("span_ns")
+    quiet = f.coalesce(quiet_ns >= QUIET_NS, f.lit(False))
+    return known.select(
+        *PLACE, "process", "first", "last", "reach",
+        quiet_ns.isNotNull().alias("stalled"),
+        quiet.alias("quiet"),
+        (quiet & (f.col("reach") > 0)).alias("exhausted"),
+    )  # fmt: skip
 
 
-def superseding(told: DataFrame, leaders: DataFrame) -> DataFrame:
-    """With which row the final read of each partition begins: ``run, topic, partition, since``."""
+def ended(readers: DataFrame, leaders: DataFrame) -> DataFrame:
+    """Who tells what each partition holds in the end.
+
+    Args:
+        readers: from :func:`final_readers`.
+        leaders: from :func:`spark_analysis.leadership.leadership`.
+
+    Returns:
+        ``run, topic, partition, since, exhausted_at, short``: the fields of ``checkers.final_reads.Ended``, but of
+        ``exhausted_at`` only the furthest.
+    """
     ends = leaders.select(*PLACE, f.col("leader.high_watermark").alias("watermark"))
-    known = final_readers(told).join(ends, on=list(PLACE), how="left")
-    enough = f.least(f.max("reach").over(Window.partitionBy(*PLACE)), "watermark")
-    ended = (f.col("reach") >= f.col("enough")) | f.col("exhausted")
-    return known.withColumn("enough", enough).where(ended).groupBy(*PLACE).agg(f.max("first").alias("since"))
+    of_place = Window.partitionBy(*PLACE)
+    known = readers.join(ends, on=list(PLACE), how="left").withColumn(
+        "enough", f.least(f.max("reach").over(of_place), "watermark")
+    )
+    whole = (f.col("reach") >= f.col("enough")) | f.col("exhausted")
+    placed = known.withColumns(
+        {f"whole_{name}": f.max(f.when(whole, f.col(name))).over(of_place) for name in ("first", "last")}
+    )
+    late = (f.col("last") > f.col("whole_last")) & f.col("stalled") & ((f.col("reach") > 0) | f.col("quiet"))
+    exhausted = f.col("exhausted") & (f.col("first") >= f.col("whole_first"))
+    return placed.groupBy(*PLACE).agg(
+        f.max("whole_first").alias("since"),
+        f.max(f.when(exhausted, f.col("reach"))).alias("exhausted_at"),
+        f.min(f.when(late, f.col("reach"))).alias("short"),
+    )
 
 
 def superseded(history: DataFrame, begun: DataFrame) -> DataFrame:
@@ -46,8 +83,9 @@ def superseded(history: DataFrame, begun: DataFrame) -> DataFrame:
 
     Args:
         history: the table.
-        begun: from :func:`superseding`.
+        begun: from :func:`ended`.
     """
-    joined = history.join(f.broadcast(begun), on=list(PLACE), how="left")
+    since = f.broadcast(begun.select(*PLACE, "since"))
+    joined = history.join(since, on=list(PLACE), how="left")
     final = f.col("final") & (f.col("topic").isNull() | (f.col("index") >= f.coalesce("since", f.lit(0))))
     return joined.withColumn("final", final).select(*history.columns)

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.final_reads import final_readers
 from spark_analysis.tables import PLACE, Tables
 
 
@@ -15,6 +14,8 @@ def partitions(
     done: DataFrame,
     log_words: DataFrame,
     leaders: DataFrame,
+    final_reads: DataFrame,
+    *,
     data_ends: DataFrame | None = None,
     sampled: Sequence[str] = (),
 ) -> DataFrame:
@@ -24,17 +25,18 @@ def partitions(
         done: what clients did, from :func:`spark_analysis.tally.tally`.
         log_words: what the replicas' logs hold, from :func:`spark_analysis.log_words.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
+        final_reads: from :func:`spark_analysis.final_reads.ended`.
         data_ends: from :func:`data_ends`; None: there are no transactions, so logs hold no markers.
         sampled: the runs whose timelines are only samples of what the brokers did.
 
     Returns:
-        ``run, topic, partition, used, sampled, reached, polled_end, exhausted, data_end, complete, leader, unclean,
-        terms, deleted, marked``. ``used``: clients did something there; ``sampled``: the run is one of those;
+        ``run, topic, partition, used, sampled, reached, polled_end, exhausted, short, data_end, complete, leader,
+        unclean, terms, deleted, marked``. ``used``: clients did something there; ``sampled``: the run is one of those;
         ``marked``: transactions send there, so that markers take offsets. ``reached`` is one more than the highest
         offset that the final read delivered, ``polled_end`` than the highest that any poll did (0: none).
-        ``exhausted``, ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final read, and it saw
-        everything that the final leader had committed. The rest is from ``leaders``; ``unclean``, ``terms`` and
-        ``deleted`` are never null.
+        ``exhausted``, ``short``, ``data_end``: see ``answer.PartitionEnd``. ``complete``: the run has a final
+        read, and it saw everything that the final leader had committed. The rest is from ``leaders``; ``unclean``,
+        ``terms`` and ``deleted`` are never null.
     """
     told = done.where(~f.col("malformed"))
     sending, reading = f.col("f") == "send", (f.col("f") == "poll") & (f.col("type") != "invoke")
@@ -53,7 +55,7 @@ def partitions(
     final = (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("final")
     runs_read = told.where(final).groupBy("run").agg(f.lit(True).alias("was_read"))
     joined = seen.join(leaders, on=list(PLACE), how="full").join(f.broadcast(runs_read), on="run", how="left")
-    joined = joined.join(_went_on(told), on=list(PLACE), how="left")
+    joined = joined.join(final_reads, on=list(PLACE), how="left")
     reached = f.coalesce("reached", f.lit(0))
     watermark, start = f.col("leader.high_watermark"), f.coalesce("leader.log_start_offset", f.lit(0))
     joined = (
@@ -69,7 +71,8 @@ def partitions(
         f.col("run").isin(*sampled).alias("sampled"),
         reached.alias("reached"),
         f.coalesce("polled_end", f.lit(0)).alias("polled_end"),
-        f.coalesce(f.col("went_on_at") == reached, f.lit(False)).alias("exhausted"),
+        f.coalesce(f.col("exhausted_at") == reached, f.lit(False)).alias("exhausted"),
+        "short",
         "data_end",
         f.coalesce(complete, f.lit(False)).alias("complete"),
         "leader",
@@ -102,22 +105,18 @@ def missing(offset: Column, *, read: Column) -> Column:
     return judged(offset) | (unasked & f.when(read, f.col("exhausted")).otherwise(passed))
 
 
-def _went_on(told: DataFrame) -> DataFrame:
-    """``went_on_at``: how far the processes of the final read had come that then polled and were given nothing."""
-    return final_readers(told).where("exhausted").groupBy(*PLACE).agg(f.max("reach").alias("went_on_at"))
-
-
 def data_ends(tables: Tables, leaders: DataFrame) -> DataFrame:
     """``data_end``, by partition of runs with transactions; see ``answer.PartitionEnd``."""
     runs = tables.history.where("txn").select("run").distinct()
     ends = leaders.select(*PLACE, f.col("leader.node").alias("node"), f.col("leader.high_watermark").alias("bound"))
     ours = f.broadcast(ends.join(runs, on="run", how="left_semi"))
     below = tables.replica_logs.join(ours, on=[*PLACE, "node"], how="inner").where(f.col("offset") < f.col("bound"))
-    # What has no producer stands for itself.
+    # What has no producer stands for itself, and so does what is in no transaction.
     producer = f.coalesce("producer_id", -1 - f.col("offset"))
     following = Window.partitionBy(*PLACE, producer).orderBy("offset").rangeBetween(1, Window.unboundedFollowing)
     marker = f.min(f.when(f.col("control").isNotNull(), f.struct("offset", "control"))).over(following)
-    below = below.withColumn("given", f.col("control").isNull() & ~marker["control"].eqNullSafe("abort"))
+    aborted = marker["control"].eqNullSafe("abort") & f.coalesce("transactional", f.lit(True))
+    below = below.withColumn("given", f.col("control").isNull() & ~aborted)
     known = below.groupBy(*PLACE, "bound").agg(
         f.count("*").alias("rows"),
         f.min("offset").alias("first"),

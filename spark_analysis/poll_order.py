@@ -34,6 +34,12 @@ def unordered_polls(views: Views) -> DataFrame | None:
         if steps.isEmpty():
             return None
     wrong = _wrong(steps, views)
+    if "txn" in views.uses:
+        polls = views.tables.history.where(f.col("f") == "poll")
+        begun = polls.groupBy("run", "process").agg(f.min("time_ns").alias("begun_ns"))
+        wrong = wrong.join(begun, on=["run", "process"], how="left")
+    else:
+        wrong = wrong.withColumn("begun_ns", f.lit(None).cast("bigint"))
     still = wrong.withColumn("grouped", f.lit(False))
     return _answers(_unmoved(wrong, views.tables.history) if "move" in views.uses else still, views)
 
@@ -71,7 +77,8 @@ def _stood_behind() -> Column:
         return f.coalesce((following["offset"] < fork["log_end"]) & older, f.lit(False))
 
     def wrote(fork: Column, term: Column) -> Column:
-        return (term["leader_epoch"] >= last["leader_epoch"]) & gave_up_some(fork, term, last["offset"] + 1)
+        led = term["end_ns"].isNull() | (term["end_ns"] >= f.col("begun_ns"))
+        return led & (term["leader_epoch"] >= last["leader_epoch"]) & gave_up_some(fork, term, last["offset"] + 1)
 
     def threw(fork: Column) -> Column:
         lacking = f.exists("terms", lambda term: wrote(fork, term))

@@ -121,12 +121,7 @@ def _settled(grouped: DataFrame) -> DataFrame:
 
 
 def _told(rows: DataFrame) -> DataFrame:
-    """With what operations were told of which nobody knows how they ended, where the record was delivered.
-
-    Of several sends of one value nobody knows which of them failed.
-    """
-    resent = (f.col("first_step") < f.col("last_step")) & (f.col("sent") == FAILED)
-    rows = rows.withColumn("sent", f.when(resent, UNKNOWN).otherwise(f.col("sent")))
+    """With what operations were told of which nobody knows how they ended, where the record was delivered."""
     delivered = f.when(f.col("txn_op").isNull(), f.col("value_read_row")).otherwise(f.col("value_committed_row"))
     counts = f.col("unended_row").isNotNull() & delivered.isNotNull() & (f.col("sent") != FAILED)
     seen = {name: f.least(name, f.when(counts, f.col(told))) for name, told in _SEEN.items()}

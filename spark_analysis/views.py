@@ -16,7 +16,7 @@ from spark_analysis.chunks import Place
 from spark_analysis.closings import closings, replaced
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
-from spark_analysis.final_reads import superseded, superseding
+from spark_analysis.final_reads import ended, final_readers, superseded
 from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
 from spark_analysis.log_words import log_words
@@ -121,13 +121,14 @@ def views_of(
     )
     uses, settled = _uses(done), None
     read = done
+    begun = ended(final_readers(_sound(done), whole.history if "nothing" in uses else None), leaders)
     if "rereading" in uses:
-        begun = hold(superseding(_sound(done), leaders), few=True)
+        begun = hold(begun, few=True)
         whole = whole._replace(history=superseded(whole.history, begun))
         digests = digests and digests.since(_rows_by_place(begun))
         read = hold(digests.tally() if digests else tally(whole.history), few=True)
     marked = data_ends(whole, leaders) if "txn" in uses else None
-    ends = hold(partitions(read, logs, leaders, marked, sampled), few=True)
+    ends = hold(partitions(read, logs, leaders, begun, data_ends=marked, sampled=sampled), few=True)
     closed = replaced(closings(whole.replica_logs, ends)) if "txn" in uses else None
 
     @cache
@@ -158,6 +159,7 @@ def _uses(done: DataFrame) -> frozenset[str]:
         "txn": f.col("txn"),
         "commit": f.col("f").isin("commit", "committed"),
         "move": f.col("f").isin("assign", "subscribe", "assigned", "revoked", "lost"),
+        "nothing": f.col("final") & (f.col("f") == "poll") & (f.col("type") == "ok") & f.col("topic").isNull(),
     }
     final = f.col("final") & (f.col("type") == "ok") & f.col("topic").isNotNull()
     of_places = _sound(done).groupBy(*PLACE).agg(

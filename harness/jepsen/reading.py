@@ -301,6 +301,8 @@ class _Import:
             self._lives += 1
             if late and line.f == "assign" and line.seeks:
                 self._final.add(known)
+        elif line.f in ("assign", "subscribe"):
+            self._final.discard(known)  # it may not go on with everything that it has begun to read
         return known
 
     # ------------------------------------------------------------------------------------------------- completions

@@ -77,6 +77,16 @@ def a_consumer_is_not_taken_back_by_an_election_that_gave_up_nothing(story: Stor
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0), *given_up(2), **UNCLEAN)
+def a_consumer_that_came_after_the_election_is_not_taken_back_by_it(story: Story) -> None:
+    stand_behind_a_marker(story)
+    elect_who_has(story, 2)
+    story.restart(0)
+    story.poll(6, [0, 1])
+    story.poll(6, [0])
+    story.finish()
+
+
 @case(Outcome.VIOLATION, ("nonmonotonic-poll", "VIOLATION", 0), *given_up(4), **UNCLEAN)
 def a_consumer_that_had_not_come_to_the_new_end_is_not_taken_back(story: Story) -> None:
     write(story, 2)
@@ -165,3 +175,22 @@ def another_producer_s_abort_is_no_reason_not_to_read_what_is_at_the_end(story: 
     write(story, 1)
     marked(story, "info")
     closed(story, None, None, "abort", hidden=1, more=0, producers=(7, 7, 8))
+
+
+@case(Outcome.INCONCLUSIVE, reason=UNREAD, guarantees=SETTLES)
+def what_belongs_to_no_transaction_is_to_be_read_whatever_marker_follows(story: Story) -> None:
+    write(story, 1)
+    marked(story, "info")
+    closed(story, None, None, "abort", hidden=1, more=0)
+    for row in story.logs:
+        row["transactional"] = row["control"] is not None
+
+
+@case(Outcome.VIOLATION, ("open-transaction", "VIOLATION", 1), reason=UNREAD, guarantees=SETTLES)
+def a_marker_of_nobody_closes_nothing(story: Story) -> None:
+    write(story, 1)
+    marked(story, "info")
+    closed(story, None, None, "abort", hidden=1, more=0)
+    for row in story.logs:
+        if row["control"] is not None:
+            row["producer_id"] = row["producer_epoch"] = None

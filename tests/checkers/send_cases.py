@@ -261,7 +261,7 @@ def what_a_consumer_fetched_before_an_unclean_election_may_be_given_to_it_later(
 
 # -------------------------------------------------------------------------------------------------------- sent twice
 
-RESENT = "of 1 values each is sent more than once"
+RESENT = "values are sent more than once, 1 in all"
 
 
 def send_again(story: Story, value: int, **end: Any) -> None:
@@ -271,7 +271,7 @@ def send_again(story: Story, value: int, **end: Any) -> None:
     story.row(**about, acks=-1, **end)
 
 
-@case(Outcome.INVALID, reason=RESENT)
+@case(Outcome.INVALID, ("aborted-read", "INDETERMINATE", 0), reason=RESENT)
 def a_value_that_an_application_sent_again_makes_the_run_invalid(story: Story) -> None:
     value = story.send(result="fail")
     story.send()
@@ -286,12 +286,31 @@ def a_value_that_was_acknowledged_and_sent_again_makes_the_run_invalid(story: St
     story.finish()
 
 
-@case(Outcome.INVALID, reason=RESENT)
-def a_value_that_was_acknowledged_twice_is_no_duplicate(story: Story) -> None:
+@case(Outcome.INVALID, ("duplicate", "INDETERMINATE", 0), reason=RESENT)
+def a_value_that_was_acknowledged_twice_may_be_no_duplicate(story: Story) -> None:
     value = story.send()
     story.append(0, value, (1, 2))
     send_again(story, value, type="ok", offset=1)
     story.finish()
+
+
+IN_DOUBT = tuple((kind, "INDETERMINATE", 1) for kind in ("wrong-marker", "int-poll-skip", "duplicate"))
+
+
+@case(Outcome.INVALID, *IN_DOUBT, reason=RESENT)
+def a_value_that_an_application_sent_again_in_another_transaction_blames_no_marker(story: Story) -> None:
+    write(story, 1)
+    for result in ("fail", "ok"):
+        story.values = itertools.count(1)
+        transact(story, Sent(0), result=result)
+        story.append(0, None, (1, 2))
+    story.values = itertools.count(2)
+    write(story, 1)
+    story.finish()
+    said = {2: "abort", 4: "commit"}
+    for row in story.logs:
+        row |= {"producer_id": 7, "producer_epoch": 0, "control": said.get(row["offset"])}
+    story.forget(*[row for row in story.final_rows() if row["offset"] in (1, 2, 4)])
 
 
 @case(Outcome.PASS)

@@ -36,7 +36,7 @@ def polled(process: int, records: str) -> list[str]:
 
 def nothing_more(process: int) -> list[str]:
     """Polls that are given nothing, for as long as it takes to say that there is no more."""
-    return polled(process, "") * 3
+    return polled(process, "") * 4
 
 
 def assigned(process: int, keys: str, *, seek: bool = False) -> list[str]:
