@@ -42,9 +42,7 @@ def find(rows: RunRows) -> Iterator[Finding]:
 
 def why(finding: Finding) -> str:
     """The finding in a sentence."""
-    return (
-        f"Value {finding.value} was sent once and is at offset {finding.offset} and at offset {finding.other_offset}."
-    )
+    return f"Value {finding.value} is there twice, at offset {finding.offset} and at offset {finding.other_offset}."
 
 
 def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
