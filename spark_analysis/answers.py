@@ -12,7 +12,7 @@ from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException, PythonException
-from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
@@ -39,7 +39,7 @@ from spark_analysis.files import TableFile
 from spark_analysis.holding import holding
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
-from spark_analysis.lost_writes import lost_writes
+from spark_analysis.lost_writes import lost_ranges, lost_writes
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
 from spark_analysis.replication import unfounded_commits
@@ -183,17 +183,43 @@ def _ask(
     spark: SparkSession, runs: list[str], tables: Tables, views: Views, healed: Mapping[str, int]
 ) -> tuple[Answers, Mapping[str, Rows]]:
     healings = _by_run(spark, "healed_ns", healed)
-    # Held, so that what is asked about findings does not plan every question again.
+    sections = [partial(_of_findings, spark, views), partial(_of_runs, spark, tables, views, healings)]
+    answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for rows in together(spark, [partial(_collected, one) for one in sections]):
+        for section, row in rows:
+            answered[section].append(json.loads(row))
+    answers = _answers(runs, answered)
+    return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+
+
+def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[Row]:
+    """The rows of some sections of an answer: the section's name, and the row as JSON."""
+    packed = [
+        rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*")))
+        for name, rows in sections().items()
+        if rows is not None
+    ]
+    return gathered(reduce(DataFrame.union, packed)).collect() if packed else []
+
+
+def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | None]:
+    """What the questions find. It is held, so that what is asked about findings does not plan every question again."""
     told = [rows for rows in together(spark, [partial(one, views) for one in _sensible(views)]) if rows is not None]
-    found = views.hold(gathered(reduce(DataFrame.unionByName, told)), few=True) if told else None
+    if not told:
+        return {}
+    found = views.hold(gathered(reduce(DataFrame.unionByName, told)), few=True)
+    return {"finding": kept(found), "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled)}
+
+
+def _of_runs(spark: SparkSession, tables: Tables, views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
+    """What there is besides findings."""
     sections = {
-        "finding": None if found is None else kept(found),
         "end": _ends(views),
         "history_gap": None if views.gaps is None else _first_gaps(views.gaps),
         "life": lives(tables.timeline),
         "replica": replicas(tables.timeline, views.log_words),
         "count": counts(views),
-        **questions_of_fact(views, found, healings),
+        **questions_of_fact(views, healed),
     }
     if views.lag_ns:
         sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
@@ -203,16 +229,7 @@ def _ask(
         sections["thin_acks"] = thin_acks(views, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:
         sections["dependency"] = dependencies(views)
-    packed = [
-        rows.select(f.lit(name).alias("section"), f.to_json(f.struct("*")))
-        for name, rows in sections.items()
-        if rows is not None
-    ]
-    answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for section, row in gathered(reduce(DataFrame.union, packed)).collect():
-        answered[section].append(json.loads(row))
-    answers = _answers(runs, answered)
-    return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+    return sections
 
 
 def _by_run(spark: SparkSession, name: str, numbers: Mapping[str, int]) -> DataFrame:

@@ -21,18 +21,16 @@ from spark_analysis.facts import (
     Unwatched,
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
-from spark_analysis.lost_writes import lost_ranges
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.stretches import stretches
 from spark_analysis.views import Views
 
 
-def questions_of_fact(views: Views, found: DataFrame | None, healed: DataFrame) -> dict[str, DataFrame | None]:
-    """By name, the rows of each sort of facts; None: there are none.
+def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
+    """By name, the rows of each sort of facts that do not rest on findings; None: there are none.
 
     Args:
         views: what all questions share.
-        found: every finding; None: there is none.
         healed: ``run, healed_ns``: when the last fault of a run was healed.
     """
     tables = views.tables
@@ -40,7 +38,6 @@ def questions_of_fact(views: Views, found: DataFrame | None, healed: DataFrame) 
         "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(views),
         "producer_log": producer_logs(views),
-        "lost_range": None if found is None else lost_ranges(found, tables.replica_logs, views.sampled),
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
     }
