@@ -46,7 +46,8 @@ from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
-from spark_analysis.tables import PLACE, Tables, read_tables, table_of
+from spark_analysis.stretches import stretches
+from spark_analysis.tables import PLACE, read_tables, table_of
 from spark_analysis.thin_acks import thin_acks
 from spark_analysis.together import together
 from spark_analysis.transactions import broken_transactions
@@ -153,18 +154,21 @@ def ask(
             table.persist()
         try:
             digests = Digests(spark, files, hold, only_run=only_run, healed_ns=healed) if large else None
-            views = views_of(
+            looking = partial(
+                views_of,
                 tables,
                 digests=digests,
                 hold=hold,
                 sampled=sampled,
                 at_rest=settled,
-                lag_ns=lag_ns,
                 min_isr=min_isr,
                 rotten=rotten,
                 swapped=swapped,
             )
-            return _ask(spark, names, tables, views, healed)
+            nodes = partial(_of_nodes, spark, tables.timeline, lag_ns, sampled)
+            told = together(spark, [partial(_collected, nodes), partial(_asked, spark, looking, healed)])
+            answers = _answers(names, [row for rows in told for row in rows])
+            return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
         except PythonException as error:
             reason = [line for line in str(error).splitlines() if line.strip()][-1]
             remedy = _WORKERS if "No module named" in reason else _REMEDY
@@ -179,17 +183,11 @@ def ask(
                 table.unpersist()
 
 
-def _ask(
-    spark: SparkSession, runs: list[str], tables: Tables, views: Views, healed: Mapping[str, int]
-) -> tuple[Answers, Mapping[str, Rows]]:
-    healings = _by_run(spark, "healed_ns", healed)
-    sections = [partial(_of_findings, spark, views), partial(_of_runs, spark, tables, views, healings)]
-    answered: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for rows in together(spark, [partial(_collected, one) for one in sections]):
-        for section, row in rows:
-            answered[section].append(json.loads(row))
-    answers = _answers(runs, answered)
-    return answers, witnesses(spark, tables, answers.findings) if answers.findings else {}
+def _asked(spark: SparkSession, looking: Callable[[], Views], healed: Mapping[str, int]) -> list[Row]:
+    """What is answered by looking at the runs as the questions do; what rests on no finding is not kept waiting."""
+    views, healings = looking(), _by_run(spark, "healed_ns", healed)
+    sections = [partial(_of_findings, spark, views), partial(_of_runs, spark, views, healings)]
+    return [row for rows in together(spark, [partial(_collected, one) for one in sections]) for row in rows]
 
 
 def _collected(sections: Callable[[], Mapping[str, DataFrame | None]]) -> list[Row]:
@@ -211,20 +209,27 @@ def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | Non
     return {"finding": kept(found), "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled)}
 
 
-def _of_runs(spark: SparkSession, tables: Tables, views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
+def _of_nodes(
+    spark: SparkSession, timeline: DataFrame, lag_ns: Mapping[str, int], sampled: Sequence[str]
+) -> dict[str, DataFrame | None]:
+    """What the nodes' timelines say by themselves."""
+    return {
+        "life": lives(timeline),
+        "stretch": stretches(timeline),
+        "lag": lags(timeline, _by_run(spark, "lag_ns", lag_ns)) if lag_ns else None,
+        "unwatched": unwatched(timeline.where(f.col("run").isin(*sampled))) if sampled else None,
+    }
+
+
+def _of_runs(spark: SparkSession, views: Views, healed: DataFrame) -> dict[str, DataFrame | None]:
     """What there is besides findings."""
     sections = {
         "end": _ends(views),
         "history_gap": None if views.gaps is None else _first_gaps(views.gaps),
-        "life": lives(tables.timeline),
-        "replica": replicas(tables.timeline, views.log_words),
+        "replica": replicas(views.tables.timeline, views.log_words),
         "count": counts(views),
         **questions_of_fact(views, healed),
     }
-    if views.lag_ns:
-        sections["lag"] = lags(tables.timeline, _by_run(spark, "lag_ns", views.lag_ns))
-    if views.sampled:
-        sections["unwatched"] = unwatched(tables.timeline.where(f.col("run").isin(*views.sampled)))
     if views.min_isr:
         sections["thin_acks"] = thin_acks(views, _by_run(spark, "min_isr", views.min_isr))
     if "txn" in views.uses:
@@ -274,7 +279,10 @@ def _first_gaps(gaps: DataFrame) -> DataFrame:
     return counted.where(f.col("rank") <= GAPS_KEPT).drop("rank")
 
 
-def _answers(runs: list[str], found: Mapping[str, list[dict[str, Any]]]) -> Answers:
+def _answers(runs: list[str], rows: Iterable[Row]) -> Answers:
+    found: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for section, row in rows:
+        found[section].append(json.loads(row))
     numbers: dict[str, dict[str, int]] = {run: dict.fromkeys(COUNTS, 0) for run in runs}
     for row in found["count"]:
         numbers.setdefault(row["run"], dict.fromkeys(COUNTS, 0))[row["name"]] = row["number"]

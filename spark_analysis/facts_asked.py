@@ -22,7 +22,6 @@ from spark_analysis.facts import (
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.silences import first_acks, silences
-from spark_analysis.stretches import stretches
 from spark_analysis.views import Views
 
 
@@ -33,9 +32,7 @@ def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | 
         views: what all questions share.
         healed: ``run, healed_ns``: when the last fault of a run was healed.
     """
-    tables = views.tables
     return {
-        "stretch": stretches(tables.timeline),
         "log_epoch": log_epochs(views),
         "producer_log": producer_logs(views),
         "silence": silences(views),

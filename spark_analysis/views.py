@@ -50,11 +50,10 @@ class Views:
         partitions: see :mod:`spark_analysis.partitions`.
         uses: what clients of any of the runs did besides sending and polling: ``txn``, ``commit`` (or ``committed``),
             ``move`` (assignments, subscriptions, rebalances), ``rereading`` (several processes of the final read were
-            given the same partition); and ``record`` where there are any ``records``. What is not there need not be
-            planned for.
+            given the same partition), ``nothing`` (a poll of the final read gave nothing); and ``record`` where there
+            are any ``records``. What is not there need not be planned for.
         sampled: the runs whose timelines are only samples of what the brokers did.
         at_rest: the runs that promise to come to rest, and in which every fault was healed.
-        lag_ns: by run, how long a replica that lags may stay in the ISR; a run that does not say is not in it.
         min_isr: by run, how large an ISR has to be for acks=all; a run that does not say is not in it.
         rotten: by run, the logs that a fault has damaged unnoticed: topic, partition and node.
         swapped: by run, the partitions of which a fault has put records of another cluster into a log.
@@ -74,7 +73,6 @@ class Views:
     uses: frozenset[str]
     sampled: Sequence[str]
     at_rest: Sequence[str]
-    lag_ns: Mapping[str, int]
     min_isr: Mapping[str, int]
     rotten: Mapping[str, Sequence[Log]]
     swapped: Mapping[str, Sequence[tuple[str, int]]]
@@ -100,7 +98,6 @@ def views_of(
     hold: Hold = in_memory,
     sampled: Sequence[str] = (),
     at_rest: Sequence[str] = (),
-    lag_ns: Mapping[str, int] = MappingProxyType({}),
     min_isr: Mapping[str, int] = MappingProxyType({}),
     rotten: Mapping[str, Sequence[Log]] = MappingProxyType({}),
     swapped: Mapping[str, Sequence[tuple[str, int]]] = MappingProxyType({}),
@@ -149,8 +146,8 @@ def views_of(
     else:
         some = all_records()
     return Views(
-        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, lag_ns,
-        min_isr, rotten, swapped, digests, hold,
+        whole, done, logs, some, all_records, settled, missing, disordered, ends, uses, sampled, at_rest, min_isr,
+        rotten, swapped, digests, hold,
     )  # fmt: skip
 
 
