@@ -41,7 +41,7 @@ def demo(
             warm_up()
         directories.append(record(plan(load(scenario), generation=generation, seed=SEED), out, say))
     say(f"checking {len(directories)} runs in one Spark job")
-    judged = judge_recorded(directories, context.obj)
+    judged = judge_recorded(directories, context.obj, say)
     failed = [act for act, one in zip(ACTS, judged, strict=True) if one.verdict.exit_code]
     for scenario, generation, _ in failed[:1]:
         context.obj.replace(*_again(scenario, generation))

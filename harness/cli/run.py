@@ -69,7 +69,7 @@ def run(
         warm_up()
     directory = record(made, out, say)
     say("checking")
-    judged = judge_recorded([directory], context.obj)
+    judged = judge_recorded([directory], context.obj, say)
     return exit_code(judged)
 
 

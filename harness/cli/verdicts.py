@@ -11,9 +11,9 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from harness.checker import Anomaly, Outcome, RunVerdict
+from harness.checker import Anomaly, Outcome, RunVerdict, to_json
 from harness.cli.reproduction import Reproduction
-from harness.cli.terminal import stdout, tell
+from harness.cli.terminal import Say, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
 
 _COLOURS = {
@@ -71,14 +71,15 @@ def _came_of_an_interruption(error: BaseException) -> bool:
     return isinstance(error, KeyboardInterrupt) or (before is not None and _came_of_an_interruption(before))
 
 
-def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction) -> list[Judged]:
+def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction, say: Say) -> list[Judged]:
     """Judge and show what has just been recorded; from here on, what fails can be done again without a new run.
 
     Raises:
+        AssertionError: the engines disagree about a run, so that one of them is wrong.
         Interrupted: a signal ended the check; the runs are complete and can still be checked.
     """
     try:
-        judged = _judge_somehow(run_directories)
+        judged = _judge_twice(run_directories, say)
         show(judged)
     except KeyboardInterrupt:
         _check_again(run_directories, reproduction)
@@ -96,13 +97,45 @@ def _check_again(run_directories: Sequence[Path], reproduction: Reproduction) ->
         reproduction.replace("check", *map(str, run_directories))
 
 
-def _judge_somehow(run_directories: Sequence[Path]) -> list[Judged]:
-    """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started."""
+def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
+    """As :func:`judge` with Spark, or with the reference engine where Spark cannot be started.
+
+    Of short runs the reference is asked first, for it needs no time to plan, and both must agree.
+    """
+    first = _judge_at_once(run_directories, say) if _are_short(run_directories) else []
     try:
-        return judge(run_directories, Engine.SPARK)
+        judged = judge(run_directories, Engine.SPARK)
     except EnvironmentFault as fault:
         tell(f"seawall: {fault.sentence} The reference engine decides instead.")
-        return judge(run_directories, Engine.REFERENCE)
+        return first or judge(run_directories, Engine.REFERENCE)
+    for one, other in zip(first, judged, strict=bool(first)):
+        _require_agreement(one, other)
+    return judged
+
+
+def _are_short(run_directories: Sequence[Path]) -> bool:
+    from checkers.sources import LocalRun
+    from spark_analysis.sizing import SMALL
+
+    return sum(LocalRun(directory).size() for directory in run_directories) <= SMALL
+
+
+def _judge_at_once(run_directories: Sequence[Path], say: Say) -> list[Judged]:
+    judged = judge(run_directories, Engine.REFERENCE)
+    for one in judged:
+        scenario, generation, word, _ = _told(one)
+        say(f"the reference engine on {scenario}, {generation}: {word}")
+    say("asking Spark, which must agree")
+    return judged
+
+
+def _require_agreement(one: Judged, other: Judged) -> None:
+    mine, theirs = to_json(one.verdict), to_json(other.verdict)
+    differing = sorted(part for part in mine if part != "engine" and mine[part] != theirs[part])
+    assert not differing, (
+        f"Spark and the reference engine disagree about {', '.join(differing)} of {one.path}: one of them is wrong. "
+        f"Keep the run directory and report it; seawall check --engine reference {one.path} shows the other verdict."
+    )
 
 
 def show(judged: Sequence[Judged]) -> None:

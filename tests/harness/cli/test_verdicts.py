@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import checkers
 from harness import runner
+from harness.checker import Outcome, RunVerdict
 from harness.errors import EnvironmentFault, ExitCode, InvalidRun
 from harness.history import RunDirectory
 from harness.replication.knobs import CURRENT_GENERATION
@@ -163,6 +166,49 @@ def test_a_run_is_checked_and_reported_even_without_java(
     assert "The reference engine decides instead." in said.complaint
     assert "NOT GUILTY" in said.out
     assert [(plan.seed, plan.duration_s, plan.generation) for plan in recorded] == [(7, 3.0, CURRENT_GENERATION)]
+
+
+def test_what_the_reference_says_of_a_short_run_is_told_before_spark_is_asked(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan]
+) -> None:
+    said = seawall("run", "kip-101-double-failover", "--generation", "0.10", "--out", tmp_path)
+    assert said.code == 0
+    told, asked, excused = (
+        said.err.index(words)
+        for words in (
+            "GUILTY, as predicted\n",
+            "asking Spark, which must agree",
+            "The reference engine decides instead.",
+        )
+    )
+    assert told < asked < excused
+
+
+def test_the_reference_is_not_asked_first_about_a_run_that_is_not_short(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_analysis.sizing.SMALL", 0)
+    said = seawall("run", "random-chaos", "--duration-s", "3", "--out", tmp_path)
+    assert said.code == 0
+    assert "must agree" not in said.err
+    assert "NOT GUILTY" in said.out
+
+
+def test_engines_that_disagree_about_a_run_give_no_verdict_on_it(
+    seawall: Seawall, tmp_path: Path, recorded: list[Plan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def check(runs: Sequence[Path], engine: checkers.Engine, master: str | None) -> list[RunVerdict]:
+        verdicts = asked(runs, "reference", master)
+        if engine == "reference":
+            return verdicts
+        return [replace(verdict, engine=engine, outcome=Outcome.INCONCLUSIVE) for verdict in verdicts]
+
+    asked = checkers.check
+    monkeypatch.setattr("checkers.check", check)
+    said = seawall("run", "random-chaos", "--duration-s", "3", "--out", tmp_path)
+    assert (said.code, said.out) == (ExitCode.INTERNAL, "")
+    assert f"disagree about exit_code, outcome of {tmp_path / '0'}:" in said.err
+    assert said.last_line == f"reproduce: seawall check {tmp_path / '0'}"
 
 
 def test_a_run_that_is_found_guilty_says_how_to_run_it_again(
