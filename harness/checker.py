@@ -259,6 +259,12 @@ def to_json(verdict: RunVerdict) -> dict[str, Any]:
     return {**asdict(verdict), "exit_code": int(verdict.exit_code)}
 
 
+def differing_parts(one: RunVerdict, other: RunVerdict) -> list[str]:
+    """In which parts of ``verdict.json`` two engines' verdicts on a run differ, but for the engine's name; sorted."""
+    mine, theirs = to_json(one), to_json(other)
+    return sorted(part for part in mine if part != "engine" and mine[part] != theirs[part])
+
+
 def from_json(document: Mapping[str, Any]) -> RunVerdict:
     """The inverse of :func:`to_json`."""
     anomalies = tuple(

@@ -11,7 +11,7 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from harness.checker import Anomaly, Outcome, RunVerdict, to_json
+from harness.checker import Anomaly, Outcome, RunVerdict, differing_parts
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import Say, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
@@ -108,8 +108,8 @@ def _judge_twice(run_directories: Sequence[Path], say: Say) -> list[Judged]:
     except EnvironmentFault as fault:
         tell(f"seawall: {fault.sentence} The reference engine decides instead.")
         return first or judge(run_directories, Engine.REFERENCE)
-    for one, other in zip(first, judged, strict=bool(first)):
-        _require_agreement(one, other)
+    if first:
+        _require_agreement(first, judged)
     return judged
 
 
@@ -129,13 +129,15 @@ def _judge_at_once(run_directories: Sequence[Path], say: Say) -> list[Judged]:
     return judged
 
 
-def _require_agreement(one: Judged, other: Judged) -> None:
-    mine, theirs = to_json(one.verdict), to_json(other.verdict)
-    differing = sorted(part for part in mine if part != "engine" and mine[part] != theirs[part])
-    assert not differing, (
-        f"Spark and the reference engine disagree about {', '.join(differing)} of {one.path}: one of them is wrong. "
-        f"Keep the run directory and report it; seawall check --engine reference {one.path} shows the other verdict."
-    )
+def _require_agreement(first: Sequence[Judged], judged: Sequence[Judged]) -> None:
+    for one, other in zip(first, judged, strict=True):
+        differing = ", ".join(differing_parts(one.verdict, other.verdict))
+        # Raised, not asserted: it must not depend on how Python was started.
+        if differing:
+            raise AssertionError(
+                f"Spark and the reference engine disagree about {differing} of {one.path}: one of them is wrong. Keep "
+                f"the run directory and report it; seawall check --engine reference {one.path} shows the other verdict."
+            )
 
 
 def show(judged: Sequence[Judged]) -> None:

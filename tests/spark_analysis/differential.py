@@ -20,7 +20,7 @@ import typer
 from pyspark.sql import SparkSession
 
 from checkers import CONCLUSIONS, PROMISES, check
-from harness.checker import RunVerdict, to_json
+from harness.checker import RunVerdict, differing_parts, to_json
 from spark_analysis import blocks, digesting, disorder, session, sizing
 from tests.checkers.dealing import deal
 from tests.checkers.randomness import MANIFESTS, random_story
@@ -72,11 +72,10 @@ def verdicts_in_blocks(runs: Sequence[Path], spark: SparkSession, told: Sequence
 def disagreements(verdicts: Verdicts) -> Iterator[str]:
     """By run, which parts of its verdict differ."""
     for spark_says, reference_says in verdicts:
-        mine, theirs = to_json(spark_says), to_json(reference_says)
-        assert mine.pop("engine") != theirs.pop("engine")
-        for part, said in mine.items():
-            if said != theirs[part]:
-                yield f"{spark_says.run}: {part}: Spark {said}, the reference {theirs[part]}"
+        assert spark_says.engine != reference_says.engine
+        for part in differing_parts(spark_says, reference_says):
+            mine, theirs = to_json(spark_says)[part], to_json(reference_says)[part]
+            yield f"{spark_says.run}: {part}: Spark {mine}, the reference {theirs}"
 
 
 def runs_by_kind(verdicts: Verdicts) -> Counter[str]:
