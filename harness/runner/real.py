@@ -20,7 +20,7 @@ from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.local import find as local
 from harness.targets.kafka.process import capabilities
 from harness.targets.kafka.releases import Release, numbers
-from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, known_settings, understood
+from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, alike, understood
 
 PROCESS, COMPOSE = "process:", "compose:"
 """How the names of these targets begin. What follows is a release, or the path of an unpacked one, and who controls;
@@ -181,7 +181,7 @@ def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSe
             f"{len(source.file.brokers)}: {names}.",
             "Choose another file, or the brokers that are meant with --service-pattern.",
         )
-    own = agreed(source.file, known_settings().difference(written))
+    own = agreed(source.file, alike(source.release).difference(written))
     settings = understood({**own, **written}, source.release, wanted)
     if len(settings.log_dirs) > 1:
         raise UsageError(

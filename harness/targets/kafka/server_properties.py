@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from pathlib import Path
 
 from harness.broker.log_directories import log_dir_names
@@ -18,6 +17,14 @@ from harness.errors import UsageError
 from harness.model import CLIENTS, CONTROLLER, is_broker, node_id
 from harness.targets.kafka.layout import Layout, Listener
 from harness.targets.kafka.releases import Metadata, Release, numbers
+from harness.targets.kafka.setting_names import (
+    HEARTBEAT,
+    LOG_DIRS_COUNT,
+    SESSION,
+    is_known,
+    may_be_written,
+    refuse_foreign,
+)
 
 DEFAULTS: Mapping[str, str] = {
     "min.insync.replicas": "1",
@@ -47,7 +54,7 @@ DEFAULTS: Mapping[str, str] = {
 }
 """What is not left to Kafka where a scenario says nothing: what the built-in cluster does, too, and what is small."""
 
-MORE = (
+_HEEDED = (
     "controlled.shutdown.enable",
     "controlled.shutdown.max.retries",
     "controlled.shutdown.retry.backoff.ms",
@@ -81,29 +88,13 @@ MORE = (
     "unclean.leader.election.interval.ms",
     "zookeeper.session.timeout.ms",
 )
-"""Settings that real brokers take beside those of the built-in cluster and of :data:`DEFAULTS`."""
+"""What decides how a cluster replicates and reacts, beside the built-in one's settings and :data:`DEFAULTS`."""
 
-SINCE: Mapping[str, str] = {
-    "group.initial.rebalance.delay.ms": "0.11.0.0",
-    "log.flush.start.offset.checkpoint.interval.ms": "0.11.0.0",
-    "transaction.state.log.num.partitions": "0.11.0.0",
-    "transaction.state.log.segment.bytes": "0.11.0.0",
-    "transaction.state.log.min.isr": "0.11.0.0",
-    "transaction.state.log.replication.factor": "0.11.0.0",
-    "transaction.partition.verification.enable": "3.6.0",
-    "producer.id.expiration.ms": "3.5.0",
-    "log.message.timestamp.after.max.ms": "3.6.0",
-    "unclean.leader.election.interval.ms": "3.9.0",
-}
-"""The release that a setting came with, where that is newer than the oldest that can be run."""
-
-_LOG_DIRS_COUNT = "log.dirs.count"
-_SESSION = "broker.session.timeout.ms"
-_HEARTBEAT = "broker.heartbeat.interval.ms"
 _ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
 _ZOOKEEPER_TICK_MS = 100
 _FETCH_WAIT = "replica.fetch.wait.max.ms"
 _REQUEST_TIMEOUT = "request.timeout.ms"
+_UNHURRIED = {"zookeeper.connection.timeout.ms": "30000"}
 _CLEANUP_POLICY, _DELETE = "log.cleanup.policy", "delete"
 _SEGMENT_BYTES = "log.segment.bytes"
 _LEAST_SEGMENT_BYTES = 1 << 20
@@ -141,28 +132,32 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     """The settings that a scenario has written, as ``release`` understands them.
 
     Raises:
-        UsageError: one is not known, or not to this release; or records are to be compacted.
+        UsageError: one is not known to this release, or not a scenario's to set; or records are to be compacted.
     """
     for name in written:
-        _refuse_unknown(name, release)
+        refuse_foreign(name, release)
     _refuse_small_segments(written, release)
     _refuse_compaction(written)
     merged = {**DEFAULTS, **_internal_topics(brokers), **{name: _text(value) for name, value in written.items()}}
-    count = merged.pop(_LOG_DIRS_COUNT, "1")
+    count = merged.pop(LOG_DIRS_COUNT, "1")
     if not count.isdecimal() or not 1 <= int(count) <= MAX_LOG_DIRS:
-        raise UsageError(f"broker setting {_LOG_DIRS_COUNT}: {count!r} is not 1 to {MAX_LOG_DIRS}.")
-    session = merged[_SESSION]
+        raise UsageError(f"broker setting {LOG_DIRS_COUNT}: {count!r} is not 1 to {MAX_LOG_DIRS}.")
+    session = merged[SESSION]
     if release.metadata is Metadata.ZOOKEEPER:
         session = merged.setdefault(_ZOOKEEPER_SESSION, session)
-        del merged[_SESSION], merged[_HEARTBEAT]  # the client of ZooKeeper says that it lives when a third has passed
+        del merged[SESSION], merged[HEARTBEAT]  # the client of ZooKeeper says that it lives when a third has passed
     merged.setdefault(_REQUEST_TIMEOUT, str(int(merged[_FETCH_WAIT]) + _ANSWER_MS))
-    known = {name: value for name, value in merged.items() if _is_known(name, release)}
+    known = {name: value for name, value in merged.items() if is_known(name, release)}
     return KafkaSettings(release, known, log_dir_names(int(count)), int(session))
 
 
-def known_settings() -> frozenset[str]:
-    """The names of all settings that a scenario may write."""
-    return frozenset({*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *MORE})
+def alike(release: Release) -> frozenset[str]:
+    """The names of the settings that a run gives every service of a compose file, those that the file has included.
+
+    What else a file sets stays where it is: it may be for a plugin that not every service has.
+    """
+    names = {*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *_HEEDED}
+    return frozenset(names) & may_be_written(release)
 
 
 def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_dir: Path) -> str:
@@ -171,7 +166,8 @@ def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_d
     is_old = layout.metadata is Metadata.ZOOKEEPER
     own = _with_zookeeper(layout, node) if is_old else _with_kraft(layout, node, data_dir)
     listeners = _listeners(layout, node, settings.release)
-    lines = {**settings.properties, **own, **listeners, "log.dirs": ",".join(map(str, log_dirs))}
+    written = {**(_UNHURRIED if is_old else {}), **settings.properties}
+    lines = {**written, **own, **listeners, "log.dirs": ",".join(map(str, log_dirs))}
     return "".join(f"{name}={value}\n" for name, value in lines.items())
 
 
@@ -205,7 +201,6 @@ def _with_zookeeper(layout: Layout, node: str) -> dict[str, str]:
     return {
         "broker.id": str(node_id(node)),
         "zookeeper.connect": f"{layout.hostname(CONTROLLER)}:{layout.port_of(CONTROLLER, Listener.ZOOKEEPER)}",
-        "zookeeper.connection.timeout.ms": "30000",
     }
 
 
@@ -263,19 +258,6 @@ def _internal_topics(brokers: int) -> dict[str, str]:
     }
 
 
-def _refuse_unknown(name: str, release: Release) -> None:
-    known = sorted(known_settings())
-    if name not in known:
-        near = " or ".join(map(repr, get_close_matches(name, known, n=3, cutoff=0.5)))
-        raise UsageError(f"broker setting {name!r} is not known{f'; did you mean {near}?' if near else '.'}")
-    if not _is_known(name, release):
-        raise UsageError(
-            f"broker setting {name!r} is not known to Kafka {release.version}.", f"It came with {SINCE[name]}."
-        )
-    if name.startswith("zookeeper.") and release.metadata is Metadata.KRAFT:
-        raise UsageError(f"broker setting {name!r} means nothing to Kafka {release.version}, which has no ZooKeeper.")
-
-
 def _refuse_small_segments(written: Mapping[str, object], release: Release) -> None:
     asked = int(str(written.get(_SEGMENT_BYTES, _LEAST_SEGMENT_BYTES)))
     if asked < _LEAST_SEGMENT_BYTES and release.numbers >= _SINCE_SEGMENTS_ARE_LARGE:
@@ -293,10 +275,6 @@ def _refuse_compaction(written: Mapping[str, object]) -> None:
             "what is lost.",
             f"--set settings.{_CLEANUP_POLICY}={_DELETE} comes before what a scenario or a compose file says.",
         )
-
-
-def _is_known(name: str, release: Release) -> bool:
-    return release.numbers >= numbers(SINCE.get(name, "0"))
 
 
 def _text(value: object) -> str:

@@ -123,6 +123,14 @@ def test_brokers_that_differ_are_refused_but_in_what_the_run_says_itself(planned
     assert made.kafka.settings.properties["num.io.threads"] == "3"
 
 
+@pytest.mark.parametrize("variable", ["METRIC_REPORTERS: org.example.Reporter", "SOCKET_SEND_BUFFER_BYTES: 102400"])
+def test_what_decides_nothing_stays_with_the_one_broker_that_has_it(planned: Planned, variable: str) -> None:
+    text = APACHE_COMBINED.replace("KAFKA_NODE_ID: 2", f"KAFKA_NODE_ID: 2\n          KAFKA_{variable}")
+    made = planned("random-chaos", text)
+    assert made.kafka is not None
+    assert not {"metric.reporters", "socket.send.buffer.bytes"} & made.kafka.settings.properties.keys()
+
+
 @pytest.mark.parametrize(
     ("variable", "permitted"),
     [

@@ -41,6 +41,7 @@ from harness.targets.kafka.jvm import java
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
+from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from harness.targets.simulated import SimulatedTarget
 
@@ -177,6 +178,11 @@ def fetched_or_skip(version: str) -> Distribution:
         return fetch(version)
     except EnvironmentFault as missing:
         pytest.skip(str(missing))
+
+
+def all_but(*quick: str) -> list[object]:
+    """Every release that is tried, as a parameter; all but these are for the night."""
+    return [pytest.param(name, marks=[] if name in quick else [pytest.mark.nightly]) for name in TRIED]
 
 
 def send_once(target: Target, data: bytes, acks: int) -> Answer:

@@ -22,9 +22,9 @@ from harness.runner.observation import Gathered, observe
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
-from harness.targets.kafka.releases import TRIED, release
+from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import understood
-from tests.harness.targets.contract import fetched_or_skip
+from tests.harness.targets.contract import all_but, fetched_or_skip
 
 HARNESS = Path(__file__).parent / "kafka_to_be_killed.py"
 QUICK = "0.10.2.2"
@@ -45,10 +45,6 @@ schedule:
   - until: {isr: [0, 1, 2], within_s: 40}
   - send: {per_partition: 10}
 """
-
-
-def all_but(quick: str) -> list[object]:
-    return [pytest.param(name, marks=[] if name == quick else [pytest.mark.nightly]) for name in TRIED]
 
 
 @pytest.mark.parametrize("version", all_but(QUICK))

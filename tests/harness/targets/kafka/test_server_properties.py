@@ -8,8 +8,9 @@ import pytest
 from harness.errors import UsageError
 from harness.model import CLIENTS, CONTROLLER
 from harness.targets.kafka.layout import Control, Layout, Listener
-from harness.targets.kafka.releases import release
+from harness.targets.kafka.releases import Metadata, release
 from harness.targets.kafka.server_properties import server_properties, understood, zookeeper_properties
+from harness.targets.kafka.setting_names import may_be_written
 
 OLD, NEW = release("0.10.2.2"), release("4.1.0")
 
@@ -26,8 +27,9 @@ def properties(
 
 def test_settings_are_handed_on_as_they_are_written() -> None:
     for version in ("0.10.2.2", "4.1.0"):
-        _, lines = properties(version, written={"min.insync.replicas": 2, "unclean.leader.election.enable": True})
-        assert (lines["min.insync.replicas"], lines["unclean.leader.election.enable"]) == ("2", "true")
+        written = {"min.insync.replicas": 2, "unclean.leader.election.enable": True, "log.index.interval.bytes": 1}
+        _, lines = properties(version, written=written)
+        assert [lines[name] for name in written] == ["2", "true", "1"]
 
 
 def test_a_session_is_zookeepers_where_there_is_one() -> None:
@@ -52,6 +54,8 @@ def test_log_directories_are_counted_by_the_scenario_and_named_for_kafka() -> No
     [
         ("4.1.0", "min.insync.replica", "did you mean 'min.insync.replicas'"),
         ("0.10.2.2", "log.message.timestamp.after.max.ms", "came with 3.6.0"),
+        ("3.3.2", "producer.id.expiration.ms", "came with 3.4.0"),
+        ("4.1.0", "log.message.format.version", "gone since 4.0.0"),
         ("0.10.2.2", "transaction.state.log.min.isr", "came with 0.11.0.0"),
         ("4.1.0", "zookeeper.session.timeout.ms", "has no ZooKeeper"),
     ],
@@ -59,6 +63,38 @@ def test_log_directories_are_counted_by_the_scenario_and_named_for_kafka() -> No
 def test_a_setting_that_the_release_does_not_know_is_refused(version: str, name: str, why: str) -> None:
     with pytest.raises(UsageError, match=why):
         understood({name: 1}, release(version), 3)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("listeners", "seawall decides where nodes are"),
+        ("broker.id", "seawall decides where nodes are"),
+        ("listener.security.protocol.map", "seawall decides where nodes are"),
+        ("log.dirs", "log.dirs.count says how many"),
+        ("metadata.log.segment.bytes", "seawall decides where logs and metadata are"),
+        ("sasl.enabled.mechanisms", "plain text"),
+    ],
+)
+def test_what_the_harness_decides_is_not_for_a_scenario(name: str, why: str) -> None:
+    with pytest.raises(UsageError, match=f"{name!r} is not for a scenario: .*{why}"):
+        understood({name: 1}, NEW, 3)
+    assert name not in may_be_written(NEW)
+
+
+def test_compaction_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"log\.cleanup\.policy: 'compact,delete': what is compacted is gone"):
+        understood({"log.cleanup.policy": "compact,delete"}, NEW, 3)
+    assert understood({"log.cleanup.policy": "delete"}, NEW, 3).properties["log.cleanup.policy"] == "delete"
+
+
+@pytest.mark.parametrize("version", ["0.10.2.2", "2.8.1", "4.1.0"])
+def test_nothing_that_a_scenario_may_write_is_written_over(version: str) -> None:
+    names = may_be_written(release(version)) - {"log.dirs.count", "log.cleanup.policy"}
+    if release(version).metadata is Metadata.ZOOKEEPER:
+        names -= {"broker.session.timeout.ms", "broker.heartbeat.interval.ms"}  # ZooKeeper's are called otherwise
+    _, lines = properties(version, written=dict.fromkeys(names, 1_234_567))
+    assert {name: lines[name] for name in names} == dict.fromkeys(names, "1234567")
 
 
 def test_a_parked_fetch_does_not_time_out() -> None:
