@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from harness.errors import UsageError
 from harness.outcome import Word
@@ -72,13 +81,25 @@ LogEntry = Annotated[
 """A record of a final log, or a row of them: see :class:`Expectation`."""
 
 
+def _unchanged(value: object) -> object:
+    if isinstance(value, float):
+        raise ValueError("YAML takes it for a number, 0.10 for 0.1; put it into quotes.")
+    if not isinstance(value, int | str):
+        raise ValueError(f"{value!r} is no number, flag or text; put it into quotes.")
+    return value
+
+
+Setting = Annotated[int | bool | str, BeforeValidator(_unchanged)]
+"""The value of one of Kafka's settings."""
+
+
 class Cluster(BaseModel):
     """The cluster: how many brokers, and Kafka's settings in Kafka's spelling."""
 
     model_config = _STRICT
 
     brokers: int = Field(default=3, ge=1, le=9)
-    settings: Mapping[str, int | bool | str] = {}
+    settings: Mapping[str, Setting] = {}
 
 
 class Topic(BaseModel):
@@ -324,8 +345,9 @@ def parse(text: str, origin: str = "") -> Scenario:
 def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario:
     """``scenario`` with ``--set`` overrides applied: ``settings.x``, ``workload.x``, ``topic.x``, ``chaos.x``.
 
-    Values are text as given on the command line, read as YAML would (``3``, ``true``, ``[1, 2]``). ``topic.x`` is
-    meant for every topic. Keys of other groups (``replication.x``) are left to the runner.
+    Values are text as given on the command line, read as YAML would (``3``, ``true``, ``[1, 2]``); of settings only
+    whole numbers, flags and what is in quotes are, and the rest stays text (``0.10``). ``topic.x`` is meant for every
+    topic. Keys of other groups (``replication.x``) are left to the runner.
 
     Raises:
         UsageError: an unknown key or a value that the scenario's model refuses.
@@ -373,7 +395,8 @@ def _override(document: dict[str, Any], key: str, text: str) -> None:
         value = text
     match group:
         case "settings":
-            document.setdefault("cluster", {}).setdefault("settings", {})[name] = value
+            kept = value if isinstance(value, int | str) else text
+            document.setdefault("cluster", {}).setdefault("settings", {})[name] = kept
         case "workload" | "chaos":
             if group not in document:
                 raise UsageError(f"--set {key}={text}: scenario {document['id']!r} has no {group}.")

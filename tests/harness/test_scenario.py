@@ -179,6 +179,25 @@ def test_overrides_reach_settings_workload_topics_and_chaos_and_keep_the_origin(
     assert changed.origin == str(path)
 
 
+@pytest.mark.parametrize("text", ["0.10", "0.10.2", "2.0-IV1", "a,b", "[1, 2]", "2026-11-24"])
+def test_a_setting_that_is_no_whole_number_and_no_flag_stays_as_it_is_written(text: str) -> None:
+    for written in (text, f'"{text}"'):
+        changed = scenario.with_overrides(scenario.parse(CHAOS), {"settings.log.message.format.version": written})
+        assert changed.cluster.settings == {"log.message.format.version": text}
+
+
+@pytest.mark.parametrize(
+    ("value", "complaint"),
+    [
+        ("0.10", "YAML takes it for a number, 0.10 for 0.1; put it into quotes."),
+        ("[1]", "[1] is no number, flag or text"),
+    ],
+)
+def test_a_setting_that_yaml_would_change_is_refused(value: str, complaint: str) -> None:
+    text = CHAOS + f"cluster: {{settings: {{log.message.format.version: {value}}}}}\n"
+    assert refusal(text).startswith(f"cluster.settings.log.message.format.version: {complaint}")
+
+
 def test_a_schedule_has_no_chaos_to_override() -> None:
     with pytest.raises(UsageError, match="has no chaos"):
         scenario.with_overrides(scenario.parse(schedule("wait_s: 1")), {"chaos.for_s": "[1, 2]"})
