@@ -47,6 +47,13 @@ class Engine:
             elif not self._has(image):
                 pytest.skip(f"image seawall/{image} is missing: python {_BUILD} base {image}")
 
+    def need_compose(self) -> tuple[str, ...]:
+        """The words that calls of the compose tool begin with; without one, which an engine may be, the test skips."""
+        try:
+            return compose_tool.command()
+        except EnvironmentFault as missing:
+            pytest.skip(str(missing))
+
     def _has(self, image: str) -> bool:
         try:
             self.client.images.get(f"seawall/{image}")
@@ -59,7 +66,7 @@ class Engine:
         """A project of these services, each of which is the node called as its last letter, while it is needed."""
         name, file = f"seawall-test-{uuid.uuid4().hex[:8]}", directory / "compose.yml"
         file.write_text(yaml.safe_dump({"services": dict(services), **more}))
-        words = (*_compose_or_skip(), "-f", str(file), "-p", name)
+        words = (*self.need_compose(), "-f", str(file), "-p", name)
         project = Project(self.client, name, {service[-1]: [service] for service in services})
         try:
             subprocess.run((*words, "up", "-d"), check=True, capture_output=True)
@@ -119,10 +126,3 @@ def _is_missing() -> bool:
             missing = True
         gc.collect()
     return missing
-
-
-def _compose_or_skip() -> tuple[str, ...]:
-    try:
-        return compose_tool.command()
-    except EnvironmentFault as missing:
-        pytest.skip(str(missing))

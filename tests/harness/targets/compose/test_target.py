@@ -70,6 +70,14 @@ def _service(kafka_id: int, voters: str, more: Mapping[str, str]) -> dict[str, A
     return {"image": f"seawall/{IMAGE}", "restart": "always", "environment": environment}
 
 
+@pytest.fixture
+def engine(engine: Engine) -> Engine:
+    """The engine, where there is all that a target needs beside it."""
+    engine.need_compose()
+    engine.need("tools", "toxiproxy", IMAGE)
+    return engine
+
+
 def left_of(engine: Engine, project: str) -> list[object]:
     ours = {"label": f"com.docker.compose.project={project}"}
     client = engine.client
@@ -84,7 +92,6 @@ def left_of(engine: Engine, project: str) -> list[object]:
 def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_gone(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, gone: tuple[str, ...]
 ) -> None:
-    engine.need("tools", "toxiproxy", IMAGE)
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "journals"))
     run = tmp_path / "run"
     run.mkdir()
@@ -105,7 +112,6 @@ def test_heal_removes_what_a_harness_that_was_killed_has_left_whatever_else_is_g
 def test_a_project_that_does_not_come_up_leaves_nothing(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    engine.need("tools", "toxiproxy", IMAGE)
     file = combined(tmp_path, (5,), KAFKA_LOG_RETENTION_MS="never")
     kafka = find(str(file))
     target = ComposeTarget(tmp_path / "cluster", kafka, understood({}, kafka.release, 1))
@@ -125,7 +131,6 @@ def test_a_project_that_does_not_come_up_leaves_nothing(
 
 
 def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> None:
-    engine.need("tools", "toxiproxy", IMAGE)
     file = combined(tmp_path, (5,))
     stack = yaml.safe_load(file.read_text())
     stack["services"]["kafka-5"] |= {
@@ -158,7 +163,6 @@ def test_what_is_the_users_stays_as_it_was(engine: Engine, tmp_path: Path) -> No
 
 @pytest.mark.nightly
 def test_a_quorum_of_brokers_elects_another_leader_and_keeps_everything(engine: Engine, tmp_path: Path) -> None:
-    engine.need("tools", "toxiproxy", IMAGE)
     file = combined(tmp_path, (7, 3, 5))
     directory = runner.run(plan(scenario.parse(LEADER_IS_ALONE), f"compose:{file}", seed=1), tmp_path / "runs")
     verdict = judge([directory.path], Judge.REFERENCE)[0].verdict
