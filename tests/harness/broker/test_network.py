@@ -1,7 +1,8 @@
 import asyncio
+import atexit
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -12,15 +13,10 @@ from harness.model import Link
 from tests.harness.broker.cluster import claim_network
 
 PREFIX, CLAIM = claim_network()
+atexit.register(CLAIM.close)
 ADDRESS = (f"{PREFIX}.10", 19092)
 OTHER = f"{PREFIX}.11"
 NAMES = {ADDRESS[0]: "0", OTHER: "1"}
-
-
-@pytest.fixture(autouse=True, scope="module")
-def claimed() -> Iterator[None]:
-    with CLAIM:
-        yield
 
 
 class Echo:
