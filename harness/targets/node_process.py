@@ -117,11 +117,8 @@ class ChildProcess:
         Raises:
             EnvironmentFault: the process is gone.
         """
-        if not self.exists:
+        if not self._send(number):
             raise EnvironmentFault(f"node {self.name} cannot be sent {number.name}: its process is gone.")
-        assert self._process is not None
-        self._sent.add(number)
-        os.killpg(self._process.pid, number)
 
     def pause(self) -> None:
         """SIGSTOP, and wait until the process is stopped: the kernel takes its time on a busy machine."""
@@ -133,11 +130,14 @@ class ChildProcess:
         self.signal(signal.SIGCONT)
         self._await_state(stopped=False)
 
+    def strike(self) -> None:
+        """SIGKILL; harmless when the process is gone."""
+        self._send(signal.SIGKILL)
+
     def kill(self) -> None:
         """SIGKILL, and wait until the process is gone; harmless when it already is."""
-        if self.exists:
-            self.signal(signal.SIGKILL)
-            self.wait(_EXIT_TIMEOUT_S)
+        self.strike()
+        self.wait(_EXIT_TIMEOUT_S)
 
     def wait(self, timeout_s: float) -> bool:
         """Wait for the process to end; returns whether it did within ``timeout_s``."""
@@ -146,6 +146,18 @@ class ChildProcess:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
+            return False
+        return True
+
+    def _send(self, number: signal.Signals) -> bool:
+        # While another thread looks and learns that the process has ended, it still exists to this one.
+        if not self.exists:
+            return False
+        assert self._process is not None
+        self._sent.add(number)
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
             return False
         return True
 

@@ -95,8 +95,8 @@ class KafkaNode:
 
     def kill(self) -> None:
         """SIGKILL, and wait until its processes are gone; harmless when they already are."""
-        for jvm in self._existing():
-            jvm.signal(signal.SIGKILL)
+        for jvm in self.processes:
+            jvm.strike()
         for jvm in self.processes:
             jvm.kill()
 

@@ -1,0 +1,51 @@
+"""A process of a node that ends while others look at it."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness.errors import EnvironmentFault
+from harness.targets.node_process import ChildProcess
+
+
+@pytest.fixture
+def child(tmp_path: Path) -> Iterator[ChildProcess]:
+    child = ChildProcess("1", tmp_path, lambda _name, _pid: None)
+    child.start(("sleep", "60"), {})
+    yield child
+    child.kill()
+
+
+@pytest.fixture
+def reaped(child: ChildProcess) -> Iterator[ChildProcess]:
+    """The process has ended; but who learned it, in another thread, is not yet done, so that it seems to exist."""
+    assert child._process is not None
+    with child._process._waitpid_lock:  # type: ignore[attr-defined]
+        os.kill(child._process.pid, signal.SIGKILL)
+        os.waitpid(child._process.pid, 0)
+        assert child.exists
+        yield child
+
+
+def test_what_another_thread_finds_to_have_ended_cannot_be_sent_a_signal(reaped: ChildProcess) -> None:
+    with pytest.raises(EnvironmentFault, match="node 1 cannot be sent SIGTERM: its process is gone"):
+        reaped.signal(signal.SIGTERM)
+
+
+def test_what_another_thread_finds_to_have_ended_is_struck_without_harm(reaped: ChildProcess) -> None:
+    reaped.strike()
+
+
+def test_what_is_killed_is_gone_however_often(child: ChildProcess) -> None:
+    for _ in range(2):
+        child.kill()
+        assert (child.exists, child.exit_status, child.fell_to) == (False, -signal.SIGKILL, None)
+    child.start(("sleep", "60"), {})
+    os.kill(child.pid or 0, signal.SIGKILL)
+    assert child.wait(10)
+    assert child.fell_to == signal.SIGKILL
