@@ -111,6 +111,18 @@ class ChildProcess:
             )
         self._spawned(self.name, self._process.pid)
 
+    def _send(self, number: signal.Signals) -> bool:
+        # While another thread looks and learns that the process has ended, it still exists to this one.
+        if not self.exists:
+            return False
+        assert self._process is not None
+        self._sent.add(number)
+        try:
+            os.killpg(self._process.pid, number)
+        except ProcessLookupError:
+            return False
+        return True
+
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the process and whatever it may have started.
 
@@ -146,18 +158,6 @@ class ChildProcess:
         try:
             self._process.wait(timeout_s)
         except subprocess.TimeoutExpired:
-            return False
-        return True
-
-    def _send(self, number: signal.Signals) -> bool:
-        # While another thread looks and learns that the process has ended, it still exists to this one.
-        if not self.exists:
-            return False
-        assert self._process is not None
-        self._sent.add(number)
-        try:
-            os.killpg(self._process.pid, number)
-        except ProcessLookupError:
             return False
         return True
 
