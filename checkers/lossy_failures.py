@@ -1,13 +1,21 @@
 """What a loss may be put down to when machines lost what they had not flushed.
 
 Kafka's replication assumes that fewer than ``min.insync.replicas`` replicas fail *lossily* (power cut, disk swapped) at
-a time; with its default of never flushing, a record that only page caches hold is gone when every machine that holds it
-loses power. So what was lost is DOCUMENTED when at one time at least that many replicas of its partition were down by
-such a failure, and among them **everybody that an acknowledgement relies on**: who was in the ISR, by the words of the
-controller or of a leader, when the record was acknowledged or committed, or at any time since. One of them that was not
-down is enough to make it a violation: it had the record, and had to be asked for it; and failures one after the other
-leave time to copy it. Nothing is excused where the configuration flushes every write
-(``log.flush.interval.messages=1``). Where nobody says who was in the ISR, every replica counts.
+a time, and promises what is committed only as long as one replica in sync lives on; with its default of never flushing,
+a record that only page caches hold is gone when every machine that is in sync loses power. So what was lost is
+DOCUMENTED when at one time at least that many replicas of its partition were down by such a failure, or were back and
+had left the ISR, and among them **the whole ISR** of that time, by the words of the controller or of a leader. One of
+it that was not down is enough to make it a violation: it had the record, and had to be asked for it. Who had left the
+ISR before may have the record as well, but is asked by KIP-966 alone, and where fewer than ``min.insync.replicas``
+fail.
+
+To survive **one** failure is what replication is for, and a minimum of one would excuse it always. There everybody
+counts whom an acknowledgement relied on: who was in the ISR when the record was acknowledged or committed, or at any
+time since.
+
+Nothing is excused where the configuration flushes every write (``log.flush.interval.messages=1``). Where nobody says
+who was in the ISR, every replica counts. Of a sampled timeline the controller's word is taken, which is complete; what
+a leader was last seen to say may be over.
 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
 with several, nobody knows in which of them the replica was.
@@ -99,24 +107,24 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     lossy = _lossy(run, manifest)
     if finding.kind == "lost-commit":
         return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
-    since_ns: float
+    since_ns: float = math.inf
     if finding.kind in _KNOWN_BEFORE:
         begun_ns = finding.since_ns if finding.kind == "torn-transaction" else None
         since_ns = finding.time_ns if begun_ns is None else begun_ns
-        lossy = [fault for fault in lossy if fault["proven_ns"] >= since_ns]
+        lossy = _between(lossy, since_ns, math.inf)
     elif finding.kind in _SEEN_AFTERWARDS:
         since_ns = _committed_ns(run, place, _lowest_missing(finding))
-        lossy = [fault for fault in lossy if fault["injected_ns"] <= finding.time_ns]
         before_ns = finding.since_ns if finding.kind in ("poll-skip", "int-poll-skip") else None
-        lossy = [fault for fault in lossy if fault["proven_ns"] >= (before_ns or 0)]
+        lossy = _between(lossy, before_ns or 0, finding.time_ns)
     elif finding.kind in _OF_MARKERS and finding.since_ns is not None:
-        since_ns, lossy = math.inf, _between(lossy, finding.since_ns, _until_ns(run, finding))
+        lossy = _between(lossy, finding.since_ns, _until_ns(run, finding))
     else:
         return False
     least = run.least_isr(place) or len(replicas)
     for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
-        down = {node for node in replicas if _is_down(str(node), lossy, at_ns)}
-        if len(down) >= least and (_relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas) <= down:
+        gone = {node for node in replicas if _is_gone(run, place, node, lossy, at_ns)}
+        held_ns = at_ns if len(gone) > 1 else min(since_ns, at_ns)
+        if len(gone) >= least and (_in_sync(run, place, held_ns, at_ns) or replicas) <= gone:
             return True
     return False
 
@@ -142,12 +150,11 @@ def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     brokers, setting = _brokers(run), _UNRECORDED.get(finding.kind)
     if setting is None or finding.since_ns is None or not brokers or _flushes_every_write(manifest):
         return False
-    said = manifest.configuration.get("settings", {}).get(setting, _COPIES)
-    copies = min(said if isinstance(said, int) else _COPIES, len(brokers))
+    copies = min(_number(manifest, setting) or _COPIES, len(brokers))
     lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding))
     for at_ns in {fault["injected_ns"] for fault in lossy}:
         down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
-        in_sync = {node for place in {*run.decided, *run.told} for node in _relied_on(run, place, at_ns, at_ns)}
+        in_sync = {node for place in {*run.decided, *run.told} for node in _in_sync(run, place, at_ns, at_ns)}
         if down and len(down | (brokers - in_sync)) >= copies:
             return True
     return False
@@ -157,7 +164,7 @@ def _lossy(run: RunFacts, manifest: Manifest) -> list[Row]:
     return [fault for fault in run.faults if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
 
 
-def _between(lossy: Sequence[Row], since_ns: int, until_ns: float) -> list[Row]:
+def _between(lossy: Sequence[Row], since_ns: float, until_ns: float) -> list[Row]:
     return [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
 
 
@@ -200,17 +207,17 @@ def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
 
-def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
+def _in_sync(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
     """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says.
 
     Nothing more is acknowledged by a leader once somebody leads in a later epoch, whether it has heard of that or not.
     """
     found: set[int] = set()
-    told = run.told.get(place, {}).values()
+    told, decided = run.told.get(place, {}).values(), run.decided.get(place, [])
     took: dict[int, int] = {}
     for one in (x for ours in told for x in ours if (x.kind, x.role) == _LEADS):
         took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
-    for chain in (run.decided.get(place, []), *told):
+    for chain in (decided, *(() if run.sampled and decided else told)):
         for one, after in zip_longest(chain, chain[1:]):
             stood = one.begin_ns <= until_ns and (after is None or after.begin_ns > since_ns)
             if one.role == "leader":
@@ -221,8 +228,16 @@ def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: 
 
 
 def _is_lossy(fault: Row, manifest: Manifest) -> bool:
-    one_directory = manifest.configuration.get("settings", {}).get("log.dirs.count", 1) == 1
+    one_directory = _number(manifest, "log.dirs.count", 1) == 1
     return robs(fault, LOSSY_FAULTS) and (fault["kind"] != "log_dir_failure" or one_directory)
+
+
+def _is_gone(run: RunFacts, place: TopicPartition, node: int, lossy: Sequence[Row], time_ns: int) -> bool:
+    """Whether one of these failures had ``node`` down at that time, or somebody says that it had left the ISR since."""
+    if _is_down(str(node), lossy, time_ns):
+        return True
+    back = [fault["healed_ns"] for fault in lossy if str(node) in fault["nodes"] and fault["injected_ns"] <= time_ns]
+    return any((since := _in_sync(run, place, at_ns, time_ns)) and node not in since for at_ns in back)
 
 
 def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
@@ -234,5 +249,10 @@ def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
 
 
 def _flushes_every_write(manifest: Manifest) -> bool:
-    settings = manifest.configuration.get("settings", {})
-    return bool(settings.get("log.flush.interval.messages") == 1)
+    return _number(manifest, "log.flush.interval.messages") == 1
+
+
+def _number(manifest: Manifest, setting: str, default: int | None = None) -> int | None:
+    """A setting in force, which of real Kafka is the text that it was given."""
+    said = str(manifest.configuration.get("settings", {}).get(setting, ""))
+    return int(said) if said.isdecimal() else default

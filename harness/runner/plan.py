@@ -27,6 +27,7 @@ from harness.steps import LONGEST_S, meant
 from harness.target import Capability, ClusterView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.kafka.layout import Control
+from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.simulated import SimulatedTarget
 from workloads.unique_sends import UniqueSendsParameters
 
@@ -129,7 +130,7 @@ class Plan:
 
     def _settings_in_force(self) -> dict[str, Any]:
         if self.kafka is not None:
-            return {**self.kafka.settings.properties}
+            return {**self.kafka.settings.properties, LOG_DIRS_COUNT: len(self.kafka.settings.log_dirs)}
         return {name.replace("_", "."): value for name, value in asdict(self.settings).items()}
 
 

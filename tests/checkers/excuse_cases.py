@@ -144,12 +144,17 @@ def another_fault_that_nobody_proved_excuses_nothing(story: Story) -> None:
 
 def shrink(story: Story, *isr: int) -> None:
     """The controller decides on this ISR, and the leader hears of it."""
+    decide(story, *isr)
+    story.state(story.partitions[0].leader)
+
+
+def decide(story: Story, *isr: int) -> None:
+    """The controller decides on this ISR."""
     part = story.partitions[0]
     part.isr = set(isr)
     version = 1 + sum(row["kind"] == "isr" for row in story.timeline)
     story.say(CONTROLLER, "isr", 0, {"controller_epoch": 1}, leader=part.leader, leader_epoch=part.epoch,
               partition_epoch=version, isr=sorted(isr))  # fmt: skip
-    story.state(part.leader)
 
 
 def lose_power(story: Story, *nodes: int) -> None:
@@ -212,6 +217,61 @@ def one_failure_takes_nothing_where_two_must_be_in_sync(story: Story) -> None:
     """The last replica standing: the other one has left the ISR, not the power grid."""
     write(story, 3)
     shrink(story, 0)
+    lose_power(story, 0)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def who_had_left_the_isr_is_not_asked_for_what_all_of_it_lost(story: Story) -> None:
+    write(story, 3)
+    shrink(story, 0, 1)
+    lose_power(story, 0, 1)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_1)
+def one_failure_is_no_excuse_where_somebody_else_was_in_sync_since(story: Story) -> None:
+    """Not even where one replica is enough: to survive one failure is what replication is for."""
+    write(story, 3)
+    shrink(story, 0)
+    lose_power(story, 0)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def who_is_back_and_not_in_sync_again_has_failed_as_well(story: Story) -> None:
+    fail_in_turns(story)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_2)
+def who_was_in_sync_again_had_time_to_copy_what_it_had_lost(story: Story) -> None:
+    fail_in_turns(story, again=True)
+
+
+SAMPLED_2: dict[str, Any] = {"generation": "3.7", "guarantees": {**LEAST_2["guarantees"], "timeline": "sampled"}}
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **SAMPLED_2)
+def what_a_leader_was_last_seen_to_say_of_the_isr_may_be_over(story: Story) -> None:
+    write(story, 3)
+    decide(story, 0, 1)
+    lose_power(story, 0, 1)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_2)
+def what_a_leader_says_of_the_isr_at_every_change_is_not_over(story: Story) -> None:
+    write(story, 3)
+    decide(story, 0, 1)
+    lose_power(story, 0, 1)
+
+
+def fail_in_turns(story: Story, *, again: bool = False) -> None:
+    """Broker 1 loses its power, and it and 2 leave the ISR; it is back, perhaps in the ISR; then 0 loses its power."""
+    write(story, 3)
+    times = {"healed_ns": story.now + 9_000_000, "heal_proven_ns": story.now + 9_000_001}
+    story.fault("first", kind="power_loss", nodes=["1"], **times)
+    shrink(story, 0)
+    story.now += 9_000_000
+    story.restart(1)
+    if again:
+        shrink(story, 0, 1)
     lose_power(story, 0)
 
 

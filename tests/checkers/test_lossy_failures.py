@@ -9,6 +9,7 @@ import pytest
 
 from checkers import check
 from harness.checker import Verdict
+from tests.checkers.clients import commit
 from tests.checkers.story import NODES, Story
 
 
@@ -74,12 +75,35 @@ def test_a_power_loss_that_was_not_proven_excuses_nothing_and_convicts_nobody(tm
     assert verdicts(powerless(*NODES, proven_ns=None), tmp_path / "r")["lost-write"] is Verdict.INDETERMINATE
 
 
-def test_where_every_write_is_flushed_a_power_loss_excuses_nothing(tmp_path: Path) -> None:
+def configured(**settings: Any) -> dict[str, Any]:
     topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
-    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic]}
-    flushing = {"scenario": scenario, "settings": {"log.flush.interval.messages": 1}}
+    return {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [topic]}, "settings": settings}
+
+
+@pytest.mark.parametrize("every", [1, "1"], ids=["the built-in cluster's", "real Kafka's"])
+def test_where_every_write_is_flushed_a_power_loss_excuses_nothing(tmp_path: Path, every: int | str) -> None:
+    flushing = configured(**{"log.flush.interval.messages": every})
     judged = verdicts(powerless(*NODES), tmp_path / "r", configuration=flushing)
     assert judged["lost-write"] is Verdict.VIOLATION
+
+
+@pytest.mark.parametrize("copies", [1, "1"], ids=["the built-in cluster's", "real Kafka's"])
+def test_a_commit_of_which_there_was_one_copy_may_have_been_where_power_failed(
+    tmp_path: Path, copies: int | str
+) -> None:
+    story = Story()
+    for _ in range(3):
+        story.send()
+    story.poll(5, range(3))
+    commit(story, 1)
+    commit(story, 3)
+    story.fault("dark", kind="power_loss", nodes=["2"])
+    story.now += 1_000_000
+    story.restart(2)
+    commit(story, 1, "committed")
+    setting = configured(**{"offsets.topic.replication.factor": copies})
+    judged = verdicts(story.finish(), tmp_path / "r", configuration=setting)
+    assert judged["lost-commit"] is Verdict.INDETERMINATE
 
 
 def test_replicas_that_disagree_after_a_power_loss_are_a_violation(tmp_path: Path) -> None:
@@ -103,9 +127,7 @@ def test_a_directory_that_came_back_as_it_was_excuses_nothing(tmp_path: Path) ->
 
 
 def test_one_directory_of_several_that_was_replaced_excuses_nothing(tmp_path: Path) -> None:
-    topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
-    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic]}
-    several = {"scenario": scenario, "settings": {"log.dirs.count": 2}}
+    several = configured(**{"log.dirs.count": 2})
     judged = verdicts(powerless(*NODES, **REPLACED), tmp_path / "r", configuration=several)
     assert judged["lost-write"] is Verdict.VIOLATION
 

@@ -74,6 +74,7 @@ def test_clocks_are_left_out_of_a_random_mix_where_the_shim_has_no_effect_and_th
     assert "clock" not in dict(kinds(made))
     assert any("no effect in image apache/kafka:4.1.0" in sentence for sentence in made.left_out.values())
     resolved = made.resolved()
+    assert resolved["settings"]["log.dirs.count"] == 1
     assert [fault["fault"] for fault in resolved["scenario"]["chaos"]["faults"]] == [kind for kind, _ in kinds(made)]
     assert resolved["left_out"] == list(made.left_out.values())
 
