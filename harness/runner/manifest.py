@@ -12,6 +12,7 @@ from typing import Any
 
 import confluent_kafka
 
+from faults.clock import Clock
 from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
@@ -19,7 +20,9 @@ from harness.runner.real import NO_LIMIT
 from harness.targets.kafka.jvm import java_version
 from harness.targets.kafka.local import LocalKafka
 
-_RETENTION = ("log.retention.ms", "log.retention.minutes", "log.retention.hours", "log.retention.bytes")
+_AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+_SIZE_LIMIT = "log.retention.bytes"
+_A_RUN_MS = 24 * 3_600_000
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
 
 
@@ -111,10 +114,26 @@ def _unclean_election(plan: Plan) -> bool:
 
 
 def _retention(plan: Plan) -> bool:
-    """Whether records may be deleted: by an operator, or at a limit of the scenario's or the compose file's."""
-    asked = any(step.delete_records is not None for step in plan.steps.values())
+    """Whether records may be deleted: by an operator, or at a limit, be it Kafka's own.
+
+    Kafka's own limit is seven days; no run lasts that long, but clocks or timestamps may be off by as much.
+    """
+    if any(step.delete_records is not None for step in plan.steps.values()):
+        return True
     settings = plan.scenario.cluster.settings if plan.kafka is None else plan.kafka.settings.properties
-    return asked or any(str(settings.get(name, NO_LIMIT)) != NO_LIMIT for name in _RETENTION)
+    limits = {name: str(settings[name]) for name in (*_AGE_LIMITS, _SIZE_LIMIT) if name in settings}
+    if any(limit != NO_LIMIT for limit in limits.values()):
+        return True
+    kafkas_own = limits.keys().isdisjoint(_AGE_LIMITS)
+    return kafkas_own and _off_ms(plan) + _A_RUN_MS >= plan.settings.log_retention_ms
+
+
+def _off_ms(plan: Plan) -> float:
+    """How far a record's timestamp may be from the clock of a broker that holds it."""
+    faults = (*plan.steps_faults.values(), *(one.fault for one in plan.chaos_faults))
+    clocks = (abs(fault.offset_ms) for fault in faults if isinstance(fault, Clock))
+    ages = (step.send.age_s * 1000 for step in plan.steps.values() if step.send is not None)
+    return max(clocks, default=0) + max(ages, default=0.0)
 
 
 def _idempotent(plan: Plan) -> bool:

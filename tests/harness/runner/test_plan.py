@@ -236,3 +236,28 @@ def test_the_resolved_configuration_holds_every_default() -> None:
     assert resolved["settings"]["broker.session.timeout.ms"] == 1500
     assert resolved["knobs"]["truncation"] == "diverging_fetch"
     assert resolved["workload"]["producers"] == 4
+
+
+@pytest.mark.parametrize(
+    ("steps", "settings", "permitted"),
+    [
+        ("[{send: {per_partition: 1}}]", "{}", False),
+        ("[{inject: {fault: clock, node: 0, offset_ms: 3600000, as: away}}, {heal: away}]", "{}", False),
+        ("[{inject: {fault: clock, node: 0, offset_ms: 691200000, as: away}}, {heal: away}]", "{}", True),
+        ("[{inject: {fault: clock, node: 0, offset_ms: -691200000, as: away}}, {heal: away}]", "{}", True),
+        ("[{send: {per_partition: 1, age_s: 691200}}]", "{}", True),
+        ("[{send: {per_partition: 1, age_s: -691200}}]", "{}", False),
+        ("[{send: {per_partition: 1}}]", "{log.retention.ms: 604800000}", True),
+        ("[{delete_records: {before: 4}}]", "{}", True),
+    ],
+)
+def test_records_may_be_deleted_where_a_limit_or_a_step_asks_for_it_and_where_time_is_off_by_kafkas_own_limit(
+    steps: str, settings: str, permitted: bool
+) -> None:
+    made = planned(f"{HEAD}cluster: {{settings: {settings}}}\nschedule: {steps}\n")
+    assert manifest(made, "r", now()).guarantees["retention"] is permitted
+
+
+def test_a_random_mix_whose_clocks_are_off_by_kafkas_own_limit_may_delete_records() -> None:
+    mix = "chaos: {faults: [{fault: clock, node: any, offset_ms: 691200000}]}\n"
+    assert manifest(planned(HEAD + mix), "r", now()).guarantees["retention"] is True
