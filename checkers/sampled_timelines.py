@@ -51,6 +51,18 @@ NOT_LOOKED_FOR = frozenset(
 )
 """The kinds that need to know what happened between two looks."""
 
+MAY_BE_MISSED = frozenset(
+    {
+        "committed-cut",
+        "epoch-regression",
+        "hw-regression",
+        "two-leaders",
+        "uncommitted-read",
+        "unjustified-ack",
+    }
+)
+"""The kinds that are found only where somebody looked in time."""
+
 _OF_A_LEADER = frozenset({"unjustified-ack", "uncommitted-read"})
 """The kinds that say that no leader had committed something."""
 

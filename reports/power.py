@@ -20,6 +20,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.parquet as pq
 
+from checkers.sampled_timelines import MAY_BE_MISSED, NOT_LOOKED_FOR
 from harness.checker import Outcome
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
@@ -102,7 +103,7 @@ class Power:
         likely: the bugs that it would have found, the surest first.
         unnoticed: the names of those of which there is no saying so.
         scheduled: the names of those that only schedules made for them have shown, with which no run is credited.
-        uncounted: kinds of anomaly that this run could not have been convicted of, and why not.
+        uncounted: kinds of anomaly that this run could not have been convicted of, or not for sure, and why not.
         exposure: what it was exposed to, in words.
     """
 
@@ -190,11 +191,14 @@ def _number_of_rows(run: Run, table: str) -> int:
 
 
 def _uncounted(manifest: Manifest) -> Iterator[tuple[str, str]]:
-    """The kinds of anomaly that cannot be a violation in such a run, although they are in the matrix."""
+    """The kinds of anomaly that need not be a violation in such a run, although they are in the matrix."""
     if manifest.guarantees.get("settles") is not True:
         yield "stuck", "it does not promise to come to rest"
     if manifest.guarantees.get("idempotent_producers") is False:
         yield "duplicate", "its producers are not idempotent"
+    if manifest.guarantees.get("timeline") == "sampled":
+        for kind in sorted(NOT_LOOKED_FOR | MAY_BE_MISSED):
+            yield kind, "its brokers were only looked at now and then"
 
 
 # -------------------------------------------------------------------------------------------------------- the chances

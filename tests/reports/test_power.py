@@ -192,6 +192,17 @@ def test_what_a_run_cannot_be_convicted_of_does_not_count(
     assert ("producers are not idempotent" in html) == ("idempotent_producers" in promised)
 
 
+def test_what_nobody_saw_between_two_looks_does_not_count(passed: Callable[..., Path]) -> None:
+    known, directory = powered(passed(30)), passed(30, promised={"timeline": "sampled"})
+    found = powered(directory)
+    assert {"watermark_beyond_the_end", "recovery_drops_a_batch"} <= lows(known).keys() - lows(found).keys()
+    assert lows(found)["ack_on_append"] > 0
+    assert all(low <= lows(known)[bug] for bug, low in lows(found).items())
+    html = reports.write(directory).read_text()
+    assert html.count("only looked at now and then") == 1
+    assert "<em>unjustified-advance</em> or <em>unjustified-join</em> does not count" in html
+
+
 def test_only_a_run_that_passed_has_power(passed: Callable[..., Path]) -> None:
     assert power(read(passed(3, outcome=Outcome.VIOLATION))) is None
     assert "Detection power" not in reports.write(passed(4, outcome=Outcome.INVALID)).read_text()
