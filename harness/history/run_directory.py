@@ -50,7 +50,7 @@ class Manifest:
         scenario: the scenario's name.
         started_wall: when it started, ISO 8601 with offset.
         versions: of seawall, Python, the target, the clients ... by name.
-        generation: the replication protocol's generation; empty where the target is not the built-in cluster.
+        generation: the replication protocol's generation, of real Kafka the release's; empty of an imported history.
         configuration: the resolved scenario: target, settings, knobs, topics, workload, faults.
         predictions: ``{kind, topic, partition, offset, verdict}``; a field that is missing or None matches anything,
             but a missing verdict is ``VIOLATION``.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -264,6 +265,14 @@ def test_every_variant_of_an_entry_is_shown_and_a_file_too(seawall: Seawall, she
     assert seawall("scenario", "show", "A99").out == f"{loud}---\n{QUIET}"
     assert seawall("scenario", "show", str(shelf / "other.yaml")).out == loud
     assert seawall("scenario", "show", "A98").code == 64
+
+
+def test_the_seed_that_the_readme_shrinks_shows_something(seawall: Seawall) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    [words] = re.findall(r"^seawall (shrink [^#\n]+)", readme, re.MULTILINE)
+    said = seawall(*words.split())
+    assert said.code == 0
+    assert "outcome: [lost" in said.out
 
 
 def test_one_scenario_is_shrunk_by_any_of_its_names(seawall: Seawall, shelf: Path) -> None:
