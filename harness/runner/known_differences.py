@@ -69,6 +69,14 @@ _ELIGIBLE_FORGOTTEN = (
     "controller forgets who is eligible to lead. So broker 1, which had everything, was not elected when it came back; "
     "broker 0, whose disk is empty, was. N03/kafka waits for just that, and ends."
 )
+_LAST_ELIGIBLE_FORGOTTEN = (
+    "A bug of 4.1.0 to 4.2.1 (apache/kafka#20716): when a broker tells in which directory its replicas now are, the "
+    "controller forgets who is eligible to lead. Here it was broker 0 itself, which leads all the same, as the last "
+    "known leader."
+)
+_NOBODY_LEFT = (
+    "The controller decided on leader -1 and ISR []: [0] could be elected, and fewer than 1 are left who can."
+)
 _STANDS_ALONE = (
     "In the message format of 0.10 records that are not compressed stand alone, and no offset lies in the middle of a "
     "batch: so the follower goes on. The built-in brokers write batches in every generation."
@@ -149,6 +157,13 @@ def _breaks_off(scenario: str, releases: tuple[str, ...], difference: str, why: 
 
 
 KNOWN_DIFFERENCES: tuple[KnownDifference, ...] = (
+    KnownDifference(
+        "empty-disk-leads",
+        ("4.1.0",),
+        (Word.LOST,),
+        ("unexpected illegal-isr: " + _NOBODY_LEFT,),
+        _LAST_ELIGIBLE_FORGOTTEN,
+    ),
     KnownDifference(
         "power-loss-batches-overlap",
         ("0.10.2.2",),
