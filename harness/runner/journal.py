@@ -197,7 +197,10 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
 def _heal(path: Path) -> str | None:
     entries = _read(path)
     if entries is None:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return None  # its harness has just ended, or another has healed what that left
         return f"Removed the unreadable journal {path}."
     if entries.owner.process() is not None:
         return None

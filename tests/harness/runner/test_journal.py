@@ -74,6 +74,18 @@ def test_a_harness_that_lives_is_left_alone(tmp_path: Path) -> None:
         assert len(list(journal_directory().iterdir())) == 1
 
 
+def test_a_journal_that_is_gone_before_it_is_read_is_nothing_to_tell_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path) -> str:
+        path.unlink()
+        raise FileNotFoundError(path)
+
+    dead_harness(tmp_path, {})
+    monkeypatch.setattr(Path, "read_text", gone)
+    assert heal_leftovers() == []
+
+
 def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_said_once(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     node = subprocess.Popen(SLEEP)
