@@ -15,9 +15,6 @@ from harness.model import TopicPartition
 from harness.workload import ALL_ACKS, SendOrder, Sent
 from workloads.surroundings import Surroundings
 
-_LINGER_MS = 50
-"""Long enough for one thread to hand over a batch, record by record."""
-
 
 class ProducingProcess:
     """Sends one record at a time, with acks=all; a context manager that closes its client."""
@@ -56,8 +53,7 @@ class OrderedProducer:
     def __init__(self, around: Surroundings, order: SendOrder, size: int) -> None:
         manner = PLAIN
         if order.retries or order.idempotent or order.batch > 1:
-            linger_ms = _LINGER_MS if order.batch > 1 else 0
-            manner = Manner(order.retries, order.retry_after_s, order.idempotent, linger_ms)
+            manner = Manner(order.retries, order.retry_after_s, order.idempotent, order.batch)
         name = f"seawall-{order.producer or around.new_process()}"
         self._around = around
         self._size = size

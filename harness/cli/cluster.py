@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from harness.cli.terminal import tell
-from harness.errors import EnvironmentFault, UsageError
+from harness.errors import EnvironmentFault, NoAnswer, UsageError
 from harness.model import TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, generation
-from harness.target import TopicSpec
+from harness.target import ClusterView, TopicSpec
 
 if TYPE_CHECKING:
     from harness.targets.builtin import BuiltinTarget
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 app = typer.Typer(help="The built-in cluster by itself.")
 
 _WATCH_INTERVAL_S = 0.5
+_VIEW_TIMEOUT_S = 60.0
+_POLL_S = 0.02
 
 
 @app.callback()
@@ -128,7 +130,7 @@ def _require_room(directory: Path, brokers: int) -> None:
 
 def _ensure(target: BuiltinTarget, topic: TopicSpec) -> None:
     """Create ``topic`` unless kept data has it already."""
-    existing = {name: view for name, view in target.view().partitions.items() if name.topic == topic.name}
+    existing = {name: view for name, view in _view(target).partitions.items() if name.topic == topic.name}
     if not existing:
         target.create_topic(topic)
         return
@@ -138,6 +140,20 @@ def _ensure(target: BuiltinTarget, topic: TopicSpec) -> None:
             f"topic {topic.name!r} exists already, as {topic.name}:{len(existing)}:{factor}.",
             "Leave --topic out, or choose another --data.",
         )
+
+
+def _view(target: BuiltinTarget) -> ClusterView:
+    """What the controller says, asked again while it says of no broker that it lives: it may be late to answer.
+
+    Raises:
+        NoAnswer: it was for too long.
+    """
+    deadline = time.monotonic() + _VIEW_TIMEOUT_S
+    while not (view := target.view()).live:
+        if time.monotonic() >= deadline:
+            raise NoAnswer(f"the controller has not answered within {_VIEW_TIMEOUT_S:g} s.")
+        time.sleep(_POLL_S)
+    return view
 
 
 def _serve(target: BuiltinTarget) -> None:

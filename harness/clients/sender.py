@@ -24,6 +24,9 @@ _BROKER_SHARE = 0.75
 """How much of the client's own patience a broker is given to answer a request that is sent once: what it says when it
 gives up, and what it says wrongly then, must reach a client that still listens."""
 
+_LINGER_S = 5.0
+"""How long a batch that is not full waits for what is still to be handed over, unless it is flushed."""
+
 _LONGEST_REQUEST_MS = 299_000
 """librdkafka's ``socket.timeout.ms``, which must be longer, ends at five minutes."""
 
@@ -56,18 +59,18 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Manner:
-    """How a producer sends: whether again, whether the cluster can tell, and whether it waits for a batch.
+    """How a producer sends: whether again, whether the cluster can tell, and how much at once.
 
     Attributes:
         retries: how often librdkafka repeats a request that was refused, or not answered in ``retry_after_s``.
         idempotent: whether batches are numbered, so that the second of two is refused (KIP-98).
-        linger_ms: how long a record waits for others to go with it into one batch.
+        batch: how many records go into one batch.
     """
 
     retries: int = 0
     retry_after_s: float = 1.0
     idempotent: bool = False
-    linger_ms: int = 0
+    batch: int = 1
 
     def request_timeout_s(self, timeout_s: float) -> float:
         """How long a broker may take, when the producer waits ``timeout_s`` for each answer."""
@@ -76,13 +79,14 @@ class Manner:
     def configuration(self, timeout_s: float) -> Configuration:
         """As librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
         request_ms = min(max(1, int(self.request_timeout_s(timeout_s) * 1000)), _LONGEST_REQUEST_MS)
+        filled = {"batch.num.messages": self.batch, "linger.ms": int(min(_LINGER_S, timeout_s / 2) * 1000)}
         return {
             "enable.idempotence": self.idempotent,
             "message.send.max.retries": max(self.retries, 1 if self.idempotent else 0),
             "request.timeout.ms": request_ms,
             "socket.timeout.ms": request_ms + 1000,
             "retry.backoff.ms": 100,
-            "linger.ms": self.linger_ms,
+            **(filled if self.batch > 1 else {"linger.ms": 0}),
         }
 
 
@@ -117,6 +121,8 @@ class Sender:
     ) -> None:
         self._timeout_s = timeout_s
         self._acks = acks
+        self._full = manner.batch
+        self._filling = threading.Lock()
         self._producer = Producer(
             {
                 **configuration(bootstrap, client_id, log),
@@ -143,8 +149,11 @@ class Sender:
         ``timestamp_ms`` is their CreateTime; None: now.
         """
         answers: list[Answer | None] = [None] * len(batch)
-        for index, data in enumerate(batch):
-            answers[index] = self._produce(partition, data, timestamp_ms, partial(self._delivered, answers, index))
+        with self._filling:
+            for index, data in enumerate(batch):
+                answers[index] = self._produce(partition, data, timestamp_ms, partial(self._delivered, answers, index))
+            if len(batch) < self._full:
+                self._producer.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
         self._await(answers, give_up)
         return [answer or Answer("info", error="_NO_DELIVERY_REPORT") for answer in answers]
 

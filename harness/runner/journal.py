@@ -23,11 +23,11 @@ import psutil
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history.run_directory import RunDirectory
 from harness.targets import log_dirs
+from harness.targets.births import boot, start_time
 from harness.targets.compose.leftovers import remove_lost, remove_project
 from harness.targets.node_evidence import left_behind
 from harness.targets.node_logs import copy_logs
 
-_SAME_START_S = 0.05
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 _PARTIAL = ".partial"
@@ -36,10 +36,11 @@ _KILLED = "seawall itself was killed, or could write no more, before it said how
 
 @dataclass(frozen=True, slots=True)
 class ProcessMark:
-    """A process for certain: its id may be used again, but not with the same start time."""
+    """A process for certain: its id may be used again, but not with the same time of birth."""
 
     pid: int
-    create_time: float
+    start_time: str
+    boot: str
 
     @classmethod
     def of(cls, pid: int) -> Self:
@@ -48,16 +49,18 @@ class ProcessMark:
         Raises:
             psutil.NoSuchProcess: there is none.
         """
-        return cls(pid, psutil.Process(pid).create_time())
+        started = start_time(pid)
+        if not started:
+            raise psutil.NoSuchProcess(pid)
+        return cls(pid, started, boot())
 
     def process(self) -> psutil.Process | None:
         """The process while it is alive, else None."""
-        try:
-            process = psutil.Process(self.pid)
-            alive = abs(process.create_time() - self.create_time) < _SAME_START_S
-            return process if alive and process.status() != psutil.STATUS_ZOMBIE else None
-        except psutil.NoSuchProcess:
+        if (self.start_time, self.boot) != (start_time(self.pid), boot()):
             return None
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.pid)
+        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +200,10 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
 def _heal(path: Path) -> str | None:
     entries = _read(path)
     if entries is None:
-        path.unlink(missing_ok=True)
+        try:
+            path.unlink()
+        except FileNotFoundError:
+            return None  # its harness has just ended, or another has healed what that left
         return f"Removed the unreadable journal {path}."
     if entries.owner.process() is not None:
         return None

@@ -16,20 +16,18 @@ import psutil
 from docker.errors import DockerException
 
 from harness.errors import EnvironmentFault
+from harness.targets.births import boot, start_time
 from harness.targets.compose.containers import is_living
 from harness.targets.compose.overlay import LABEL, OWNER
 from harness.targets.compose.project import Project, connected
 
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 _NAMESPACE = Path("/proc/self/ns/pid")
-_START_TIME = 18
-"""Where the time of start is among the fields of ``/proc/PID/stat`` that follow the state."""
 
 
 def owner() -> str:
     """This process, as the label has it: user, host, boot, namespace of process ids, id, time of start."""
-    pid = str(os.getpid())
-    return " ".join((str(os.getuid()), socket.gethostname(), _boot(), _namespace(), pid, _start_time(pid)))
+    pid = os.getpid()
+    return " ".join((str(os.getuid()), socket.gethostname(), boot(), _namespace(), str(pid), start_time(pid)))
 
 
 def is_gone(written: str, *, runs: bool) -> bool:
@@ -45,10 +43,10 @@ def is_gone(written: str, *, runs: bool) -> bool:
     match written.split():
         case [user, host, *_] if (user, host) != (str(os.getuid()), socket.gethostname()):
             return False
-        case [_, _, boot, _, _, _] if boot != _boot():
+        case [_, _, booted, _, _, _] if booted != boot():
             return not runs
-        case [_, _, _, namespace, pid, start_time]:
-            return namespace == _namespace() and start_time != _start_time(pid)
+        case [_, _, _, namespace, pid, started]:
+            return namespace == _namespace() and started != start_time(pid)
         case _:
             return False
 
@@ -104,19 +102,5 @@ def _end_tool(project: str) -> None:
                 process.kill()
 
 
-def _boot() -> str:
-    return _BOOT.read_text().strip()
-
-
 def _namespace() -> str:
     return str(_NAMESPACE.readlink())
-
-
-def _start_time(pid: str) -> str:
-    """In ticks since the boot; empty: there is no such process, or it has ended."""
-    try:
-        told = Path("/proc", pid, "stat").read_text()
-    except OSError:
-        return ""
-    state, *fields = told.rpartition(")")[2].split()
-    return "" if state == "Z" else fields[_START_TIME]

@@ -11,14 +11,14 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 
 from kazoo.exceptions import NodeExistsError
 
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import NO_LEADER, NodeId, TopicPartition, node_name
-from harness.target import PartitionView
+from harness.target import ClusterView, PartitionView
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper
@@ -58,7 +58,7 @@ class Electing:
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.target.Target`."""
-        seen = self._looking.view().partitions.get(partition)
+        seen = self._view().partitions.get(partition)
         if seen is None:
             raise _refusal(partition, "it knows no such partition")
         if leader is not None and leader not in seen.replicas:
@@ -166,6 +166,13 @@ class Electing:
 
         self._await(leads, _refusal(partition, f"{leader} did not become its leader within {_TIMEOUT_S:g} s"))
 
+    def _view(self) -> ClusterView:
+        """What the controller says, asked again while it says of nobody that he lives: it may be late to answer."""
+        deadline = time.monotonic() + _TIMEOUT_S
+        while not (view := self._looking.view()).live and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        return view
+
     def _seen(self, partition: TopicPartition) -> PartitionView:
         seen = self._looking.view().partitions.get(partition)
         if seen is None:
@@ -173,11 +180,14 @@ class Electing:
         return seen
 
     def _await(self, holds: Callable[[], bool], complaint: EnvironmentFault) -> None:
+        """Wait until ``holds`` does; who does not answer may be late, and is asked again."""
         deadline = time.monotonic() + _TIMEOUT_S
-        while not holds():
-            if time.monotonic() >= deadline:
-                raise complaint
+        while time.monotonic() < deadline:
+            with suppress(NoAnswer):
+                if holds():
+                    return
             time.sleep(_POLL_S)
+        raise complaint
 
 
 def _refusal(partition: TopicPartition, why: str) -> EnvironmentFault:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, node_id
 from harness.target import Capability, Receipt
 from harness.targets.kafka import shim
@@ -64,7 +66,8 @@ class ProcessTarget(KafkaClocks):
     def stop(self) -> None:
         """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
         for node in self._nodes.values():
-            node.resume()
+            with suppress(EnvironmentFault):  # it may end just now
+                node.resume()
         if self._layout is not None:
             self.watching.stop()
             self.looking.close()

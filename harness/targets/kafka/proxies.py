@@ -38,7 +38,10 @@ from harness.targets.link_probe import API_VERSIONS_REQUEST, probe_link, try_lin
 _READY_TIMEOUT_S = 60.0
 _PING_TIMEOUT_S = 0.15
 _ANSWER_TIMEOUT_S = 1.0
-_STOP_TIMEOUT_S = 5.0
+_CONTROL_TIMEOUT_S = 5.0
+_REAP_TIMEOUT_S = 60.0
+"""A kernel that lacks time may be slow to end even what was killed."""
+
 _BACKLOG = 1024
 """Connections that wait to be taken: past it the kernel drops one, and its caller tries again only a second later."""
 _NAME = "proxies"
@@ -90,7 +93,7 @@ class Proxies:
         if self._process is not None:
             with suppress(ProcessLookupError):
                 self._process.send_signal(signal.SIGKILL)
-            self._process.wait(_STOP_TIMEOUT_S)
+            self._process.wait(_REAP_TIMEOUT_S)
         while self._witnesses:
             self._witnesses.popitem()[1].close()
 
@@ -207,7 +210,7 @@ class Proxies:
             nodes = ", ".join(self._layout.nodes)
             raise EnvironmentFault(f"there is no node {unknown[0]!r}; the nodes are {nodes}.")
 
-    def _ask(self, timeout_s: float = _STOP_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
+    def _ask(self, timeout_s: float = _CONTROL_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
         assert self._control is not None, "the proxies have not been started"
         try:
             return ask(_NAME, self._control, timeout_s, **request)

@@ -43,7 +43,13 @@ def wait_until(condition: Callable[[], Any], what: str, timeout_s: float = 60.0)
     return result
 
 
+FAILS_OVER = {"broker_session_timeout_ms": 3_000}
+"""Settings for who waits until a broker is taken for dead, or for a new process of it to be let in."""
+
+
 class Cluster:
+    """Settings that are not given are such that a machine that stalls costs nobody a session or a place in the ISR."""
+
     def __init__(self, directory: Path, brokers: int = 3, knobs: str = CURRENT_GENERATION, **settings: Any) -> None:
         prefix, self._claim = claim_network()
         self.ids = [NodeId(broker) for broker in range(brokers)]
@@ -56,6 +62,8 @@ class Cluster:
             "min_insync_replicas": min(2, brokers),
             "default_replication_factor": brokers,
             "replica_fetch_wait_max_ms": 100,
+            "broker_session_timeout_ms": 60_000,
+            "replica_lag_time_max_ms": 60_000,
         }
         self.configs = {
             NodeId(node): NodeConfig(

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from confluent_kafka import OFFSET_END, Consumer, KafkaException, TopicPartition
@@ -18,7 +19,7 @@ from harness.broker.settings import NodeFaults
 from harness.model import CONTROLLER_ID, Link, NodeId
 from harness.replication.messages import ErrorCode
 from harness.wire.keys import ApiKey
-from tests.harness.broker.cluster import Cluster, wait_until
+from tests.harness.broker.cluster import FAILS_OVER, Cluster, wait_until
 from tests.harness.broker.raw_client import RawClient, batch, fetch_request, produce_request
 
 Start = Callable[..., Cluster]
@@ -26,12 +27,11 @@ Start = Callable[..., Cluster]
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Starts clusters that notice a dead broker fast, with topic ``t`` led by broker 0."""
+    """Starts clusters with topic ``t`` led by broker 0."""
     started: list[Cluster] = []
 
-    def start(**options: object) -> Cluster:
-        fast = {"broker_session_timeout_ms": 500, "broker_heartbeat_interval_ms": 60, "replica_lag_time_max_ms": 600}
-        cluster = Cluster(tmp_path, **{**fast, **options})  # type: ignore[arg-type]
+    def start(**options: Any) -> Cluster:
+        cluster = Cluster(tmp_path, **options)
         started.append(cluster)
         cluster.start()
         cluster.create_topic("t", [[*cluster.ids]])
@@ -47,7 +47,7 @@ def has_isr(cluster: Cluster, *isr: int) -> bool:
 
 
 def test_no_acknowledged_record_is_lost_when_the_leader_is_killed_and_comes_back(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     before = [b"before-%d" % number for number in range(50)]
     assert cluster.produce("t", before) == list(range(50))
     assert cluster.kill(0) == -signal.SIGKILL
@@ -66,7 +66,7 @@ def test_no_acknowledged_record_is_lost_when_the_leader_is_killed_and_comes_back
 
 
 def test_a_killed_leader_s_unreplicated_tail_is_truncated_when_it_comes_back(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     cluster.produce("t", [b"acked"])
     for follower in (1, 2):
         cluster.ask(follower, op="cut", links=[["0", str(follower)]])
@@ -86,7 +86,7 @@ def test_a_killed_leader_s_unreplicated_tail_is_truncated_when_it_comes_back(sta
 
 
 def test_a_restarted_broker_still_knows_what_idempotent_producers_had_sent(start: Start) -> None:
-    cluster = start(brokers=1)
+    cluster = start(brokers=1, **FAILS_OVER)
     stamped = batch(b"once", producer_id=7, producer_epoch=0, base_sequence=0)
     for incarnation in (0, 1):
         with RawClient(cluster.ips[0]) as client:
@@ -101,7 +101,7 @@ def test_a_restarted_broker_still_knows_what_idempotent_producers_had_sent(start
 
 
 def test_a_paused_broker_leaves_the_isr_and_returns(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     os.kill(cluster.processes[cluster.ids[2]].pid, signal.SIGSTOP)
     wait_until(lambda: has_isr(cluster, 0, 1), "broker 2 to leave the ISR")
     assert cluster.produce("t", [b"without 2"]) == [0]
@@ -111,7 +111,7 @@ def test_a_paused_broker_leaves_the_isr_and_returns(start: Start) -> None:
 
 
 def test_acks_all_waits_for_the_isr_and_times_out_while_a_follower_is_cut_off(start: Start) -> None:
-    cluster = start(replica_lag_time_max_ms=60_000, broker_session_timeout_ms=60_000)
+    cluster = start()
     cluster.ask(2, op="cut", links=[["0", "2"]])
     with RawClient(cluster.ips[0]) as client:
         answer = client.ask(ApiKey.PRODUCE, 9, produce_request("t", batch(), timeout_ms=300))
@@ -162,7 +162,7 @@ def test_a_client_behind_a_cut_link_hears_nothing_until_it_is_mended(start: Star
 
 
 def test_a_leader_cut_off_from_everyone_acknowledges_nothing_and_loses_its_unacknowledged_tail(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"acked"]) == [0]
     names = ("1", "2", "controller")
     cut = {name: [Link("0", name), Link(name, "0")] for name in names}
@@ -186,7 +186,7 @@ def test_a_leader_cut_off_from_everyone_acknowledges_nothing_and_loses_its_unack
 
 
 def test_a_broker_is_born_with_its_faults(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     cluster.kill(2)
     faults = NodeFaults(cut=(Link("clients", "2"),), free_bytes=5_000, wall_offset_ms=-60_000)
     cluster.spawn(2, faults)
@@ -197,7 +197,7 @@ def test_a_broker_is_born_with_its_faults(start: Start) -> None:
 
 
 def test_a_full_disk_fails_the_produce_cuts_the_torn_batch_and_halts_the_broker(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"kept"]) == [0]
     assert cluster.ask(0, op="limit_disk", free_bytes=100) == {"ok": True}
     assert cluster.ask(0, op="probe_disk") == {"ok": True, "errno": errno.ENOSPC, "written": 100}
@@ -261,7 +261,7 @@ def test_a_broker_of_another_cluster_is_not_registered(start: Start) -> None:
 
 
 def test_a_restarted_controller_keeps_topics_and_begins_a_new_epoch(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     before = cluster.partition("t")
     cluster.kill(CONTROLLER_ID)
     assert cluster.produce("t", [b"headless"]) == [0]
@@ -309,7 +309,7 @@ def test_a_clean_stop_writes_the_high_watermark_down_and_exits_with_0(start: Sta
 
 
 def test_generation_0_10_truncates_to_the_high_watermark_after_a_restart(start: Start) -> None:
-    cluster = start(knobs="0.10")
+    cluster = start(knobs="0.10", **FAILS_OVER)
     assert cluster.produce("t", [b"a"]) + cluster.produce("t", [b"b"]) == [0, 1]
     cluster.kill(2)
     checkpoint = cluster.directory / "data-2" / "replication-offset-checkpoint"
@@ -355,7 +355,7 @@ def test_a_node_whose_address_is_taken_says_so_and_exits(start: Start) -> None:
 
 
 def test_clients_that_ask_for_the_end_before_the_new_leader_knows_it_are_told_so_and_get_it_later(start: Start) -> None:
-    cluster = start(min_insync_replicas=3)  # the watermark moves only while all three are in sync
+    cluster = start(min_insync_replicas=3, **FAILS_OVER)  # the watermark moves only while all three are in sync
     paused = cluster.processes[cluster.ids[2]]
     paused.send_signal(signal.SIGSTOP)
     wait_until(lambda: has_isr(cluster, 0, 1), "broker 2 to leave the ISR")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness.broker.ledger import lose_power
-from tests.harness.broker.cluster import Cluster, wait_until
+from tests.harness.broker.cluster import FAILS_OVER, Cluster, wait_until
 
 Start = Callable[..., Cluster]
 
@@ -21,8 +21,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
     started: list[Cluster] = []
 
     def start(**options: Any) -> Cluster:
-        fast = {"broker_session_timeout_ms": 500, "broker_heartbeat_interval_ms": 60}
-        cluster = Cluster(tmp_path, brokers=1, **{**fast, **options})
+        cluster = Cluster(tmp_path, brokers=1, **options)
         started.append(cluster)
         cluster.start()
         cluster.create_topic("t", [[0]])
@@ -46,7 +45,7 @@ def lose_power_and_return(cluster: Cluster, with_signal: signal.Signals = signal
 def test_a_broker_that_loses_its_power_keeps_what_it_has_flushed(
     start: Start, flush_messages: int, survive: int
 ) -> None:
-    cluster = start(log_flush_interval_messages=flush_messages)
+    cluster = start(log_flush_interval_messages=flush_messages, **FAILS_OVER)
     for number in range(5):
         assert cluster.produce("t", [b"%d" % number]) == [number]
     cut = lose_power_and_return(cluster)
@@ -56,7 +55,7 @@ def test_a_broker_that_loses_its_power_keeps_what_it_has_flushed(
 
 
 def test_a_kill_keeps_what_a_power_loss_would_take(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"a"]) == [0]
     cluster.kill(0)
     cluster.spawn(0)
@@ -66,7 +65,7 @@ def test_a_kill_keeps_what_a_power_loss_would_take(start: Start) -> None:
 
 
 def test_a_broker_that_was_stopped_in_order_has_nothing_to_lose(start: Start) -> None:
-    cluster = start()
+    cluster = start(**FAILS_OVER)
     assert cluster.produce("t", [b"a", b"b"]) == [0, 1]
     assert lose_power_and_return(cluster, signal.SIGTERM) == []
     assert cluster.replica(0, "t")["log_end_offset"] == 2

@@ -9,12 +9,18 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from harness import model
+from harness.cli import cluster
 from harness.runner import heal_leftovers
+from harness.target import ClusterView, PartitionView, TopicSpec
+from harness.targets.builtin import BuiltinTarget
 from tests.harness.cli.calling import Seawall
 
 CODE = "import sys; from harness.cli import main; sys.exit(main())"
@@ -100,6 +106,15 @@ def test_data_in_use_or_made_for_another_topic_is_refused(tmp_path: Path) -> Non
     with up("--brokers", 1, "--topic", "ledger:2:1", "--data", tmp_path) as other:
         assert other.first_line == ""
         assert other.process.wait(60) == 64
+
+
+def test_a_topic_is_not_taken_for_missing_because_the_controller_is_late_to_tell_of_it() -> None:
+    broker = model.NodeId(0)
+    whole = PartitionView(broker, 0, (broker,), (broker,))
+    views = iter([ClusterView(0, (), {}), ClusterView(1, (broker,), {model.TopicPartition("ledger", 0): whole})])
+    late = SimpleNamespace(view=lambda: next(views))  # and creates no topic
+    cluster._ensure(cast("BuiltinTarget", late), TopicSpec("ledger", 1, 1))
+    assert not list(views)
 
 
 def test_data_of_more_brokers_than_asked_for_is_refused(seawall: Seawall, tmp_path: Path) -> None:

@@ -126,9 +126,11 @@ def test_a_version_that_nobody_shares_is_named(meet: Meet) -> None:
         ask(talk, newest=0)
 
 
-@pytest.mark.parametrize(("play", "says"), [(say_nothing, "timed out"), (babble, "an answer of -5 bytes")])
-def test_silence_and_babble_are_no_answer(meet: Meet, play: Play, says: str) -> None:
-    _, talk = meet(play, 0.2)
+@pytest.mark.parametrize(
+    ("play", "timeout_s", "says"), [(say_nothing, 0.2, "timed out"), (babble, TIMEOUT_S, "an answer of -5 bytes")]
+)
+def test_silence_and_babble_are_no_answer(meet: Meet, play: Play, timeout_s: float, says: str) -> None:
+    _, talk = meet(play, timeout_s)
     with pytest.raises(NoAnswer, match=f"node 2 does not answer METADATA: {says}"):
         ask(talk)
 

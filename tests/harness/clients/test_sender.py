@@ -13,7 +13,9 @@ from confluent_kafka import KafkaError
 from harness import payload
 from harness.clients.sender import Answer, Sender, classified
 from harness.model import TopicPartition
+from harness.target import ReplicaView
 from harness.targets.builtin import BuiltinTarget
+from tests.harness.broker.cluster import wait_until
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -87,7 +89,7 @@ def test_a_cluster_that_does_not_answer_leaves_the_outcome_open(log: logging.Log
 def test_what_a_broker_answers_when_it_has_waited_in_vain_is_heard(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log, timeout_s=0.8) as sender:
         assert sender.send(LEDGER, b"x").kind == "ok"
-        leader = cluster.view().partitions[LEDGER].leader
+        leader = wait_until(lambda: cluster.view().partitions.get(LEDGER), "the controller's answer").leader
         follower = "1" if leader == 0 else "0"
         cluster.pause(follower)
         try:
@@ -106,18 +108,19 @@ def test_a_sender_that_is_told_to_gives_up(log: logging.Logger) -> None:
 
 
 def test_too_few_replicas_append_nothing_but_an_earlier_attempt_may_have(
-    cluster: BuiltinTarget, log: logging.Logger
+    mortal_cluster: BuiltinTarget, log: logging.Logger
 ) -> None:
-    with sending(cluster.bootstrap(), log) as sender:
-        cluster.kill("1")
-        try:
-            while set(cluster.view().partitions[LEDGER].isr) != {0}:
-                time.sleep(0.02)
-            before = cluster.replica("0", LEDGER)
-            assert sender.send(LEDGER, b"x") == Answer("info", error="NOT_ENOUGH_REPLICAS")
-            after = cluster.replica("0", LEDGER)
-        finally:
-            cluster.restart("1")
-    assert before is not None
-    assert after is not None
-    assert before.log_end_offset == after.log_end_offset
+    def has_left() -> bool:
+        seen = mortal_cluster.view().partitions.get(LEDGER)
+        return seen is not None and set(seen.isr) == {0}
+
+    def end_offset() -> int:
+        seen: ReplicaView = wait_until(lambda: mortal_cluster.replica("0", LEDGER), "broker 0's answer")
+        return seen.log_end_offset
+
+    with sending(mortal_cluster.bootstrap(), log) as sender:
+        mortal_cluster.kill("1")
+        wait_until(has_left, "broker 1 to leave the ISR")
+        before = end_offset()
+        assert sender.send(LEDGER, b"x") == Answer("info", error="NOT_ENOUGH_REPLICAS")
+        assert end_offset() == before

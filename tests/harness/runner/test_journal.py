@@ -5,10 +5,12 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 from unittest.mock import Mock
 
+import psutil
 import pytest
 
 from harness.errors import EnvironmentFault
@@ -23,8 +25,9 @@ SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 def dead_harness(run: Path, nodes: dict[str, ProcessMark], *, is_temporary: bool = False, project: str = "") -> Path:
     """A journal as a harness that was killed in the middle of a run leaves it."""
-    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone = subprocess.Popen(SLEEP)
     owner = ProcessMark.of(gone.pid)
+    gone.kill()
     gone.wait()
     path = journal_directory() / "dead.json"
     entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}, project)
@@ -72,6 +75,25 @@ def test_a_harness_that_lives_is_left_alone(tmp_path: Path) -> None:
     with Journal(tmp_path / "run"):
         assert heal_leftovers() == []
         assert len(list(journal_directory().iterdir())) == 1
+
+
+def test_a_harness_lives_on_when_the_wall_clock_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    created = psutil.Process.create_time
+    with Journal(tmp_path / "run"):
+        monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + 3600)
+        assert heal_leftovers() == []
+
+
+def test_a_journal_that_is_gone_before_it_is_read_is_nothing_to_tell_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(path: Path) -> str:
+        path.unlink()
+        raise FileNotFoundError(path)
+
+    dead_harness(tmp_path, {})
+    monkeypatch.setattr(Path, "read_text", gone)
+    assert heal_leftovers() == []
 
 
 def test_the_nodes_of_a_dead_harness_are_killed_and_its_all_is_undone_and_it_is_said_once(tmp_path: Path) -> None:
@@ -144,11 +166,11 @@ def test_a_log_directory_that_a_dead_harness_had_put_aside_is_put_back(tmp_path:
     assert (directory / "kept").exists()
 
 
-def test_a_process_that_has_the_number_of_a_dead_node_is_left_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("other", [{"start_time": "1"}, {"boot": "an earlier one"}], ids=str)
+def test_a_process_that_has_the_number_of_a_dead_node_is_left_alone(tmp_path: Path, other: dict[str, Any]) -> None:
     bystander = subprocess.Popen(SLEEP)
     try:
-        mark = ProcessMark.of(bystander.pid)
-        dead_harness(tmp_path, {"0": ProcessMark(mark.pid, mark.create_time - 100)})
+        dead_harness(tmp_path, {"0": replace(ProcessMark.of(bystander.pid), **other)})
         [line] = heal_leftovers()
         assert "none was left" in line
         assert bystander.poll() is None

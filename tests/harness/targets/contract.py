@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -21,7 +22,7 @@ from harness import payload
 from harness.broker.settings import Settings
 from harness.clients.sender import Answer, Sender
 from harness.clock import PacedClock, SystemClock
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoAnswer
 from harness.fault import Fault
 from harness.model import NodeId, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, generation
@@ -44,6 +45,8 @@ from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from harness.targets.simulated import SimulatedTarget
+
+T = TypeVar("T")
 
 LEDGER = TopicPartition("ledger", 0)
 SETTINGS = Settings(min_insync_replicas=2, default_replication_factor=3)
@@ -94,6 +97,23 @@ class Trial:
                 return False
 
         return self.eventually(look)
+
+    def asked(self, question: Callable[[Target], T]) -> T:
+        """The answer, as soon as there is one."""
+        told: list[T] = []
+
+        def answers() -> bool:
+            with suppress(NoAnswer):
+                told.append(question(self.target))
+            return bool(told)
+
+        assert self.eventually(answers)
+        return told[0]
+
+    def is_led_by(self, node: int) -> bool:
+        """Whether the controller says so; late, it says nothing."""
+        seen = self.target.view().partitions.get(LEDGER)
+        return seen is not None and seen.leader == node
 
     def settles(self) -> bool:
         """Whether the cluster becomes whole again."""

@@ -58,19 +58,19 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_a_fault_is_seen_exactly_while_it_is_in_effect(trial: Trial, written: dict[str, object]) -> None:
     fault = faults.parse(written, "test").aimed(trial.target.view(), seed=1)
     trial.needs(fault.needs)
-    assert not fault.probe(trial.target).holds
+    assert not trial.asked(fault.probe).holds
     with trial.in_effect(**written) as injected:
         assert trial.holds(injected.probe)
-    assert not fault.probe(trial.target).holds
+    assert not trial.asked(fault.probe).holds
 
 
 def test_a_directed_cut_holds_one_direction_and_not_the_other(trial: Trial) -> None:
     with trial.in_effect(fault="partition", links=[[2, 1]]):
-        assert trial.target.is_cut(Link("2", "1")).holds
-        reverse = trial.target.is_cut(Link("1", "2"))
+        assert trial.holds(lambda target: target.is_cut(Link("2", "1")))
+        reverse = trial.asked(lambda target: target.is_cut(Link("1", "2")))
         assert not reverse.holds
         assert "nothing is withheld" in reverse.seen or "arrived" in reverse.seen
-        assert not trial.target.carries(Link("2", "1")).holds
+        assert not trial.asked(lambda target: target.carries(Link("2", "1"))).holds
     assert trial.holds(lambda target: target.carries(Link("2", "1")))
 
 
@@ -175,8 +175,8 @@ def test_a_disk_is_replaced_before_the_broker_has_noticed_that_it_failed(trial: 
     target, offset = trial.target, trial.send().offset
     assert offset is not None
     with trial.in_effect(fault="log_dir_failure", node=2, log_dir=0, replaced=True) as failure:
-        assert target.is_running("2").holds
-        assert not target.offline_log_dirs("2")
+        assert trial.holds(lambda _: target.is_running("2"))
+        assert not trial.asked(lambda _: target.offline_log_dirs("2"))
         with pytest.raises(EnvironmentFault, match=r"node 2 is not at rest: "):
             target.mend_log_dir("2", 0, empty=True)
         assert not target.is_log_dir_new("2", 0).holds
@@ -192,7 +192,7 @@ def test_a_disk_is_replaced_before_the_broker_has_noticed_that_it_failed(trial: 
 
 
 def test_which_directories_a_broker_has_given_up_is_not_known_while_it_does_not_answer(trial: Trial) -> None:
-    assert not trial.target.offline_log_dirs("2")
+    assert not trial.asked(lambda target: target.offline_log_dirs("2"))
     for fault in ("pause", "kill"):
         with trial.in_effect(fault=fault, node=2), pytest.raises(EnvironmentFault, match="node 2 does not answer"):
             trial.target.offline_log_dirs("2")
@@ -223,10 +223,10 @@ def test_a_damaged_batch_is_seen_to_be_damaged(trial: Trial, how: Literal["flip"
 def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(trial: Trial) -> None:
     target = trial.target
     target.elect(LEDGER, NodeId(0), unclean=False)
-    assert trial.eventually(lambda: target.view().partitions[LEDGER].leader == 0)
+    assert trial.eventually(lambda: trial.is_led_by(0))
     assert trial.send().kind == "ok"
     target.limit_disk("0", 10)
-    assert target.is_disk_full("0").holds
+    assert trial.holds(lambda _: target.is_disk_full("0"))
     assert not target.has_refused_write("0").holds
     trial.send(acks=1)
     assert trial.holds(lambda _: target.has_exited("0"))
@@ -240,22 +240,22 @@ def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(trial: Trial
 
 
 def test_a_clock_stays_wrong_across_a_restart_and_two_nodes_are_wrong_by_themselves(trial: Trial) -> None:
+    def is_off_by(node: str, offset_ms: int) -> bool:
+        return abs(trial.asked(lambda target: target.clock_offset_ms(node)) - offset_ms) < 1000
+
     trial.needs(Capability.CLOCK)
     with trial.in_effect(fault="clock", node=2, offset_ms=3_600_000):
         trial.target.kill("2")
         trial.target.restart("2")
-        assert abs(trial.target.clock_offset_ms("2") - 3_600_000) < 1000
-        assert abs(trial.target.clock_offset_ms("1")) < 1000
+        assert trial.eventually(lambda: is_off_by("2", 3_600_000))
+        assert trial.eventually(lambda: is_off_by("1", 0))
 
 
 def test_an_operator_elects_whom_he_names_unless_the_controller_refuses(trial: Trial) -> None:
-    def leads(node: int) -> bool:
-        return trial.target.view().partitions[LEDGER].leader == node
-
     trial.target.elect(LEDGER, NodeId(1), unclean=False)
-    assert trial.eventually(lambda: leads(1))
+    assert trial.eventually(lambda: trial.is_led_by(1))
     trial.target.elect(LEDGER, None, unclean=False)
-    assert trial.eventually(lambda: leads(0))
+    assert trial.eventually(lambda: trial.is_led_by(0))
     trial.target.elect(LEDGER, NodeId(0), unclean=False)  # who leads already
     with pytest.raises(EnvironmentFault, match="refuses to elect a leader of ledger-0"):
         trial.target.elect(LEDGER, NodeId(7), unclean=False)
@@ -284,11 +284,13 @@ def test_a_running_node_is_not_started_twice(trial: Trial) -> None:
 
 
 def test_the_view_and_the_replicas_agree_on_who_leads(trial: Trial) -> None:
-    view = trial.target.view()
-    assert view.live == (0, 1, 2)
-    leader = view.partitions[LEDGER].leader
-    seen = [trial.target.replica(node, LEDGER) for node in ("0", "1", "2")]
-    assert [replica.leader for replica in seen if replica] == [leader] * 3
+    def agree() -> bool:
+        view = trial.target.view()
+        seen = [trial.target.replica(node, LEDGER) for node in ("0", "1", "2")]
+        led = [replica.leader for replica in seen if replica]
+        return view.live == (0, 1, 2) and led == [view.partitions[LEDGER].leader] * 3
+
+    assert trial.eventually(agree)
     assert trial.target.replica("0", TopicPartition("nothing", 0)) is None
 
 

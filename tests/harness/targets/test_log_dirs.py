@@ -23,9 +23,10 @@ from harness.errors import EnvironmentFault
 from harness.model import NodeId, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.conditions import unsettled
-from harness.target import TopicSpec
+from harness.target import PartitionView, TopicSpec
 from harness.targets import log_dirs
 from harness.targets.builtin import BuiltinTarget
+from tests.harness.broker.cluster import wait_until
 
 HERE, THERE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
 BOTH = [HERE, THERE]
@@ -60,7 +61,9 @@ def send(target: BuiltinTarget, partition: TopicPartition, value: int, size: int
 
 
 def leader(target: BuiltinTarget, partition: TopicPartition) -> int:
-    return target.view().partitions[partition].leader
+    """As soon as the controller tells of it."""
+    seen: PartitionView = wait_until(lambda: target.view().partitions.get(partition), "the controller's answer")
+    return seen.leader
 
 
 def test_a_failed_directory_moves_its_leaders_away_and_is_back_after_healing(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from harness.runner import plan
 from harness.runner.matrix import cell
 from harness.runner.observation import Gathered, observe
 from harness.targets.kafka.fetching import Distribution
+from harness.targets.kafka.jvm import Jvm
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import release
@@ -115,6 +116,25 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
     target.stop()
     target.stop()
     assert not target.pids()["0"]
+
+
+def test_a_node_that_ends_by_itself_in_the_moment_of_the_stop_keeps_no_other_from_being_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribution = Distribution(release(QUICK), tmp_path)
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+    for name in ("0", "1"):
+        target._node(name).processes[0].start(("sleep", "600"), {})
+    resume = Jvm.resume
+
+    def resumed_too_late(jvm: Jvm) -> None:
+        if jvm.name == "0":
+            jvm.kill()
+        resume(jvm)
+
+    monkeypatch.setattr(Jvm, "resume", resumed_too_late)
+    target.stop()
+    assert not target._node("1").exists
 
 
 @pytest.mark.parametrize("version", [QUICK, "4.1.0"])

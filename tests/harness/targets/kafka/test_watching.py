@@ -23,12 +23,13 @@ from harness.clients.sender import Sender
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NO_LEADER, Link, NodeId, TopicPartition, node_id, node_name
-from harness.target import PartitionView, ReplicaView, TopicSpec
+from harness.target import ClusterView, PartitionView, ReplicaView, TopicSpec
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
+from tests.harness.broker.cluster import wait_until
 from tests.harness.targets.contract import fetched_or_skip
 
 BY_DAY = ("4.1.0", "0.10.2.2")
@@ -62,12 +63,18 @@ class Trial:
         assert answer.offset is not None, answer
         return answer.offset
 
+    def view(self) -> ClusterView:
+        """As soon as the controller tells of the partition."""
+        look = self.looking.view
+        seen: ClusterView = wait_until(lambda: LEDGER in (now := look()).partitions and now, "the controller's answer")
+        return seen
+
     def partition(self) -> PartitionView:
-        return self.looking.view().partitions[LEDGER]
+        return self.view().partitions[LEDGER]
 
     def replica(self, node: str) -> ReplicaView:
-        seen = self.looking.replica(node, LEDGER)
-        assert seen is not None, f"broker {node} does not answer"
+        """As soon as the broker tells of it."""
+        seen: ReplicaView = wait_until(lambda: self.looking.replica(node, LEDGER), f"broker {node}'s answer")
         return seen
 
     def settle(self) -> None:
@@ -114,7 +121,7 @@ def trial(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None:
     end = trial.send() + 1
     trial.settle()
-    view = trial.looking.view()
+    view = trial.view()
     assert view.live == (0, 1, 2)
     assert view.partitions[LEDGER].replicas == (0, 1, 2)
     leader = view.partitions[LEDGER].leader
@@ -133,7 +140,7 @@ def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_
     links = [Link("0", "2"), Link("2", "0")]
     trial.cluster.proxies.cut(links)
     try:
-        assert all(trial.cluster.proxies.is_cut(link).holds for link in links)
+        assert eventually(lambda: all(trial.cluster.proxies.is_cut(link).holds for link in links))
         trial.send(acks=1)
         assert eventually(lambda: trial.replica("1").log_end_offset == before + 1)
         assert trial.replica("0").log_end_offset == before + 1
