@@ -3,19 +3,18 @@
 Kafka's replication assumes that fewer than ``min.insync.replicas`` replicas fail *lossily* (power cut, disk swapped) at
 a time, and promises what is committed only as long as one replica in sync lives on; with its default of never flushing,
 a record that only page caches hold is gone when every machine that is in sync loses power. So what was lost is
-DOCUMENTED when at one time at least that many replicas of its partition were down by such a failure, or were back and
-had left the ISR, and among them **the whole ISR** of that time, by the words of the controller or of a leader. One of
-it that was not down is enough to make it a violation: it had the record, and had to be asked for it. Who had left the
-ISR before may have the record as well, but is asked by KIP-966 alone, and where fewer than ``min.insync.replicas``
-fail.
+DOCUMENTED when at one time at least that many of those whom an acknowledgement relied on were down by such a failure,
+or were back and had been in no ISR since, and so was **the whole ISR** of that time. One of it that was not down is
+enough to make it a violation: it had the record, and had to be asked for it. Who had left the ISR before may have the
+record as well, but is asked by KIP-966 alone, and where fewer than ``min.insync.replicas`` fail.
 
-To survive **one** failure is what replication is for, and a minimum of one would excuse it always. There everybody
-counts whom an acknowledgement relied on: who was in the ISR when the record was acknowledged or committed, or at any
-time since.
+An acknowledgement relies on who was in the ISR when the record was acknowledged or committed, or at any time since, by
+the words of the controller or of a leader. To survive the failure of **one** of them is what replication is for, and a
+minimum of one would excuse it always: so a single one is an excuse only where nobody else was relied on. Who is in the
+ISR at one time the controller says, where it says anything, for nobody else is elected. Where nobody says who was in
+the ISR, every replica counts.
 
-Nothing is excused where the configuration flushes every write (``log.flush.interval.messages=1``). Where nobody says
-who was in the ISR, every replica counts. Of a sampled timeline the controller's word is taken, which is complete; what
-a leader was last seen to say may be over.
+Of power losses nothing is excused where the configuration flushes every write (``log.flush.interval.messages=1``).
 
 A log directory that fails and comes back as a new, empty disk is such a failure where a broker has no other directory:
 with several, nobody knows in which of them the replica was.
@@ -35,7 +34,7 @@ Replicas that disagree are never excused: whatever was lost, what is left must b
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import zip_longest
 from types import MappingProxyType
 
@@ -46,6 +45,7 @@ from checkers.sampled_timelines import LOOK_NS
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
+from spark_analysis.facts import Stretch
 
 LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 """The kinds of faults after which a node's disk holds less than the node had written."""
@@ -86,11 +86,10 @@ _COPIES = 3
 """How many there are where nothing says so."""
 
 
-def may_excuse(finding: Finding, manifest: Manifest) -> bool:
+def may_excuse(finding: Finding) -> bool:
     """Whether lossy failures can explain findings of that kind, or what they follow from."""
     kinds = _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING | _UNRECORDED.keys() | _OF_MARKERS
-    of_txn = finding.kind != "aborted-read" or finding.since_ns is not None
-    return finding.kind in kinds and of_txn and not _flushes_every_write(manifest)
+    return finding.kind in kinds and (finding.kind != "aborted-read" or finding.since_ns is not None)
 
 
 def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
@@ -102,7 +101,7 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """
     place = TopicPartition(finding.topic, finding.partition)
     replicas = _brokers(run) if finding.kind == "lost-commit" else _replicas(run, place)
-    if not replicas or finding.time_ns is None or _flushes_every_write(manifest):
+    if not replicas or finding.time_ns is None:
         return False
     lossy = _lossy(run, manifest)
     if finding.kind == "lost-commit":
@@ -123,8 +122,10 @@ def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     least = run.least_isr(place) or len(replicas)
     for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
         gone = {node for node in replicas if _is_gone(run, place, node, lossy, at_ns)}
-        held_ns = at_ns if len(gone) > 1 else min(since_ns, at_ns)
-        if len(gone) >= least and (_in_sync(run, place, held_ns, at_ns) or replicas) <= gone:
+        relied_on = _relied_on(run, place, min(since_ns, at_ns), at_ns) or replicas
+        failed = relied_on & gone
+        needed = relied_on if len(failed) == 1 else _in_sync(run, place, at_ns, at_ns) or replicas
+        if len(failed) >= least and needed <= gone:
             return True
     return False
 
@@ -148,13 +149,13 @@ def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     partition are taken to be, where they have one.
     """
     brokers, setting = _brokers(run), _UNRECORDED.get(finding.kind)
-    if setting is None or finding.since_ns is None or not brokers or _flushes_every_write(manifest):
+    if setting is None or finding.since_ns is None or not brokers:
         return False
     copies = min(_number(manifest, setting) or _COPIES, len(brokers))
     lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding))
     for at_ns in {fault["injected_ns"] for fault in lossy}:
         down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
-        in_sync = {node for place in {*run.decided, *run.told} for node in _in_sync(run, place, at_ns, at_ns)}
+        in_sync = {node for place in {*run.decided, *run.told} for node in _relied_on(run, place, at_ns, at_ns)}
         if down and len(down | (brokers - in_sync)) >= copies:
             return True
     return False
@@ -207,17 +208,30 @@ def _committed_ns(run: RunFacts, place: TopicPartition, offset: int) -> int:
     return min((x.begin_ns if (x.first_high_watermark or 0) > offset else x.end_ns for x in passed), default=0)
 
 
-def _in_sync(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
+def _in_sync(run: RunFacts, place: TopicPartition, since_ns: int, until_ns: int) -> set[int]:
+    """Who was in the ISR at any time in between: by the controller's words, or else a leader's; empty: nobody says."""
+    decided = run.decided.get(place, [])
+    return _said([decided], since_ns, until_ns) or _relied_on(run, place, since_ns, until_ns)
+
+
+def _relied_on(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: int) -> set[int]:
     """Who was in the ISR at any time in between, by the words of the controller or of a leader; empty: nobody says.
 
     Nothing more is acknowledged by a leader once somebody leads in a later epoch, whether it has heard of that or not.
     """
-    found: set[int] = set()
-    told, decided = run.told.get(place, {}).values(), run.decided.get(place, [])
+    told = run.told.get(place, {}).values()
     took: dict[int, int] = {}
     for one in (x for ours in told for x in ours if (x.kind, x.role) == _LEADS):
         took[one.leader_epoch or 0] = min(one.begin_ns, took.get(one.leader_epoch or 0, one.begin_ns))
-    for chain in (decided, *(() if run.sampled and decided else told)):
+    return _said([run.decided.get(place, []), *told], since_ns, until_ns, took)
+
+
+def _said(
+    chains: Iterable[Sequence[Stretch]], since_ns: float, until_ns: int, took: Mapping[int, int] = MappingProxyType({})
+) -> set[int]:
+    """Every member of an ISR that one of these told of in between; ``took``: when each epoch's leader took office."""
+    found: set[int] = set()
+    for chain in chains:
         for one, after in zip_longest(chain, chain[1:]):
             stood = one.begin_ns <= until_ns and (after is None or after.begin_ns > since_ns)
             if one.role == "leader":
@@ -228,12 +242,14 @@ def _in_sync(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: in
 
 
 def _is_lossy(fault: Row, manifest: Manifest) -> bool:
+    if fault["kind"] == "power_loss" and _number(manifest, "log.flush.interval.messages") == 1:
+        return False
     one_directory = _number(manifest, "log.dirs.count", 1) == 1
     return robs(fault, LOSSY_FAULTS) and (fault["kind"] != "log_dir_failure" or one_directory)
 
 
 def _is_gone(run: RunFacts, place: TopicPartition, node: int, lossy: Sequence[Row], time_ns: int) -> bool:
-    """Whether one of these failures had ``node`` down at that time, or somebody says that it had left the ISR since."""
+    """Whether one of these failures had ``node`` down at that time, or it was back and had been in no ISR since."""
     if _is_down(str(node), lossy, time_ns):
         return True
     back = [fault["healed_ns"] for fault in lossy if str(node) in fault["nodes"] and fault["injected_ns"] <= time_ns]
@@ -246,10 +262,6 @@ def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
         node in fault["nodes"] and fault["injected_ns"] <= time_ns < (fault["healed_ns"] or time_ns + 1)
         for fault in lossy
     )
-
-
-def _flushes_every_write(manifest: Manifest) -> bool:
-    return _number(manifest, "log.flush.interval.messages") == 1
 
 
 def _number(manifest: Manifest, setting: str, default: int | None = None) -> int | None:

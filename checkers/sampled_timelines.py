@@ -56,12 +56,14 @@ MAY_BE_MISSED = frozenset(
         "committed-cut",
         "epoch-regression",
         "hw-regression",
+        "illegal-isr",
+        "misclassified-election",
         "two-leaders",
         "uncommitted-read",
         "unjustified-ack",
     }
 )
-"""The kinds that are found only where somebody looked in time."""
+"""The kinds of which some are not found: nobody looked in time, or a real controller does not write down all it did."""
 
 _OF_A_LEADER = frozenset({"unjustified-ack", "uncommitted-read"})
 """The kinds that say that no leader had committed something."""

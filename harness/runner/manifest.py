@@ -23,6 +23,8 @@ from harness.targets.kafka.local import LocalKafka
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
 _A_RUN_MS = 24 * 3_600_000
+"""What a run lasts at the most."""
+
 _PACKAGES = ("seawall", "confluent-kafka", "pyspark", "pyarrow", "pydantic")
 
 
@@ -116,7 +118,8 @@ def _unclean_election(plan: Plan) -> bool:
 def _retention(plan: Plan) -> bool:
     """Whether records may be deleted: by an operator, or at a limit, be it Kafka's own.
 
-    Kafka's own limit is seven days; no run lasts that long, but clocks or timestamps may be off by as much.
+    Kafka's own limit is seven days; no run lasts that long, but clocks or timestamps may be off by as much, or by so
+    much that a long run does the rest.
     """
     if any(step.delete_records is not None for step in plan.steps.values()):
         return True
@@ -133,7 +136,7 @@ def _off_ms(plan: Plan) -> float:
     faults = (*plan.steps_faults.values(), *(one.fault for one in plan.chaos_faults))
     clocks = (abs(fault.offset_ms) for fault in faults if isinstance(fault, Clock))
     ages = (step.send.age_s * 1000 for step in plan.steps.values() if step.send is not None)
-    return max(clocks, default=0) + max(ages, default=0.0)
+    return max(clocks, default=0) + max((0.0, *ages))
 
 
 def _idempotent(plan: Plan) -> bool:

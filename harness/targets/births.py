@@ -20,7 +20,7 @@ def boot() -> str:
 def start_time(pid: int | str) -> str:
     """In ticks since the boot; empty: there is no such process, or it has ended."""
     try:
-        told = Path("/proc", str(pid), "stat").read_text()
+        told = Path("/proc", str(pid), "stat").read_text(errors="replace")
     except OSError:
         return ""
     state, *fields = told.rpartition(")")[2].split()

@@ -246,20 +246,69 @@ def who_was_in_sync_again_had_time_to_copy_what_it_had_lost(story: Story) -> Non
 
 
 SAMPLED_2: dict[str, Any] = {"generation": "3.7", "guarantees": {**LEAST_2["guarantees"], "timeline": "sampled"}}
+LEAST_3: dict[str, Any] = {"generation": "3.7", "guarantees": {"min_insync_replicas": 3, "unclean_election": False}}
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def what_a_leader_has_not_heard_of_its_isr_the_controller_knows(story: Story) -> None:
+    write(story, 3)
+    decide(story, 0, 1)
+    lose_power(story, 0, 1)
 
 
 @case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **SAMPLED_2)
-def what_a_leader_was_last_seen_to_say_of_the_isr_may_be_over(story: Story) -> None:
+def what_a_leader_was_last_seen_to_say_of_its_isr_may_be_over(story: Story) -> None:
+    what_a_leader_has_not_heard_of_its_isr_the_controller_knows(story)
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_3)
+def fewer_failures_than_must_be_in_sync_are_no_excuse_where_the_isr_is_smaller(story: Story) -> None:
     write(story, 3)
-    decide(story, 0, 1)
+    shrink(story, 0, 1)
     lose_power(story, 0, 1)
 
 
 @case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_2)
-def what_a_leader_says_of_the_isr_at_every_change_is_not_over(story: Story) -> None:
+def where_nobody_names_an_isr_every_replica_may_have_been_in_it(story: Story) -> None:
+    fail_unnamed(story, 0, 1)
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)
+def where_nobody_names_an_isr_the_failure_of_every_replica_is_that_of_all_in_it(story: Story) -> None:
+    fail_unnamed(story, *NODES)
+
+
+def fail_unnamed(story: Story, *nodes: int) -> None:
     write(story, 3)
-    decide(story, 0, 1)
-    lose_power(story, 0, 1)
+    lose_power(story, *nodes)
+    for row in story.timeline:
+        row["isr"] = None
+
+
+@case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_1)
+def the_failure_of_who_was_in_no_isr_does_not_make_two_of_one(story: Story) -> None:
+    write(story, 2)
+    shrink(story, 0, 2)
+    write(story, 1)
+    story.fault("bystander", kind="power_loss", nodes=["1"])
+    story.now += 1_000_000
+    story.restart(1)
+    shrink(story, 0)
+    lose_power(story, 0)
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(2, "DOCUMENTED"),
+    *[("committed-cut", "VIOLATION", 2)] * 3,
+    regression(2),
+    **LEAST_2,
+)
+def a_watermark_that_fell_before_every_power_loss_did_not_fall_by_it(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2)
+    story.elect(2)
+    lose_power(story, *NODES)
 
 
 def fail_in_turns(story: Story, *, again: bool = False) -> None:

@@ -87,6 +87,12 @@ def test_where_every_write_is_flushed_a_power_loss_excuses_nothing(tmp_path: Pat
     assert judged["lost-write"] is Verdict.VIOLATION
 
 
+def test_no_flush_helps_a_disk_that_is_swapped(tmp_path: Path) -> None:
+    flushing = configured(**{"log.flush.interval.messages": 1})
+    judged = verdicts(powerless(*NODES, kind="wipe_disk"), tmp_path / "r", configuration=flushing)
+    assert judged["lost-write"] is Verdict.DOCUMENTED
+
+
 @pytest.mark.parametrize("copies", [1, "1"], ids=["the built-in cluster's", "real Kafka's"])
 def test_a_commit_of_which_there_was_one_copy_may_have_been_where_power_failed(
     tmp_path: Path, copies: int | str

@@ -247,6 +247,11 @@ def test_the_resolved_configuration_holds_every_default() -> None:
         ("[{inject: {fault: clock, node: 0, offset_ms: -691200000, as: away}}, {heal: away}]", "{}", True),
         ("[{send: {per_partition: 1, age_s: 691200}}]", "{}", True),
         ("[{send: {per_partition: 1, age_s: -691200}}]", "{}", False),
+        (
+            "[{send: {records: [m0], age_s: -691200}}, {inject: {fault: clock, node: 0, offset_ms: 691200000, as: c}}]",
+            "{}",
+            True,
+        ),
         ("[{send: {per_partition: 1}}]", "{log.retention.ms: 604800000}", True),
         ("[{delete_records: {before: 4}}]", "{}", True),
     ],
