@@ -275,7 +275,12 @@ _NO_EPOCH_YET = (
     "what it said before and after, so that a leader without an epoch had a watermark; it asks once more now."
 )
 
-BUSY: Mapping[str, str] = dict.fromkeys(
+BUSY: Mapping[str, str] = {
+    "epoch-without-records/20261124T142754-0": (
+        "The machine was busy with other work, so that broker 2 had not yet asked for more when its questions were "
+        "held. A later try came to its end."
+    )
+} | dict.fromkeys(
     (
         "directory-assignment-forgets-elr/20261122T103233-1",
         "directory-assignment-forgets-elr/20261122T104442-1",
