@@ -267,7 +267,8 @@ def test_a_group_goes_on_where_it_committed(cluster: BuiltinTarget, tmp_path: Pa
     assert cluster.committed("g") == {LEDGER: 1}
     recorded.workload.stop()
     ours = [row for row in recorded.history() if row["group"] == "g" and row["f"] != "poll"]
-    assert [(row["f"], row["type"], row["offset"]) for row in ours] == [
+    late = {row["op"] for row in ours if row["type"] in ("fail", "info")}  # who is not answered in time asks again
+    assert [(row["f"], row["type"], row["offset"]) for row in ours if row["op"] not in late] == [
         ("assign", "invoke", None), ("assign", "ok", None), ("commit", "invoke", 3), ("commit", "ok", 3),
         ("committed", "invoke", None), ("committed", "ok", 3), ("assign", "invoke", None), ("assign", "ok", None),
         ("commit", "invoke", 1), ("commit", "ok", 1),
