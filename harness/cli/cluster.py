@@ -143,16 +143,16 @@ def _ensure(target: BuiltinTarget, topic: TopicSpec) -> None:
 
 
 def _view(target: BuiltinTarget) -> ClusterView:
-    """What the controller says, asked again while it says of no broker that it lives: it may be late to answer.
+    """What the controller says.
 
     Raises:
-        NoAnswer: it was for too long.
+        NoAnswer: it is late to answer for too long.
     """
-    deadline = time.monotonic() + _VIEW_TIMEOUT_S
-    while not (view := target.view()).live:
-        if time.monotonic() >= deadline:
-            raise NoAnswer(f"the controller has not answered within {_VIEW_TIMEOUT_S:g} s.")
-        time.sleep(_POLL_S)
+    from harness.targets.awaiting import answered_view
+
+    view = answered_view(target.view, _VIEW_TIMEOUT_S, _POLL_S)
+    if not view.live:
+        raise NoAnswer(f"the controller has not answered within {_VIEW_TIMEOUT_S:g} s.")
     return view
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
 
 from harness.errors import EnvironmentFault
+from harness.target import ClusterView
 
 WHAT_NODES_SAID = " Their logs end with:"
 """How a complaint goes on with the ends of the nodes' logs, which name places on this machine."""
@@ -24,6 +26,17 @@ class Talkative(Protocol):
     def log_tail(self) -> str:
         """The end of what it has said."""
         ...
+
+
+def answered_view(look: Callable[[], ClusterView], timeout_s: float, poll_s: float) -> ClusterView:
+    """What the controller says, asked again while it says of nobody that he lives: it may be late to answer.
+
+    After ``timeout_s`` it is what was last said.
+    """
+    deadline = time.monotonic() + timeout_s
+    while not (view := look()).live and time.monotonic() < deadline:
+        time.sleep(poll_s)
+    return view
 
 
 def await_that(

@@ -230,9 +230,7 @@ def who_had_left_the_isr_is_not_asked_for_what_all_of_it_lost(story: Story) -> N
 @case(Outcome.VIOLATION, lost(2), regression(2), **LEAST_1)
 def one_failure_is_no_excuse_where_somebody_else_was_in_sync_since(story: Story) -> None:
     """Not even where one replica is enough: to survive one failure is what replication is for."""
-    write(story, 3)
-    shrink(story, 0)
-    lose_power(story, 0)
+    one_failure_takes_nothing_where_two_must_be_in_sync(story)
 
 
 @case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"), **LEAST_2)

@@ -18,7 +18,8 @@ from kazoo.exceptions import NodeExistsError
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import NO_LEADER, NodeId, TopicPartition, node_name
-from harness.target import ClusterView, PartitionView
+from harness.target import PartitionView
+from harness.targets.awaiting import answered_view
 from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper
@@ -58,7 +59,7 @@ class Electing:
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.target.Target`."""
-        seen = self._view().partitions.get(partition)
+        seen = answered_view(self._looking.view, _TIMEOUT_S, _POLL_S).partitions.get(partition)
         if seen is None:
             raise _refusal(partition, "it knows no such partition")
         if leader is not None and leader not in seen.replicas:
@@ -165,13 +166,6 @@ class Electing:
             return now != NO_LEADER if leader is None else now == leader
 
         self._await(leads, _refusal(partition, f"{leader} did not become its leader within {_TIMEOUT_S:g} s"))
-
-    def _view(self) -> ClusterView:
-        """What the controller says, asked again while it says of nobody that he lives: it may be late to answer."""
-        deadline = time.monotonic() + _TIMEOUT_S
-        while not (view := self._looking.view()).live and time.monotonic() < deadline:
-            time.sleep(_POLL_S)
-        return view
 
     def _seen(self, partition: TopicPartition) -> PartitionView:
         seen = self._looking.view().partitions.get(partition)
