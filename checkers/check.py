@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
-from checkers.judge import Evidence, judge
+from checkers.judge import judge
 from checkers.memory import rows_in_memory
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
 from checkers.row import Row
+from checkers.severity import Evidence
 from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json

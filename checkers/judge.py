@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
-from typing import NamedTuple
 
 from checkers.because import Doubts, because
 from checkers.conclusion import Conclusion, RunFacts, kept
-from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
+from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
+from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
-from checkers.generations import is_promised
 from checkers.history_is_complete import inconclusive, invalid, unfinished
-from checkers.lossy_failures import FOLLOWING, documented, is_unknown
+from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -32,137 +31,17 @@ from checkers.nodes_are_accounted import (
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.recovery import recovery
 from checkers.row import Row
-from checkers.sampled_timelines import is_decided, limits, unseen_excuse
+from checkers.sampled_timelines import is_decided, limits
+from checkers.severity import VALUES, Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.checker import Evidence as EvidenceRow
-from harness.history import Manifest
-from spark_analysis.answer import Answers, Excuse, Finding, NodeLife, position
+from spark_analysis.answer import Answers, Finding, NodeLife, position
 
 _KINDS = [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
-
-VALUES = "values"
-"""What a history lacks in which a value is sent more than once; see :data:`RELIES_ON`."""
-
-RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "lost-write": frozenset({"history"}),
-        "vanished-read": frozenset({"history"}),
-        "torn-transaction": frozenset({"history", VALUES}),
-        "lost-commit": frozenset({"history"}),
-        "nonmonotonic-send": frozenset({"history", VALUES}),
-        "G0-realtime": frozenset({"history", VALUES}),
-        "G1c-realtime": frozenset({"history", VALUES}),
-        "nonmonotonic-poll": frozenset({"history"}),
-        "int-nonmonotonic-poll": frozenset({"history"}),
-        "unwritten-read": frozenset({"history"}),
-        "poll-skip": frozenset({"history", VALUES}),
-        "int-poll-skip": frozenset({"history", VALUES}),
-        "aborted-read": frozenset({VALUES}),
-        "duplicate": frozenset({VALUES}),
-        "precommitted-read": frozenset({VALUES}),
-        "G0": frozenset({VALUES}),
-        "G1c": frozenset({VALUES}),
-        "int-nonmonotonic-send": frozenset({VALUES}),
-        "unjustified-ack": frozenset({"timeline"}),
-        "uncommitted-read": frozenset({"timeline"}),
-        "replica-divergence": frozenset({"replica_logs"}),
-        "advance-below-min-isr": frozenset({"timeline"}),
-        "ack-below-min-isr": frozenset({"timeline"}),
-        "committed-cut": frozenset({"timeline"}),
-        "unjustified-advance": frozenset({"timeline"}),
-        "unjustified-join": frozenset({"timeline"}),
-        "epoch-cache-mismatch": frozenset({"replica_logs"}),
-        "sequence-gap": frozenset({"replica_logs"}),
-        "open-transaction": frozenset({"replica_logs", VALUES}),
-        "wrong-marker": frozenset({"replica_logs", VALUES}),
-        "incomplete-leader": frozenset({"timeline"}),
-        "incomplete-candidate": frozenset({"timeline"}),
-        "illegal-isr": frozenset({"timeline"}),
-        "misclassified-election": frozenset({"timeline"}),
-        "laggard-in-sync": frozenset({"timeline"}),
-        "stuck": frozenset({"timeline"}),
-    }
-)
-"""The kinds that say that something is *not* there, or not before something else, and in which table: where that table
-has a gap, it may just be in the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In
-which tables an excuse may be missing say :mod:`checkers.excuses`.
-
-:data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
-nobody knows, and it is INDETERMINATE, too."""
-
-CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "vanished-read": ("lost-write",),
-        "replica-divergence": ("lost-write", "vanished-read"),
-        "inconsistent-offsets": ("lost-write", "vanished-read"),
-        "hw-regression": ("lost-write", "vanished-read"),
-        "incomplete-leader": ("lost-write", "vanished-read"),
-        "incomplete-candidate": ("lost-write", "vanished-read"),
-        "committed-cut": ("lost-write", "vanished-read"),
-        "unjustified-advance": ("lost-write", "vanished-read"),
-        "unjustified-join": ("lost-write", "vanished-read"),
-        "advance-below-min-isr": ("lost-write", "vanished-read"),
-        "ack-below-min-isr": ("lost-write", "vanished-read"),
-        "epoch-disorder": ("lost-write", "vanished-read", "replica-divergence"),
-        "lineage-break": ("lost-write", "vanished-read", "replica-divergence"),
-        "nonmonotonic-poll": ("lost-write", "vanished-read"),
-        "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
-        "nonmonotonic-send": ("lost-write",),
-        "G0-realtime": ("lost-write",),
-        "G1c-realtime": ("lost-write", "vanished-read"),
-        "commit-beyond-end": ("lost-write", "vanished-read"),
-        "poll-skip": ("wrong-marker",),
-        "int-poll-skip": ("wrong-marker",),
-        "uncommitted-deletion": ("lost-write", "vanished-read"),
-    }
-)
-"""Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
-same offset, or about a range with that offset in it; a send out of order follows from the loss of the record that was
-acknowledged, or delivered, before it."""
-
-GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
-"""The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
-guarantee's name in ``run.json``."""
-
-_GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
-    {
-        "retention": ("retention", True),
-        "unclean": ("unclean_election", True),
-        "unnumbered": ("idempotent_producers", False),
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """What is known of a run besides its answers.
-
-    Attributes:
-        unreadable: by table, why it or a file of it cannot be read.
-        faults: the rows of the table.
-    """
-
-    manifest: Manifest
-    faults: Sequence[Row] = ()
-    unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
-
-
-class Severity(NamedTuple):
-    """How grave a finding is if nothing is predicted.
-
-    Attributes:
-        verdict: on it.
-        excuse: what takes the blame, or may; None: nothing does.
-        doubts: what else may.
-    """
-
-    verdict: Verdict
-    excuse: Excuse | None = None
-    doubts: Doubts = Doubts()
 
 
 def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
@@ -184,11 +63,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     gaps |= {VALUES} if numbers["resent_values"] else set()
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
-    severity = cache(partial(_severity, run, facts, gaps))
+    severity = cache(partial(severity_of, run, facts, gaps))
     told = _concluded(facts, found, severity)
     findings = sorted([*found, *told], key=_order)
     account = partial(_account, witnesses, told)
-    short = rests(findings, partial(_gravest, severity))
+    short = rests(findings, partial(gravest, severity))
     judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
@@ -290,7 +169,7 @@ def _anomalies(
     open_rests = [rest for rest in short if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
         why, evidence = account(finding)
-        causes = [known for known in judged if _follows(finding, known[0])]
+        causes = [known for known in judged if follows(finding, known[0])]
         own = severity(finding)
         if own.verdict is Verdict.VIOLATION and _given_away_with(finding, causes):
             own = severity(causes[0][0])
@@ -349,61 +228,6 @@ def _account(
     return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 
 
-def _severity(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
-    manifest, guarantees = run.manifest, run.manifest.guarantees
-    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
-    doubts = _doubts(facts, manifest, finding)
-    left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
-    lacking = RELIES_ON.get(finding.kind, frozenset()) & gaps
-    if lacking:
-        return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
-    if finding.excuse == "acks":
-        return Severity(Verdict.WEAK, excuse)
-    unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
-    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
-        return left_open
-    accepted = _is_given_away(facts, excuse)
-    given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
-    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
-        return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
-    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding)):
-        return left_open
-    return Severity(Verdict.VIOLATION)
-
-
-def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding) -> Doubts:
-    return Doubts(
-        unrecorded=is_unrecorded(facts, finding),
-        unknown=is_unknown(facts, manifest, finding),
-        untold=is_untold(facts, manifest, finding),
-    )
-
-
-def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
-    guarantee, given = _GUARANTEE.get(excuse or "", ("", True))
-    return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
-
-
-def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
-    """Whether it is a duplicate of which nobody knows that its producer numbers its batches, and they do not all."""
-    unknown = finding.kind == "duplicate" and (not is_watched(facts) or finding.excuse is not None)
-    return unknown and facts.guarantees.get("idempotent_producers") is False
-
-
-def _gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
-    """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
-
-    Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
-    was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
-    """
-    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns)
-    if last.kind == "wrong-marker":
-        latest = latest._replace(other_offset=None)
-    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns)
-    verdicts = {severity(one).verdict for one in (last, latest, earliest)}
-    return next(verdict for verdict in Verdict if verdict in verdicts)
-
-
 def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:
     """Whether all that the finding follows from was given away, and so is the finding."""
     return bool(causes) and finding.kind in FOLLOWING and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
@@ -423,53 +247,13 @@ def _foreseen(
     if any(p.matches(anomaly) for p in predicted):
         return Verdict.EXPECTED
     expected_at = [cause.offset or 0 for cause, judged in causes if judged.verdict is Verdict.EXPECTED]
-    sides = finding._replace(offset=finding.other_offset) if finding.kind in _SENDS else finding
+    sides = finding._replace(offset=finding.other_offset) if finding.kind in SENDS else finding
     if expected_at and (sides.offset or 0) >= min(expected_at):
         return Verdict.EXPECTED
     kinds = CONSEQUENCE_OF.get(finding.kind, ())
     if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(sides, kinds) for rest in open_rests):
         return Verdict.INDETERMINATE
     return anomaly.verdict
-
-
-_SENDS = frozenset({"nonmonotonic-send", "G0-realtime", "G1c-realtime"})
-"""The kinds that are about a record, and about another one that was acknowledged, or delivered, before it."""
-
-_RANGES = frozenset(
-    {
-        "hw-regression",
-        "incomplete-leader",
-        "incomplete-candidate",
-        "committed-cut",
-        "advance-below-min-isr",
-        "ack-below-min-isr",
-        "unjustified-advance",
-        "unjustified-join",
-        "lineage-break",
-        "uncommitted-deletion",
-    }
-)
-"""The kinds that are about the offsets from ``offset`` to ``until``."""
-
-
-def _follows(finding: Finding, cause: Finding) -> bool:
-    """Whether ``finding`` is another side of ``cause``."""
-    if cause.kind not in CONSEQUENCE_OF.get(finding.kind, ()) or cause.offset is None or finding.offset is None:
-        return False
-    if (finding.topic, finding.partition) != (cause.topic, cause.partition):
-        return False
-    first, end = finding.offset, finding.offset + 1
-    match finding.kind:
-        case "nonmonotonic-poll" | "int-nonmonotonic-poll":
-            end = (finding.other_offset or 0) + 1
-        case kind if kind in _SENDS:
-            first, end = finding.other_offset or 0, (finding.other_offset or 0) + 1
-        case "commit-beyond-end":
-            first, end = finding.other_offset or 0, finding.offset
-        case kind if kind in _RANGES:
-            end = finding.until or 0
-    values = {"vanished-read": finding.value, **dict.fromkeys(_SENDS, finding.other_value)}
-    return first <= cause.offset < end and values.get(finding.kind, cause.value) == cause.value
 
 
 def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:

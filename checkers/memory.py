@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
-from checkers.judge import Evidence, judge
+from checkers.judge import judge
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
 from checkers.row import Row
 from checkers.rows import RunRows
+from checkers.severity import Evidence
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict
 from harness.history.run_directory import Manifest

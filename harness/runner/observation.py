@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from checkers import reference
-from checkers.judge import Evidence, judge
+from checkers.judge import judge
 from checkers.memory import rows_in_memory
 from checkers.rows import RunRows
+from checkers.severity import Evidence
 from checkers.witnesses import Witnesses
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.history.run_directory import Manifest, RunDirectory

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from checkers import CONCLUSIONS, PROMISES, check
-from checkers.judge import CONSEQUENCE_OF, RELIES_ON
+from checkers.consequences import CONSEQUENCE_OF
+from checkers.severity import RELIES_ON
 from tests.checkers.cases import Case
 from tests.checkers.evidence_cases import CASES
 

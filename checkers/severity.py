@@ -1,0 +1,165 @@
+"""How grave a finding is if no scenario predicts it: what excuses it, what may, and what evidence is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
+
+from checkers.because import Doubts
+from checkers.conclusion import RunFacts
+from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
+from checkers.generations import is_promised
+from checkers.lossy_failures import documented, is_unknown
+from checkers.row import Row
+from checkers.sampled_timelines import unseen_excuse
+from harness.checker import Verdict
+from harness.history import Manifest
+from spark_analysis.answer import Excuse, Finding
+
+VALUES = "values"
+"""What a history lacks in which a value is sent more than once; see :data:`RELIES_ON`."""
+
+RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "lost-write": frozenset({"history"}),
+        "vanished-read": frozenset({"history"}),
+        "torn-transaction": frozenset({"history", VALUES}),
+        "lost-commit": frozenset({"history"}),
+        "nonmonotonic-send": frozenset({"history", VALUES}),
+        "G0-realtime": frozenset({"history", VALUES}),
+        "G1c-realtime": frozenset({"history", VALUES}),
+        "nonmonotonic-poll": frozenset({"history"}),
+        "int-nonmonotonic-poll": frozenset({"history"}),
+        "unwritten-read": frozenset({"history"}),
+        "poll-skip": frozenset({"history", VALUES}),
+        "int-poll-skip": frozenset({"history", VALUES}),
+        "aborted-read": frozenset({VALUES}),
+        "duplicate": frozenset({VALUES}),
+        "precommitted-read": frozenset({VALUES}),
+        "G0": frozenset({VALUES}),
+        "G1c": frozenset({VALUES}),
+        "int-nonmonotonic-send": frozenset({VALUES}),
+        "unjustified-ack": frozenset({"timeline"}),
+        "uncommitted-read": frozenset({"timeline"}),
+        "replica-divergence": frozenset({"replica_logs"}),
+        "advance-below-min-isr": frozenset({"timeline"}),
+        "ack-below-min-isr": frozenset({"timeline"}),
+        "committed-cut": frozenset({"timeline"}),
+        "unjustified-advance": frozenset({"timeline"}),
+        "unjustified-join": frozenset({"timeline"}),
+        "epoch-cache-mismatch": frozenset({"replica_logs"}),
+        "sequence-gap": frozenset({"replica_logs"}),
+        "open-transaction": frozenset({"replica_logs", VALUES}),
+        "wrong-marker": frozenset({"replica_logs", VALUES}),
+        "incomplete-leader": frozenset({"timeline"}),
+        "incomplete-candidate": frozenset({"timeline"}),
+        "illegal-isr": frozenset({"timeline"}),
+        "misclassified-election": frozenset({"timeline"}),
+        "laggard-in-sync": frozenset({"timeline"}),
+        "stuck": frozenset({"timeline"}),
+    }
+)
+"""The kinds that say that something is *not* there, or not before something else, and in which table: where that table
+has a gap, it may just be in the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In
+which tables an excuse may be missing say :mod:`checkers.excuses`.
+
+:data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
+nobody knows, and it is INDETERMINATE, too."""
+
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
+"""The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
+guarantee's name in ``run.json``."""
+
+_GUARANTEE: Mapping[str, tuple[str, bool]] = MappingProxyType(
+    {
+        "retention": ("retention", True),
+        "unclean": ("unclean_election", True),
+        "unnumbered": ("idempotent_producers", False),
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a run besides its answers.
+
+    Attributes:
+        unreadable: by table, why it or a file of it cannot be read.
+        faults: the rows of the table.
+    """
+
+    manifest: Manifest
+    faults: Sequence[Row] = ()
+    unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+
+class Severity(NamedTuple):
+    """How grave a finding is if nothing is predicted.
+
+    Attributes:
+        verdict: on it.
+        excuse: what takes the blame, or may; None: nothing does.
+        doubts: what else may.
+    """
+
+    verdict: Verdict
+    excuse: Excuse | None = None
+    doubts: Doubts = Doubts()
+
+
+def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
+    """The severity of one finding; ``gaps``: the tables that are not whole, and :data:`VALUES`."""
+    manifest, guarantees = run.manifest, run.manifest.guarantees
+    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
+    doubts = _doubts(facts, manifest, finding)
+    left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
+    lacking = RELIES_ON.get(finding.kind, frozenset()) & gaps
+    if lacking:
+        return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
+    if finding.excuse == "acks":
+        return Severity(Verdict.WEAK, excuse)
+    unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
+    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
+        return left_open
+    accepted = _is_given_away(facts, excuse)
+    given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
+    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
+        return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
+    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding)):
+        return left_open
+    return Severity(Verdict.VIOLATION)
+
+
+def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding) -> Doubts:
+    return Doubts(
+        unrecorded=is_unrecorded(facts, finding),
+        unknown=is_unknown(facts, manifest, finding),
+        untold=is_untold(facts, manifest, finding),
+    )
+
+
+def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
+    guarantee, given = _GUARANTEE.get(excuse or "", ("", True))
+    return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
+
+
+def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
+    """Whether it is a duplicate of which nobody knows that its producer numbers its batches, and they do not all."""
+    unknown = finding.kind == "duplicate" and (not is_watched(facts) or finding.excuse is not None)
+    return unknown and facts.guarantees.get("idempotent_producers") is False
+
+
+def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
+    """The gravest verdict on what was only counted: what explains a finding may depend on when it was, and since when.
+
+    Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
+    was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
+    """
+    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns)
+    if last.kind == "wrong-marker":
+        latest = latest._replace(other_offset=None)
+    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns)
+    verdicts = {severity(one).verdict for one in (last, latest, earliest)}
+    return next(verdict for verdict in Verdict if verdict in verdicts)
