@@ -42,6 +42,7 @@ from checkers.conclusion import RunFacts
 from checkers.copies import robs
 from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
+from harness.downtime import in_force
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
@@ -257,9 +258,9 @@ def _is_gone(run: RunFacts, place: TopicPartition, node: int, lossy: Sequence[Ro
 
 
 def _is_down(node: str, lossy: Sequence[Row], time_ns: int) -> bool:
-    """Whether one of these failures had ``node`` down at that time; one that was never healed still has."""
+    """Whether one of these failures had ``node`` down at that time; see :mod:`harness.downtime`."""
     return any(
-        node in fault["nodes"] and fault["injected_ns"] <= time_ns < (fault["healed_ns"] or time_ns + 1)
+        node in fault["nodes"] and in_force(fault["injected_ns"], fault["healed_ns"], time_ns, time_ns)
         for fault in lossy
     )
 

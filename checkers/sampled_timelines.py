@@ -32,6 +32,7 @@ from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
 from checkers.forks import Fork
+from harness.downtime import in_force
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Excuse, Finding
 from spark_analysis.facts import UNWATCHED_NS, Stretch, Unwatched
@@ -135,10 +136,7 @@ def _silence(run: RunFacts) -> Iterator[str]:
 def _was_harmed(run: RunFacts, one: Unwatched) -> bool:
     """Whether a fault of that broker was in effect meanwhile."""
     return any(
-        str(one.node) in fault["nodes"]
-        and fault["injected_ns"] is not None
-        and fault["injected_ns"] < one.end_ns
-        and (fault["healed_ns"] is None or fault["healed_ns"] > one.begin_ns)
+        str(one.node) in fault["nodes"] and in_force(fault["injected_ns"], fault["healed_ns"], one.begin_ns, one.end_ns)
         for fault in run.faults
     )
 

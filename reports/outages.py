@@ -48,8 +48,11 @@ def _of_fault(run: Run, fault: Fault, starts: Times, looks: Times) -> Iterator[O
 
 
 def _back(node: int, down_ns: int, starts: Times, healed_ns: int) -> int:
-    """When it was started to stay: a start that was to be cut short does not count."""
-    until_healed = [t for t in starts.get(node, ()) if down_ns < t <= healed_ns]
+    """When it was started to stay: a start that was to be cut short does not count.
+
+    A start at the instant of the injection may be the one that ended the outage; see :mod:`harness.downtime`.
+    """
+    until_healed = [t for t in starts.get(node, ()) if down_ns <= t <= healed_ns]
     return until_healed[-1] if until_healed else _next(starts, node, down_ns, healed_ns)
 
 

@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Final
 
 from harness.checker import Anomaly
+from harness.downtime import in_force
 from reports import looks, rows
 from reports.lanes.leadership import Term, believed, decided
 from reports.losses import Stretch
@@ -241,7 +242,7 @@ def _faults(loss: Loss) -> Iterator[Event]:
     told_of = [
         f
         for f in loss.run.faults
-        if f.injected_ns is not None and f.injected_ns <= last_ns and (f.healed_ns is None or first_ns <= f.healed_ns)
+        if f.injected_ns is not None and in_force(f.injected_ns, f.healed_ns, first_ns, last_ns)
     ]
     for f in told_of[-_SAME_KIND:]:
         proof = f"proven: {f.proof}" if f.proven else "NOT PROVEN to have taken effect"

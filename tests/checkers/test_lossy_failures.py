@@ -62,6 +62,22 @@ def test_power_losses_one_after_the_other_excuse_nothing(tmp_path: Path) -> None
     assert verdicts(story, tmp_path / "r")["lost-write"] is Verdict.VIOLATION
 
 
+def test_a_power_loss_of_all_that_is_healed_in_its_own_instant_takes_all_of_them_down(tmp_path: Path) -> None:
+    story = powerless(*NODES)
+    for fault in story.faults:
+        fault.update(dict.fromkeys(("proven_ns", "healed_ns", "heal_proven_ns"), fault["injected_ns"]))
+    assert verdicts(story, tmp_path / "r")["lost-write"] is Verdict.DOCUMENTED
+
+
+def test_a_node_is_still_down_in_the_instant_of_its_healing(tmp_path: Path) -> None:
+    story = powerless(*NODES)
+    for node, fault in enumerate(story.faults):
+        fault["injected_ns"] += 100 * (node == len(NODES) - 1)
+        fault["proven_ns"] = fault["injected_ns"]
+        fault["healed_ns"] = fault["heal_proven_ns"] = story.faults[0]["injected_ns"] + 100
+    assert verdicts(story, tmp_path / "r")["lost-write"] is Verdict.DOCUMENTED
+
+
 def test_an_outage_that_was_never_healed_is_one_all_the_same(tmp_path: Path) -> None:
     judged = verdicts(powerless(*NODES, healed_ns=None, heal_proven_ns=None), tmp_path / "r")
     assert judged["lost-write"] is Verdict.DOCUMENTED

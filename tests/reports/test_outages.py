@@ -70,6 +70,15 @@ def test_a_start_that_was_to_be_cut_short_ends_no_outage(tmp_path: Path) -> None
     assert seen(r, tmp_path) == [(1, 2.0, 5.0, "down, log damaged")]
 
 
+def test_a_broker_that_is_started_in_the_instant_of_its_kill_was_away_for_that_instant_alone(tmp_path: Path) -> None:
+    r = recording()
+    r.fault("f", "kill", ["1"], (1.0, 2.0, 2.0, 2.0, 2.0), "it is gone")
+    r.say(2.0, 1, "started")
+    r.fault("g", "kill", ["1"], (3.0, 3.0, 3.0, 4.0, 4.0), "it is gone")
+    r.say(4.0, 1, "started")
+    assert seen(r, tmp_path) == [(1, 2.0, 2.0, "killed"), (1, 3.0, 4.0, "killed")]
+
+
 @pytest.mark.parametrize(("kind", "times"), [("clock", HEALED), ("kill", (1.0, 2.0, None, 6.0, 6.1))])
 def test_what_takes_no_broker_down_and_what_is_not_proven_is_no_outage(tmp_path: Path, kind: str, times: Any) -> None:
     r = recording()
