@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import NamedTuple
 
-from confluent_kafka import Consumer, KafkaException
+from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
-from harness.clients.librdkafka import configuration
+from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.model import NO_EPOCH, Offset, TopicPartition
 
 
@@ -24,13 +25,14 @@ class GroupClient:
     """The offsets of one group."""
 
     def __init__(self, bootstrap: str, client_id: str, group: str, log: logging.Logger) -> None:
-        self._consumer = Consumer(
+        self._consumer = made(
+            Consumer,
             {
                 **configuration(bootstrap, client_id, log),
                 "group.id": group,
                 "enable.auto.commit": False,
                 "socket.timeout.ms": 3000,
-            }
+            },
         )
 
     def committed(
@@ -39,9 +41,10 @@ class GroupClient:
         """What is committed, partitions without it left out; or the error's name."""
         asked = [Assigned(name.topic, name.partition) for name in partitions]
         try:
-            answers = self._consumer.committed(asked, timeout=timeout_s)
-        except KafkaException as refused:
-            return str(refused.args[0].name())
+            with calling():
+                answers = self._consumer.committed(asked, timeout=timeout_s)
+        except ClientError as refused:
+            return refused.name
         if (error := _first_error(answers)) is not None:
             return error
         return {
@@ -54,14 +57,16 @@ class GroupClient:
         """Commit ``offsets``, and wait for the answer; returns the error's name, None for success."""
         told = [assigned(name, committed.offset, committed.leader_epoch) for name, committed in offsets.items()]
         try:
-            answers = self._consumer.commit(offsets=told, asynchronous=False)
-        except KafkaException as refused:
-            return str(refused.args[0].name())
+            with calling():
+                answers = self._consumer.commit(offsets=told, asynchronous=False)
+        except ClientError as refused:
+            return refused.name
         return _first_error(answers or ())
 
     def close(self) -> None:
         """Close the connections."""
-        self._consumer.close()
+        with suppress(ClientError), calling():
+            self._consumer.close()
 
 
 def assigned(partition: TopicPartition, offset: Offset, leader_epoch: int) -> Assigned:

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from confluent_kafka import KafkaError
+from confluent_kafka import KafkaError, KafkaException
+
+from harness.errors import EnvironmentFault
 
 Configuration = dict[str, Any]
+
+ClientT = TypeVar("ClientT")
 
 _CONNECTIONS: Configuration = {
     "broker.address.family": "v4",
@@ -37,6 +41,61 @@ def configuration(bootstrap: str, client_id: str, log: logging.Logger) -> Config
         "logger": log,
         "error_cb": _error_logger(client_id, log),
     }
+
+
+class ClientError(Exception):
+    """librdkafka has refused a call, or has given the whole client up.
+
+    Attributes:
+        error: its reason.
+    """
+
+    def __init__(self, error: KafkaError) -> None:
+        super().__init__(error.str())
+        self.error = error
+
+    @property
+    def name(self) -> str:
+        """The error's name."""
+        return str(self.error.name())
+
+
+@contextmanager
+def calling() -> Iterator[None]:
+    """Raise whatever a call of librdkafka raises as :class:`ClientError`.
+
+    That is KafkaException, and for a queue that is full BufferError. A fatal error is raised by whichever call serves
+    its event; when the same call serves a delivery report after it, CPython raises SystemError, caused by the error.
+
+    Raises:
+        ClientError: the call has failed; or the client, which is of no use any more when the error is fatal.
+    """
+    try:
+        yield
+    except KafkaException as refused:
+        raise ClientError(refused.args[0]) from None
+    except BufferError:
+        raise ClientError(KafkaError(KafkaError._QUEUE_FULL)) from None  # noqa: SLF001 (librdkafka's own code)
+    except SystemError as both:
+        if not isinstance(both.__cause__, KafkaException):
+            raise
+        raise ClientError(both.__cause__.args[0]) from None
+
+
+def made(kind: Callable[[Configuration], ClientT], settings: Configuration) -> ClientT:
+    """A client of that kind.
+
+    Raises:
+        EnvironmentFault: librdkafka cannot start it, for want of threads or memory.
+    """
+    try:
+        with calling():
+            return kind(settings)
+    except ClientError as refused:
+        raise EnvironmentFault(
+            f"client {settings.get('client.id', '')!r} could not be started: {refused}.",
+            "Look at ulimit -u and at the machine's free memory.",
+        ) from None
 
 
 class _Chatter(logging.FileHandler):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Literal, NamedTuple
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, KafkaException, Message
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
 from harness.clients.group import assigned
-from harness.clients.librdkafka import configuration
+from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
@@ -62,7 +63,8 @@ class Reader:
     ) -> None:
         self.positions = dict(positions)
         self.isolation = isolation
-        self._consumer = Consumer(
+        self._consumer = made(
+            Consumer,
             {
                 **configuration(bootstrap, client_id, log),
                 "group.id": client_id,
@@ -75,7 +77,7 @@ class Reader:
                 "fetch.error.backoff.ms": 50,
                 "fetch.queue.backoff.ms": 10,
                 "socket.timeout.ms": 3000,
-            }
+            },
         )
         known = epochs or {}
         self._consumer.assign(
@@ -83,9 +85,18 @@ class Reader:
         )
 
     def poll(self, max_records: int, timeout_s: float) -> Polled:
-        """Wait up to ``timeout_s`` for up to ``max_records`` records."""
+        """Wait up to ``timeout_s`` for up to ``max_records`` records.
+
+        What librdkafka has drawn from its queue before it fails as a whole is lost: whoever reads on takes a new
+        reader from :attr:`positions`, as after any other error.
+        """
         records: list[PolledRecord] = []
-        for message in self._consumer.consume(max_records, timeout_s):
+        try:
+            with calling():
+                messages = self._consumer.consume(max_records, timeout_s)
+        except ClientError as failed:
+            return Polled(records, failed.name)
+        for message in messages:
             if (error := message.error()) is not None:
                 return Polled(records, _name(error))
             records.append(_record(message))
@@ -100,17 +111,18 @@ class Reader:
         """
         asked = Assigned(partition.topic, partition.partition)
         try:
-            answer = self._consumer.get_watermark_offsets(asked, timeout=timeout_s, cached=False)
-        except KafkaException as refused:
-            error: KafkaError = refused.args[0]
-            raise EnvironmentFault(f"the end of {partition} is not known: {error.name()}.") from None
+            with calling():
+                answer = self._consumer.get_watermark_offsets(asked, timeout=timeout_s, cached=False)
+        except ClientError as refused:
+            raise EnvironmentFault(f"the end of {partition} is not known: {refused.name}.") from None
         if answer is None:
             raise EnvironmentFault(f"the end of {partition} is not known: no answer in {timeout_s:g} s.")
         return Bounds(*map(int, answer))
 
     def close(self) -> None:
         """Close the connections."""
-        self._consumer.close()
+        with suppress(ClientError), calling():
+            self._consumer.close()
 
 
 def _name(error: KafkaError) -> str:

@@ -6,13 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
-from harness.clients.librdkafka import Configuration, configuration
+from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
 
@@ -100,6 +101,9 @@ NUMBERED = Manner(retries=1000, idempotent=True)
 class Sender:
     """One producer; any number of threads may send with it.
 
+    After a fatal error librdkafka's producer refuses everything. The sender then retires it, ends whatever it has not
+    answered with ``info`` and the error's name, and sends the next batch with a new one.
+
     Args:
         bootstrap: ``host:port,...``.
         client_id: for the brokers' logs and ours.
@@ -107,6 +111,9 @@ class Sender:
         timeout_s: how long to wait for the answer to one batch.
         log: takes what librdkafka has to say.
         manner: how it sends; by default every record at once, alone, and once only.
+
+    Raises:
+        EnvironmentFault: librdkafka cannot start a client on this machine.
     """
 
     def __init__(
@@ -123,14 +130,13 @@ class Sender:
         self._acks = acks
         self._full = manner.batch
         self._filling = threading.Lock()
-        self._producer = Producer(
-            {
-                **configuration(bootstrap, client_id, log),
-                "acks": acks,
-                "message.timeout.ms": max(1, int(timeout_s * 1000)),
-                **manner.configuration(timeout_s),
-            }
-        )
+        self._settings = {
+            **configuration(bootstrap, client_id, log),
+            "acks": acks,
+            "message.timeout.ms": max(1, int(timeout_s * 1000)),
+            **manner.configuration(timeout_s),
+        }
+        self._client = FallibleProducer(self._settings)
 
     def send(self, partition: TopicPartition, data: bytes, give_up: threading.Event | None = None) -> Answer:
         """Send one record and wait for its answer; ``info`` when ``give_up`` is set before one came."""
@@ -150,19 +156,51 @@ class Sender:
         """
         answers: list[Answer | None] = [None] * len(batch)
         with self._filling:
+            client = self._usable_client()
             for index, data in enumerate(batch):
-                answers[index] = self._produce(partition, data, timestamp_ms, partial(self._delivered, answers, index))
+                delivered = partial(self._delivered, answers, index)
+                answers[index] = client.produce(partition, data, timestamp_ms, delivered)
             if len(batch) < self._full:
-                self._producer.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
-        self._await(answers, give_up)
-        return [answer or Answer("info", error="_NO_DELIVERY_REPORT") for answer in answers]
+                client.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
+        self._await(client, answers, give_up)
+        missing = Answer("info", error=client.failure or "_NO_DELIVERY_REPORT")
+        return [answer or missing for answer in answers]
 
     def close(self) -> None:
         """Forget whatever is outstanding and close the connections."""
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer.poll(0)
+        self._client.close()
 
-    def _produce(
+    def _usable_client(self) -> FallibleProducer:
+        if self._client.failure is not None:
+            self._client.close()
+            self._client = FallibleProducer(self._settings)
+        return self._client
+
+    def _await(
+        self, client: FallibleProducer, answers: Sequence[Answer | None], give_up: threading.Event | None
+    ) -> None:
+        deadline = time.monotonic() + self._timeout_s + _GRACE_S
+        while None in answers and time.monotonic() < deadline and not (give_up and give_up.is_set()):
+            if client.failure is not None:
+                break
+            client.poll(_POLL_S)
+
+    def _delivered(self, answers: list[Answer | None], index: int, error: KafkaError | None, message: Message) -> None:
+        answers[index] = classified(error, message.offset() if self._acks else None)
+
+
+class FallibleProducer:
+    """One producer of librdkafka's, until it fails as a whole.
+
+    Attributes:
+        failure: the name of the fatal error that has ended it; None: none has.
+    """
+
+    def __init__(self, settings: Configuration) -> None:
+        self.failure: str | None = None
+        self._producer = made(Producer, settings)
+
+    def produce(
         self,
         partition: TopicPartition,
         data: bytes,
@@ -171,26 +209,43 @@ class Sender:
     ) -> Answer | None:
         """Hand over one record; returns the answer when it is refused at once."""
         try:
-            self._producer.produce(
-                partition.topic,
-                data,
-                partition=partition.partition,
-                on_delivery=delivered,
-                timestamp=timestamp_ms or 0,  # librdkafka's word for now
-            )
-        except BufferError:
-            return classified(KafkaError(KafkaError._QUEUE_FULL), None)  # noqa: SLF001
-        except KafkaException as refused:
-            return classified(refused.args[0], None)
+            with calling():
+                self._producer.produce(
+                    partition.topic,
+                    data,
+                    partition=partition.partition,
+                    on_delivery=delivered,
+                    timestamp=timestamp_ms or 0,  # librdkafka's word for now
+                )
+        except ClientError as refused:
+            if refused.error.code() == KafkaError._FATAL:  # noqa: SLF001
+                self.poll(0)  # which raises the error that was the fatal one
+                self.failure = self.failure or refused.name
+                return Answer("info", error=self.failure)
+            return classified(refused.error, None)
         return None
 
-    def _await(self, answers: Sequence[Answer | None], give_up: threading.Event | None) -> None:
-        deadline = time.monotonic() + self._timeout_s + _GRACE_S
-        while None in answers and time.monotonic() < deadline and not (give_up and give_up.is_set()):
-            self._producer.poll(_POLL_S)
+    def poll(self, timeout_s: float) -> None:
+        """Wait up to ``timeout_s`` for delivery reports."""
+        try:
+            with calling():
+                self._producer.poll(timeout_s)
+        except ClientError as failed:
+            self.failure = failed.name
 
-    def _delivered(self, answers: list[Answer | None], index: int, error: KafkaError | None, message: Message) -> None:
-        answers[index] = classified(error, message.offset() if self._acks else None)
+    def flush(self, timeout_s: float) -> None:
+        """Send what waits for a batch to fill up, and wait up to ``timeout_s`` for the answers."""
+        try:
+            with calling():
+                self._producer.flush(timeout_s)
+        except ClientError as failed:
+            self.failure = failed.name
+
+    def close(self) -> None:
+        """Forget whatever is outstanding."""
+        with suppress(ClientError), calling():
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._producer.poll(0)
 
 
 def classified(error: KafkaError | None, offset: Offset | None) -> Answer:

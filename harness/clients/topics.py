@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from functools import partial
 
-from confluent_kafka import OFFSET_END, KafkaError, KafkaException
+from confluent_kafka import OFFSET_END, KafkaError
 from confluent_kafka import TopicPartition as Assigned
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
+from harness.clients.librdkafka import ClientError, calling, made
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import TopicSpec
@@ -58,12 +60,13 @@ def create_topic(bootstrap: str, topic: TopicSpec, timeout_s: float) -> None:
 
 
 def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool) -> None:
-    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
+    admin = _admin(bootstrap)
     try:
-        created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
-        created[topic.name].result(timeout=timeout_s + 1)
-    except KafkaException as refusal:
-        error = refusal.args[0]
+        with calling():
+            created = admin.create_topics([_new_topic(topic)], operation_timeout=timeout_s, request_timeout=timeout_s)
+            created[topic.name].result(timeout=timeout_s + 1)
+    except ClientError as refusal:
+        error = refusal.error
         if again and error.code() == KafkaError.TOPIC_ALREADY_EXISTS:
             return
         kind = _Unheard if error.code() in _UNHEARD else EnvironmentFault
@@ -82,17 +85,23 @@ def delete_records(
     Returns:
         The name of the first error; None for success.
     """
-    admin = AdminClient({"bootstrap.servers": bootstrap, "socket.timeout.ms": 3000}, logger=_SILENT)
+    admin = _admin(bootstrap)
     asked = [Assigned(name.topic, name.partition, OFFSET_END if before is None else before) for name in partitions]
     try:
-        answers = admin.delete_records(asked, operation_timeout=timeout_s, request_timeout=timeout_s)
-        for answer in answers.values():
-            answer.result(timeout=timeout_s + 1)
-    except KafkaException as refusal:
-        return str(refusal.args[0].name())
+        with calling():
+            answers = admin.delete_records(asked, operation_timeout=timeout_s, request_timeout=timeout_s)
+            for answer in answers.values():
+                answer.result(timeout=timeout_s + 1)
+    except ClientError as refusal:
+        return refusal.name
     except TimeoutError:
         return "_TIMED_OUT"
     return None
+
+
+def _admin(bootstrap: str) -> AdminClient:
+    settings = {"bootstrap.servers": bootstrap, "client.id": "seawall-admin", "socket.timeout.ms": 3000}
+    return made(partial(AdminClient, logger=_SILENT), settings)
 
 
 def _new_topic(topic: TopicSpec) -> NewTopic:

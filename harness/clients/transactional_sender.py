@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import NamedTuple
 
-from confluent_kafka import KafkaError, KafkaException, Message, Producer
+from confluent_kafka import KafkaError, Message, Producer
 
-from harness.clients.librdkafka import configuration
+from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
 
@@ -31,6 +32,9 @@ class Transacted(NamedTuple):
 class TransactionalSender:
     """One producer with a transactional id; one transaction at a time.
 
+    After a fatal error librdkafka's producer refuses everything; the next transaction begins with a new one, which
+    fences the old one off, as an application would.
+
     Args:
         bootstrap: ``host:port,...``.
         transactional_id: who takes the same one fences this one off.
@@ -44,22 +48,21 @@ class TransactionalSender:
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_s: float, log: logging.Logger) -> None:
         self._timeout_s = timeout_s
-        self._has_producer_id = False
+        self._has_producer_id = self._is_spent = False
         self.offsets: list[Offset | None] = []
         timeout_ms = max(1000, int(timeout_s * 1000))
         request_ms = min(_REQUEST_TIMEOUT_MS, timeout_ms - _GRACE_MS)
-        self._producer = Producer(
-            {
-                **configuration(bootstrap, transactional_id, log),
-                "transactional.id": transactional_id,
-                "transaction.timeout.ms": timeout_ms,
-                "message.timeout.ms": timeout_ms,
-                "request.timeout.ms": request_ms,
-                "socket.timeout.ms": request_ms + _GRACE_MS,
-                "retry.backoff.ms": 100,
-                "linger.ms": 0,
-            }
-        )
+        self._settings = {
+            **configuration(bootstrap, transactional_id, log),
+            "transactional.id": transactional_id,
+            "transaction.timeout.ms": timeout_ms,
+            "message.timeout.ms": timeout_ms,
+            "request.timeout.ms": request_ms,
+            "socket.timeout.ms": request_ms + _GRACE_MS,
+            "retry.backoff.ms": 100,
+            "linger.ms": 0,
+        }
+        self._producer = made(Producer, self._settings)
 
     def send(self, partition: TopicPartition, batch: Sequence[bytes]) -> Transacted | None:
         """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
@@ -68,52 +71,57 @@ class TransactionalSender:
         if not first:
             try:
                 self._begin()
-            except KafkaException as refused:  # nothing has been sent
-                return self._ended("fail", refused.args[0].name())
+            except ClientError as refused:  # nothing has been sent
+                self._look_whether_fatal(refused.error)
+                return self._ended("fail", refused.name)
         try:
-            for index, data in enumerate(batch, start=first):
-                told = partial(_delivered, self.offsets, index)
-                self._producer.produce(partition.topic, data, partition=partition.partition, on_delivery=told)
-            self._flush()
-        except KafkaException as refused:
-            return self._given_up(refused.args[0])
+            with calling():
+                for index, data in enumerate(batch, start=first):
+                    told = partial(_delivered, self.offsets, index)
+                    self._producer.produce(partition.topic, data, partition=partition.partition, on_delivery=told)
+                self._producer.flush(self._timeout_s)  # waits until every record has been answered
+        except ClientError as refused:
+            return self._given_up(refused.error)
         return None
 
     def end(self, *, commits: bool) -> Transacted:
         """Commit or abort the transaction that is open."""
         try:
-            if commits:
-                self._producer.commit_transaction(self._timeout_s)
-                return self._ended("ok")
-            self._producer.abort_transaction(self._timeout_s)
-        except KafkaException as refused:
-            return self._given_up(refused.args[0])
+            with calling():
+                if commits:
+                    self._producer.commit_transaction(self._timeout_s)
+                    return self._ended("ok")
+                self._producer.abort_transaction(self._timeout_s)
+        except ClientError as refused:
+            return self._given_up(refused.error)
         return self._ended("fail", ABORTED)
 
     def _begin(self) -> None:
-        if not self._has_producer_id:
-            self._producer.init_transactions(self._timeout_s)
-            self._has_producer_id = True
-        self._producer.begin_transaction()
-
-    def _flush(self) -> None:
-        """Wait until every record has been answered."""
-        try:
-            self._producer.flush(self._timeout_s)
-        except SystemError as both:  # a fatal error, in the midst of which a record was answered
-            if isinstance(both.__cause__, KafkaException):
-                raise both.__cause__ from None
-            raise
+        if self._is_spent:
+            self.close()
+            self._producer = made(Producer, self._settings)
+            self._is_spent = self._has_producer_id = False
+        with calling():
+            if not self._has_producer_id:
+                self._producer.init_transactions(self._timeout_s)
+                self._has_producer_id = True
+            self._producer.begin_transaction()
 
     def _given_up(self, error: KafkaError) -> Transacted:
         """What could not be committed is aborted, if that can be."""
-        if not error.txn_requires_abort():
+        self._look_whether_fatal(error)
+        if not error.txn_requires_abort() and error.code() != KafkaError._QUEUE_FULL:  # noqa: SLF001
             return self._ended("info", error.name())
         try:
-            self._producer.abort_transaction(self._timeout_s)
-        except KafkaException:
+            with calling():
+                self._producer.abort_transaction(self._timeout_s)
+        except ClientError as refused:
+            self._look_whether_fatal(refused.error)
             return self._ended("info", error.name())
         return self._ended("fail", error.name())
+
+    def _look_whether_fatal(self, error: KafkaError) -> None:
+        self._is_spent = self._is_spent or error.fatal() or error.code() == KafkaError._FATAL  # noqa: SLF001
 
     def _ended(self, kind: Completion, error: str | None = None) -> Transacted:
         offsets, self.offsets = self.offsets, []
@@ -121,8 +129,9 @@ class TransactionalSender:
 
     def close(self) -> None:
         """Forget whatever is outstanding and close the connections."""
-        self._producer.purge(in_queue=True, in_flight=True, blocking=False)
-        self._producer.poll(0)
+        with suppress(ClientError), calling():
+            self._producer.purge(in_queue=True, in_flight=True, blocking=False)
+            self._producer.poll(0)
 
 
 def _delivered(offsets: list[Offset | None], index: int, error: KafkaError | None, message: Message) -> None:

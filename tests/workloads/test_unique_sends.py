@@ -10,7 +10,7 @@ import pytest
 
 import workloads
 from harness.broker.settings import Settings
-from harness.clients.sender import Answer, Sender
+from harness.clients.sender import Answer, FallibleProducer
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest, RunDirectory
@@ -209,13 +209,13 @@ def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_i
 def test_a_batch_is_not_split_because_it_is_handed_over_slowly(
     cluster: BuiltinTarget, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    handed_over = Sender._produce
+    handed_over = FallibleProducer.produce
 
     def slowly(*arguments: Any) -> Answer | None:
         time.sleep(0.2)
         return handed_over(*arguments)
 
-    monkeypatch.setattr(Sender, "_produce", slowly)
+    monkeypatch.setattr(FallibleProducer, "produce", slowly)
     recorded = Recorded(cluster, tmp_path)
     assert [answer.offset for answer in send(recorded, 5, batch=3)] == list(range(5))
     recorded.workload.stop()

@@ -5,8 +5,43 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
-from harness.clients.librdkafka import close_log, file_log
+from harness.clients.librdkafka import ClientError, calling, close_log, file_log, made
+from harness.errors import EnvironmentFault
+
+FENCED = KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
+
+
+def while_a_report_is_served() -> SystemError:
+    """What CPython makes of a fatal error when a delivery report is served after it by the same call."""
+    both = SystemError("a callback returned a result with an exception set")
+    both.__cause__ = FENCED
+    return both
+
+
+@pytest.mark.parametrize(
+    ("raised", "name"),
+    [(FENCED, "_FENCED"), (while_a_report_is_served(), "_FENCED"), (BufferError("Local: Queue full"), "_QUEUE_FULL")],
+)
+def test_whatever_librdkafka_raises_is_one_kind_of_error_with_a_name(raised: Exception, name: str) -> None:
+    with pytest.raises(ClientError) as caught, calling():
+        raise raised
+    assert caught.value.name == name
+
+
+@pytest.mark.parametrize("raised", [SystemError("of CPython's own"), TypeError("a bug")])
+def test_what_is_not_librdkafkas_stays_what_it_is(raised: Exception) -> None:
+    with pytest.raises(type(raised)), calling():
+        raise raised
+
+
+def test_a_client_that_cannot_be_started_is_the_fault_of_the_machine() -> None:
+    def refuse(_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._CRIT_SYS_RESOURCE))
+
+    with pytest.raises(EnvironmentFault, match=r"client 'seawall-7' could not be started: .*ulimit -u"):
+        made(refuse, {"client.id": "seawall-7"})
 
 
 def test_a_log_takes_lines(tmp_path: Path) -> None:

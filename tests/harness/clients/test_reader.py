@@ -4,11 +4,13 @@ import logging
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from typing import cast
 
 import pytest
+from confluent_kafka import Consumer, KafkaError, KafkaException
 
 from harness import payload
-from harness.clients.reader import BEGINNING, MOVED_ERRORS, Reader
+from harness.clients.reader import BEGINNING, MOVED_ERRORS, Polled, Reader
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
@@ -81,3 +83,24 @@ def test_the_end_is_the_leaders_high_watermark(sent: BuiltinTarget, log: logging
         assert reader.bounds(ZERO, 5.0) == (0, 4)
         with pytest.raises(EnvironmentFault, match="the end of nowhere-0 is not known"):
             reader.bounds(TopicPartition("nowhere", 0), 1.0)
+
+
+class Ended:
+    """A consumer of librdkafka's that is of no use any more."""
+
+    def refuse(self, *_: object, **__: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FATAL, fatal=True))
+
+    consume = get_watermark_offsets = close = refuse
+
+
+def test_a_reader_whose_client_fails_says_so_in_its_answers(log: logging.Logger) -> None:
+    reader = Reader("127.0.0.1:1", "test", {ZERO: 0}, log)
+    reader._consumer, alive = cast("Consumer", Ended()), reader._consumer
+    try:
+        assert reader.poll(10, 0.1) == Polled([], "_FATAL")
+        with pytest.raises(EnvironmentFault, match="_FATAL"):
+            reader.bounds(ZERO, 0.1)
+        reader.close()
+    finally:
+        alive.close()

@@ -5,17 +5,19 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import KafkaError
 
 from harness import payload
-from harness.clients.sender import Answer, Sender, classified
+from harness.clients.sender import NUMBERED, Answer, Sender, classified
 from harness.model import TopicPartition
 from harness.target import ReplicaView
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.broker.cluster import wait_until
+from tests.harness.clients.played_broker import PlayedBroker
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -124,3 +126,41 @@ def test_too_few_replicas_append_nothing_but_an_earlier_attempt_may_have(
         before = end_offset()
         assert sender.send(LEDGER, b"x") == Answer("info", error="NOT_ENOUGH_REPLICAS")
         assert end_offset() == before
+
+
+def test_a_fatal_error_ends_the_batch_with_info_and_the_next_one_has_a_new_client(log: logging.Logger) -> None:
+    with PlayedBroker() as broker:
+        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        try:
+            assert sender.send(LEDGER, b"x").kind == "ok"
+            broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+            assert sender.send(LEDGER, b"x") == Answer("info", error="OUT_OF_ORDER_SEQUENCE_NUMBER")
+            broker.produce_error = KafkaError.NO_ERROR
+            assert [sender.send(LEDGER, b"x").kind for _ in range(2)] == ["ok", "ok"]
+        finally:
+            sender.close()
+        assert broker.producer_ids == 2
+
+
+def test_every_thread_learns_of_a_fatal_error(log: logging.Logger) -> None:
+    with PlayedBroker() as broker:
+        broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        try:
+            with ThreadPoolExecutor(4) as pool:
+                answers = list(pool.map(lambda _: sender.send(LEDGER, b"x"), range(8)))
+        finally:
+            sender.close()
+    assert {answer.kind for answer in answers} == {"info"}
+    assert "OUT_OF_ORDER_SEQUENCE_NUMBER" in {answer.error for answer in answers}
+
+
+def test_closing_a_client_that_has_failed_is_harmless(log: logging.Logger) -> None:
+    with PlayedBroker() as broker:
+        broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
+        sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
+        give_up = threading.Event()
+        give_up.set()
+        sender.send(LEDGER, b"x", give_up)
+        time.sleep(0.5)  # the fatal error comes while nobody waits for it
+        sender.close()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from harness import payload
+from harness.clients import transactional_sender
 from harness.clients.sending_process import TransactingProcess
 from harness.clients.transactional_sender import ABORTED, Transacted, TransactionalSender
 from harness.clock import SystemClock
@@ -66,3 +68,30 @@ def test_without_a_coordinator_nothing_was_sent() -> None:
     assert ended is not None
     assert (ended.kind, ended.offsets) == ("fail", [None, None])
     assert ended.error
+
+
+class Fenced:
+    """A producer of librdkafka's that another has fenced off while it was sending."""
+
+    made = 0
+
+    def __init__(self, _: object) -> None:
+        type(self).made += 1
+
+    def refuse(self, *_: object) -> None:
+        raise KafkaException(KafkaError(KafkaError._FENCED, fatal=True))
+
+    def accept(self, *_: object, **__: object) -> None:
+        pass
+
+    init_transactions = begin_transaction = produce = purge = accept
+    flush = poll = commit_transaction = abort_transaction = refuse
+
+
+def test_after_a_fatal_error_the_next_transaction_has_a_new_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(transactional_sender, "Producer", Fenced)
+    sender = TransactionalSender("127.0.0.1:1", "fenced", 1.0, logging.getLogger("test"))
+    for number in range(2):
+        assert sender.send(LEDGER, [b"a"]) == Transacted("info", [None], "_FENCED")
+        assert Fenced.made == number + 1
+    sender.close()
