@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from difflib import get_close_matches
+from reprlib import Repr
 from typing import Any, TypeVar, get_args
 
-import yaml
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
@@ -20,11 +20,10 @@ M = TypeVar("M", bound=BaseModel)
 
 _MAX_VALUE_CHARS = 60
 
-
-def no_yaml(origin: str, error: yaml.MarkedYAMLError) -> UsageError:
-    """That the text from ``origin``, a file for instance, is no YAML, and in which line."""
-    where = f"line {error.problem_mark.line + 1}" if error.problem_mark else "somewhere"
-    return UsageError(f"{origin}, {where}: this is not valid YAML: {error.problem}.")
+_SHOWN = Repr()
+"""Looks at no more of a value than can be shown: what ``repr`` makes of it first may not fit into memory."""
+_SHOWN.maxlevel, _SHOWN.maxstring, _SHOWN.maxother = 4, _MAX_VALUE_CHARS, _MAX_VALUE_CHARS
+_SHOWN.maxdict = _SHOWN.maxlist = _SHOWN.maxlong = 20
 
 
 def validated(model: type[M], data: object, path: str) -> M:
@@ -42,6 +41,11 @@ def validated(model: type[M], data: object, path: str) -> M:
         # A key that is spelled wrong is refused *and* missing; only the first helps.
         first = min(refusal.errors(), key=lambda error: error["type"] != "extra_forbidden")
         raise UsageError(_sentence(model, first, path)) from None
+
+
+def shortened(value: object) -> str:
+    """The ``repr`` of a value from a file, in at most 60 characters; takes no longer for a large one."""
+    return _SHOWN.repr(value)[:_MAX_VALUE_CHARS]
 
 
 def closest(word: str, known: Iterable[str]) -> str:
@@ -65,7 +69,7 @@ def _sentence(model: type[BaseModel], error: ErrorDetails, path: str) -> str:
         case "value_error":
             return f"{_join(path, error['loc'])}: {error['ctx']['error']}"
         case _:
-            shown = repr(error["input"])[:_MAX_VALUE_CHARS]
+            shown = shortened(error["input"])
             return f"{_join(path, error['loc'])}: {shown} is refused: {_lower_first(error['msg'])}."
 
 

@@ -23,9 +23,11 @@ from pydantic import (
     model_validator,
 )
 
+from harness import documents
+from harness.documents import BeyondLimits, BoundedLoader, Unfit, yaml_document
 from harness.errors import UsageError
 from harness.outcome import Word
-from harness.refusal import closest, no_yaml, validated
+from harness.refusal import closest, validated
 from harness.schedule import Chaos, Step, wrong_names
 from harness.steps import PartitionName, Seconds
 
@@ -320,16 +322,7 @@ def parse(text: str, origin: str = "") -> Scenario:
     Raises:
         UsageError: it is wrong.
     """
-    try:
-        document = yaml.load(text, _UniqueKeys)  # noqa: S506 - a SafeLoader
-    except yaml.MarkedYAMLError as error:
-        raise no_yaml(origin or "the scenario", error) from None
-    except yaml.YAMLError as error:
-        raise UsageError(f"{origin or 'the scenario'} is not valid YAML: {error}.") from None
-    except ValueError as error:
-        raise UsageError(f"{origin or 'the scenario'}: a value is not what it looks like: {error}.") from None
-    except RecursionError:
-        raise UsageError(f"{origin or 'the scenario'} is nested too deeply.") from None
+    document = yaml_document(text, origin or "the scenario", _UniqueKeys)
     if document is None:
         raise UsageError(
             f"{origin or 'the scenario'} is empty.", "`seawall scenario show random-chaos` prints one to begin with."
@@ -338,8 +331,6 @@ def parse(text: str, origin: str = "") -> Scenario:
         return validated(Scenario, document, "").from_file(origin)
     except UsageError as error:
         raise UsageError(f"{origin}: {error.sentence}" if origin else error.sentence, error.remedy) from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"{origin or 'the scenario'}: something in it contains itself, or too much.") from None
 
 
 def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario:
@@ -361,8 +352,6 @@ def with_overrides(scenario: Scenario, overrides: Mapping[str, str]) -> Scenario
         return validated(Scenario, document, "").from_file(scenario.origin)
     except UsageError as error:
         raise UsageError(f"--set {_as_set(overrides)}: {error.sentence}") from None
-    except (ValueError, RecursionError):
-        raise UsageError(f"--set {_as_set(overrides)}: something in it contains itself, or too much.") from None
 
 
 def _as_set(overrides: Mapping[str, str]) -> str:
@@ -390,8 +379,10 @@ def _override(document: dict[str, Any], key: str, text: str) -> None:
         hint = f"keys begin with {', '.join(f'{g}.' for g in OVERRIDE_GROUPS[:-1])} or {OVERRIDE_GROUPS[-1]}."
         raise UsageError(f"--set {key}={text}: {key!r} is not a key; {hint}")
     try:
-        value = yaml.safe_load(text)
-    except (yaml.YAMLError, ValueError, RecursionError):
+        value = yaml_document(text, f"--set {key}={text}", _UniqueKeys)
+    except BeyondLimits:
+        raise
+    except UsageError:
         value = text
     match group:
         case "settings":
@@ -417,16 +408,16 @@ def _shipped_names() -> Sequence[str]:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8 text"
+        return documents.text(path)
+    except (OSError, Unfit) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
         raise UsageError(
             f"scenario file {path} cannot be read: {reason}.",
             "`seawall scenario list` names those that come with seawall.",
         ) from None
 
 
-class _UniqueKeys(yaml.SafeLoader):
+class _UniqueKeys(BoundedLoader):
     """YAML that refuses what PyYAML takes silently: a key written twice, and a key that is no text (``0.10:``)."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:

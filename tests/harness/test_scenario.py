@@ -86,8 +86,8 @@ def test_an_empty_file_is_refused_with_a_remedy(text: str) -> None:
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [
-        ("preconditions: &all [*all]\n", "the scenario: something in it contains itself, or too much."),
-        (f"preconditions: {'[' * 3000}{']' * 3000}\n", "the scenario is nested too deeply."),
+        ("preconditions: &all [*all]\n", "the scenario, line 6: the alias 'all' stands for something that contains"),
+        (f"preconditions: {'[' * 3000}{']' * 3000}\n", "the scenario, line 6: it is nested more than 64 deep."),
         ("title: 2001-99-99\n", "the scenario: a value is not what it looks like: month must be in 1..12"),
     ],
 )
@@ -149,8 +149,9 @@ def test_a_topic_that_needs_more_brokers_than_there_are_is_refused() -> None:
         ("topic.partitions", "many", "'many' is refused"),
         ("nonsense.x", "1", "keys begin with settings., workload., topic., chaos. or replication."),
         ("settings", "1", "keys begin with"),
-        ("workload.rate", "&a [*a]", "something in it contains itself, or too much."),
-        ("topic.partitions", "[" * 3000, "is refused"),
+        ("workload.rate", "&a [*a]", "the alias 'a' stands for something that contains itself."),
+        ("topic.partitions", "{2020-01-01: 1}", "is refused"),
+        ("topic.partitions", "[" * 3000, "it is nested more than 64 deep."),
     ],
 )
 def test_an_override_that_means_nothing_is_refused(key: str, text: str, sentence: str) -> None:

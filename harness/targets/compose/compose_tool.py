@@ -11,10 +11,9 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from harness import documents
+from harness.documents import Unfit, require_yaml, yaml_document
 from harness.errors import EnvironmentFault, UsageError
-from harness.refusal import no_yaml
 from harness.targets.compose.project import address
 
 TOOLS = (("docker", "compose"), ("docker-compose",))
@@ -54,31 +53,35 @@ def resolved(file: Path) -> Mapping[str, Any]:
         UsageError: the file is missing, or the tool refuses it.
         EnvironmentFault: there is no tool, or it hangs.
     """
-    if not file.is_file():
-        raise UsageError(
-            f"there is no compose file {file}.",
-            "Name one by its path from here, as in --target compose:stack/kafka.yml.",
-        )
+    written = _written(file)
     done = _run((*command(), "-f", str(file), "config"), _CONFIG_TIMEOUT_S)
     if done.returncode != 0:
-        _require_yaml(file)
         raise UsageError(f"{' '.join(command())} refuses {file}: {_reason(done)}.")
-    read = yaml.safe_load(done.stdout)
+    read = yaml_document(done.stdout, f"{file}, as {' '.join(command())} understands it")
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
-    version = _VERSION.search(file.read_text(encoding="utf-8"))  # v1 makes one up where there is none
+    version = _VERSION.search(written)  # v1 makes one up where there is none
     return {**read, "version": version and version["version"]}
 
 
-def _require_yaml(file: Path) -> None:
-    """Look for what no tool can read: they do not say, all of them, in which line it is."""
+def _written(file: Path) -> str:
+    """The text of a compose file, which no tool has to look at where it is no YAML: few of them name the line.
+
+    Raises:
+        UsageError: the file is missing, no YAML, or beyond the limits.
+    """
     try:
-        for _ in yaml.parse(file.read_text(encoding="utf-8"), yaml.SafeLoader):
-            pass
-    except yaml.MarkedYAMLError as error:
-        raise no_yaml(str(file), error) from None
-    except (OSError, ValueError, yaml.YAMLError):
-        return  # the tool has its own words for it
+        written = documents.text(file)
+    except FileNotFoundError:
+        raise UsageError(
+            f"there is no compose file {file}.",
+            "Name one by its path from here, as in --target compose:stack/kafka.yml.",
+        ) from None
+    except (OSError, Unfit) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise UsageError(f"compose file {file} cannot be read: {reason}.") from None
+    require_yaml(written, str(file))
+    return written
 
 
 def provide(file: Path, resolved: Mapping[str, Any], services: Sequence[str]) -> None:

@@ -1,0 +1,230 @@
+"""Reads the files that a user names, each within a limit that is checked before anything is built of its content.
+
+A file may be a pipe, a device, larger than memory, nested deeper than Python recurses, or a few lines of YAML whose
+aliases stand for billions of values. Commands read scenarios, compose files, run directories and histories through this
+module, so that such a file costs a sentence and not the machine. ``docs/cli.md`` lists the limits.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import yaml
+from pydantic_core import from_json
+
+from harness.errors import UsageError
+
+MOST_YAML_BYTES = 1 << 20
+"""The size of a scenario file or a compose file."""
+
+MOST_YAML_VALUES = 50_000
+"""Keys and values of a YAML document; what an alias stands for counts as often as it is repeated."""
+
+MOST_YAML_DEPTH = 64
+
+MOST_JSON_BYTES = 64 << 20
+"""The size of a JSON document."""
+
+MOST_JSON_VALUES = 2_000_000
+"""Commas and opening brackets of a JSON document, those in strings included: no less than it has values."""
+
+_LONGEST_NUMBER = 100
+"""Characters of a YAML scalar that is no string; of a number in base 60 PyYAML takes time with their square."""
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+class Unfit(ValueError):
+    """A file or a document that is not read; its text is the reason, as a clause: ``it is a pipe``."""
+
+
+def require_regular(path: Path) -> None:
+    """Refuse what is not a regular file: reading it may block, or never end.
+
+    Raises:
+        Unfit: ``path`` is a directory, a pipe, a device or a socket.
+        OSError: there is no such file, or it is not this user's to look at.
+    """
+    _require_regular(path.stat())
+
+
+def opened(path: Path) -> BinaryIO:
+    """The regular file ``path``, open for reading.
+
+    Raises:
+        Unfit: see :func:`require_regular`.
+        OSError: the file cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    try:
+        _require_regular(os.fstat(descriptor))
+        return os.fdopen(descriptor, "rb")
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def content(path: Path, most_bytes: int) -> bytes:
+    """The content of the regular file ``path``, which has at most ``most_bytes`` bytes.
+
+    Raises:
+        Unfit: see :func:`require_regular`, or the file is larger.
+        OSError: the file cannot be read.
+    """
+    with opened(path) as file:
+        # What the file system says may be wrong: files below /proc have no size, and others grow.
+        if os.fstat(file.fileno()).st_size <= most_bytes and len(found := file.read(most_bytes + 1)) <= most_bytes:
+            return found
+    raise Unfit(f"it has more than {most_bytes:,} bytes")
+
+
+def text(path: Path, most_bytes: int = MOST_YAML_BYTES) -> str:
+    """As :func:`content`, decoded.
+
+    Raises:
+        Unfit: also when it is not UTF-8.
+        OSError: the file cannot be read.
+    """
+    try:
+        return content(path, most_bytes).decode()
+    except UnicodeDecodeError:
+        raise Unfit("it is not UTF-8 text") from None
+
+
+def json_file(path: Path) -> Any:
+    """The JSON document in the regular file ``path``, as plain data.
+
+    Raises:
+        Unfit: see :func:`content` and :func:`json_document`.
+        OSError: the file cannot be read.
+    """
+    return json_document(content(path, MOST_JSON_BYTES))
+
+
+def json_document(document: bytes) -> Any:
+    """A JSON document as plain data; a number too large for a float is infinite.
+
+    Raises:
+        Unfit: it is no JSON, has more than :data:`MOST_JSON_VALUES` values, or is nested more than 200 deep.
+    """
+    if sum(map(document.count, (b",", b"[", b"{"))) > MOST_JSON_VALUES:
+        raise Unfit(f"it holds more than {MOST_JSON_VALUES:,} values")
+    try:
+        return from_json(document, allow_inf_nan=False)
+    except ValueError as error:
+        raise Unfit(f"it is no JSON: {error}") from None
+
+
+class BoundedLoader(yaml.SafeLoader):
+    """PyYAML's safe loader within :data:`MOST_YAML_VALUES` and :data:`MOST_YAML_DEPTH`."""
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._values = 0
+        self._depth = 0
+        self._sizes: dict[int, int] = {}
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        """See :class:`yaml.composer.Composer`."""
+        event, before = self.peek_event(), self._values  # type: ignore[no-untyped-call]
+        self._depth += 1
+        if self._depth > MOST_YAML_DEPTH:
+            raise _too_much(f"it is nested more than {MOST_YAML_DEPTH} deep", event)
+        is_alias = isinstance(event, yaml.AliasEvent)
+        self._grow(0 if is_alias else 1, event)
+        node = super().compose_node(parent, index)
+        if not is_alias:
+            self._sizes[id(node)] = self._values - before
+        elif id(node) in self._sizes:
+            self._grow(self._sizes[id(node)], event)
+        else:
+            raise _too_much(f"the alias {event.anchor!r} stands for something that contains itself", event)
+        self._depth -= 1
+        return node
+
+    def compose_scalar_node(self, anchor: dict[Any, yaml.Node]) -> yaml.ScalarNode:
+        """See :class:`yaml.composer.Composer`."""
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        node: yaml.ScalarNode = super().compose_scalar_node(anchor)
+        if node.tag != "tag:yaml.org,2002:str" and len(node.value) > _LONGEST_NUMBER:
+            raise _too_much(f"it has a number of {len(node.value):,} characters", event)
+        return node
+
+    def _grow(self, values: int, event: yaml.Event) -> None:
+        self._values += values
+        if self._values > MOST_YAML_VALUES:
+            raise _too_much(f"it holds more than {MOST_YAML_VALUES:,} values, each as often as it is repeated", event)
+
+
+class _TooMuch(yaml.MarkedYAMLError):
+    """YAML beyond the limits."""
+
+
+def _too_much(what: str, event: yaml.Event) -> _TooMuch:
+    return _TooMuch(None, None, what, event.start_mark)  # type: ignore[arg-type]
+
+
+class BeyondLimits(UsageError):
+    """A YAML document is well formed as far as it was read, and beyond the limits."""
+
+
+def yaml_document(document: str, origin: str, loader: type[BoundedLoader] = BoundedLoader) -> Any:
+    """A YAML document as plain data; None when it is empty.
+
+    Args:
+        document: the text.
+        origin: the file, in front of every complaint.
+        loader: what builds the data.
+
+    Raises:
+        UsageError: it is no YAML; names the line.
+        BeyondLimits: it is beyond the limits; names the line, too.
+    """
+    with _refusals(origin):
+        return yaml.load(document, loader)  # noqa: S506 - a SafeLoader
+
+
+def require_yaml(document: str, origin: str) -> None:
+    """Refuse what :func:`yaml_document` would refuse, save for tags that only another program knows.
+
+    Raises:
+        UsageError: see :func:`yaml_document`.
+    """
+    with _refusals(origin):
+        yaml.compose(document, BoundedLoader)
+
+
+@contextmanager
+def _refusals(origin: str) -> Iterator[None]:
+    try:
+        yield
+    except yaml.MarkedYAMLError as error:
+        raise _no_yaml(origin, error) from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{origin} is not valid YAML: {error}.") from None
+    except ValueError as error:
+        raise UsageError(f"{origin}: a value is not what it looks like: {error}.") from None
+
+
+def _no_yaml(origin: str, error: yaml.MarkedYAMLError) -> UsageError:
+    where = f"{origin}, line {error.problem_mark.line + 1}" if error.problem_mark else origin
+    if isinstance(error, _TooMuch):
+        return BeyondLimits(f"{where}: {error.problem}.")
+    return UsageError(f"{where}: this is not valid YAML: {error.problem}.")
+
+
+def _require_regular(found: os.stat_result) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind != stat.S_IFREG:
+        raise Unfit(f"it is {_KINDS.get(kind, 'no file')}, and only regular files are read")
