@@ -101,7 +101,7 @@ def micro_operations(line: Line) -> list[list[Any]]:
     text = text.replace(":poll", '"poll"').replace(":send", '"send"').replace("nil", "null")
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         found = None
     if isinstance(found, list) and all(isinstance(mop, list) and mop for mop in found):
         return found

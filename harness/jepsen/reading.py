@@ -25,20 +25,23 @@ client are counted and otherwise ignored.
 
 from __future__ import annotations
 
-import mmap
 import shutil
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from os import SEEK_END
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
+from harness import documents
+from harness.documents import Unfit
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_columns
 from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
 from harness.jepsen.sent_values import SentValues
+from harness.refusal import shortened
 
 TOPIC = "jepsen"
 """The topic of every imported partition."""
@@ -46,6 +49,10 @@ TOPIC = "jepsen"
 PART_ROWS = 100_000
 """Rows per part of the history."""
 
+MOST_LINE_BYTES = 8 << 20
+"""The size of a line of a history."""
+
+_BLOCK_BYTES = 1 << 20
 _IGNORED = frozenset({"debug-topic-partitions"})
 _CLIENT = frozenset({"send", "poll", "txn", "assign", "subscribe", "crash"})
 _COMPLETIONS = frozenset({"ok", "fail", "info"})
@@ -114,6 +121,8 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
         end_phase = _end_phase(path)
     except OSError as error:
         raise EnvironmentFault(f"{path} cannot be read: {error.strerror}.") from error
+    except Unfit as error:
+        raise InvalidRun(f"{path} cannot be read: {error}.", _EMPTY) from error
     guarantees = {name: value for name, value in asdict(assumptions).items() if name not in ("acks", "isolation")}
     configuration = {"imported": {"from": "jepsen", "acks": assumptions.acks, "isolation": assumptions.isolation}}
     directory = RunDirectory.create(
@@ -141,16 +150,28 @@ def _end_phase(path: Path) -> int:
 
     The file is looked through from its end, so that no more than the final phase is read twice.
     """
-    if not path.stat().st_size:
-        raise InvalidRun(f"{path} is empty.", _EMPTY)
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as text:
-        end = len(text)
-        while end > 0:
-            begin = text.rfind(b"\n", 0, end) + 1
-            if _is_before_the_end(text[begin:end]):
-                return begin
-            end = begin - 1
-    return -1
+    with documents.opened(path) as file:
+        if not file.seek(0, SEEK_END):
+            raise InvalidRun(f"{path} is empty.", _EMPTY)
+        return next((at for at, line in _lines_from_the_end(file) if _is_before_the_end(line)), -1)
+
+
+def _lines_from_the_end(file: BinaryIO) -> Iterator[tuple[int, bytes]]:
+    """Where each line begins, in bytes, and the line; nothing beyond a line that is too long."""
+    at, rest = file.seek(0, SEEK_END), b""
+    while at > 0:
+        size = min(at, _BLOCK_BYTES)
+        at = file.seek(at - size)
+        first, *lines = (file.read(size) + rest).split(b"\n")
+        begin = at + len(first) + sum(len(line) + 1 for line in lines)
+        for line in reversed(lines):
+            begin -= len(line)
+            yield begin, line
+            begin -= 1
+        rest = first
+        if len(rest) > MOST_LINE_BYTES:
+            return
+    yield 0, rest
 
 
 def _is_before_the_end(raw: bytes) -> bool:
@@ -356,7 +377,7 @@ class _Import:
                 for place in found or (None,):
                     self._row(line, op, "poll", place, txn=txn, mop=mop)
             case _:
-                raise InvalidRun(f"line {line.number}: {str(step)[:60]} is neither a send nor a poll.")
+                raise InvalidRun(f"line {line.number}: {shortened(step)} is neither a send nor a poll.")
         return ("poll",)
 
     def _sent(self, line: Line, op: _Open, what: tuple[int, int | None, int], *, txn: bool, mop: int) -> _Step:
@@ -380,9 +401,12 @@ class _Import:
 
 def _lines(path: Path) -> Iterator[tuple[Line, int]]:
     """Every line that is not blank, and where it begins, in bytes."""
-    at = 0
-    with path.open("rb") as file:
-        for number, raw in enumerate(file, 1):
+    at = number = 0
+    with documents.opened(path) as file:
+        while raw := file.readline(MOST_LINE_BYTES + 1):
+            number += 1
+            if len(raw) > MOST_LINE_BYTES:
+                raise InvalidRun(f"line {number} has more than {MOST_LINE_BYTES:,} bytes.")
             if raw.strip():
                 yield read_line(raw.decode(errors="replace"), number), at
             at += len(raw)
@@ -391,17 +415,17 @@ def _lines(path: Path) -> Iterator[tuple[Line, int]]:
 def _polled(line: Line, polled: list[Any]) -> Iterator[tuple[int, int, int]]:
     """Partition, offset and value of everything that a poll delivered."""
     if len(polled) % 2:
-        raise InvalidRun(f"line {line.number}: a poll has {str(polled[-1])[:40]} without its records.")
+        raise InvalidRun(f"line {line.number}: a poll has {shortened(polled[-1])} without its records.")
     for key, records in zip(polled[::2], polled[1::2], strict=True):
         if not isinstance(records, list):
-            raise InvalidRun(f"line {line.number}: {str(records)[:40]} is no list of records.")
+            raise InvalidRun(f"line {line.number}: {shortened(records)} is no list of records.")
         for record in records:
             match record:
                 case [int(offset), int(value)]:
                     _number(line, "offset", offset, MOST_OFFSET)
                     yield _partition(line, key), offset, _number(line, "value", value, _MOST, least=-_MOST)
                 case _:
-                    raise InvalidRun(f"line {line.number}: {str(record)[:40]} is no record with its offset.")
+                    raise InvalidRun(f"line {line.number}: {shortened(record)} is no record with its offset.")
 
 
 def _require_same(line: Line, op: _Open, about: tuple[_Step, ...]) -> None:
@@ -428,5 +452,5 @@ def _partition(line: Line, key: Any) -> int:
 def _number(line: Line, what: str, number: Any, most: int, least: int = 0) -> int:
     """``number``, if it is one that a ``what`` may be."""
     if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
-        raise InvalidRun(f"line {line.number}: {what} {str(number)[:40]} is no number from {least} to {most}.")
+        raise InvalidRun(f"line {line.number}: {what} {shortened(number)} is no number from {least} to {most}.")
     return number
