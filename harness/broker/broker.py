@@ -78,7 +78,7 @@ class Broker:
         self._leaders: dict[NodeId, Address] = {}
         self._controller_epoch = -1
         self._controller_session = -1
-        self._sessions = Sessions(handlers(self))
+        self._sessions = Sessions(handlers(self), surroundings.report)
         self.directories = LogDirectories(config, surroundings.files, self.say)
         self._unreachable: set[TopicPartition] = set()
 

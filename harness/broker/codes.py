@@ -10,6 +10,7 @@ from harness.replication.messages import ErrorCode
 class FrontError(IntEnum):
     """Names as in Kafka's ``Errors``."""
 
+    UNKNOWN_SERVER_ERROR = -1
     CORRUPT_MESSAGE = 2
     MESSAGE_TOO_LARGE = 10
     OFFSET_METADATA_TOO_LARGE = 12
@@ -18,6 +19,7 @@ class FrontError(IntEnum):
     ILLEGAL_GENERATION = 22
     INVALID_GROUP_ID = 24
     UNKNOWN_MEMBER_ID = 25
+    CLUSTER_AUTHORIZATION_FAILED = 31
     INVALID_TIMESTAMP = 32
     UNSUPPORTED_VERSION = 35
     INVALID_TXN_STATE = 48

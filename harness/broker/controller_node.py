@@ -64,6 +64,7 @@ class ControllerNode:
         self._timeline = surroundings.timeline
         self._say = surroundings.say
         self._halt = surroundings.halt
+        self._sessions = Sessions(controller_handlers(self), surroundings.report)
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
         self._newest_session: dict[str, int] = {}
@@ -82,7 +83,7 @@ class ControllerNode:
     def start(self) -> None:
         """Begin a new controller epoch and listen."""
         self.handle(ControllerStarted(self.clock.monotonic_ns()))
-        self._network.listen(self._config.listener, Sessions(controller_handlers(self)).accept)
+        self._network.listen(self._config.listener, self._sessions.accept)
         self._say(f"Started controller epoch {self.core.controller_epoch}, {len(self.core.partitions)} partitions.")
         self._network.call_later(_TICK_S, self._tick)
 

@@ -3,29 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from harness.broker.codes import FrontError
-from harness.model import NO_EPOCH, NO_OFFSET
+from harness.broker.refusals import refusal
 from harness.replication.messages import ErrorCode
 from harness.wire.declaration import NO_UUID, Message
-from harness.wire.messages import (
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-    ElectLeadersRequest,
-    ElectLeadersResponse,
-    OffsetCommitRequest,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-    OffsetFetchRequest,
-    OffsetFetchRequestTopic,
-    OffsetFetchResponse,
-    OffsetFetchResponseGroup,
-    OffsetFetchResponsePartition,
-    OffsetFetchResponseTopic,
-)
+from harness.wire.messages import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
@@ -34,7 +19,7 @@ if TYPE_CHECKING:
 Body = TypeVar("Body", bound=Message)
 
 
-def forward(silence: Callable[[Body], Message]) -> Callable[[Broker, Request], None]:
+def forward(silence: Callable[[Body], Message | None]) -> Callable[[Broker, Request], None]:
     """Serve a request by forwarding it; ``silence`` makes the answer that leaves open whether it took effect."""
 
     def serve(broker: Broker, request: Request) -> None:
@@ -53,45 +38,7 @@ def _topics_silence(body: CreateTopicsRequest) -> Message:
     )
 
 
-def _elections_silence(_: ElectLeadersRequest) -> Message:
-    return ElectLeadersResponse(error_code=ErrorCode.REQUEST_TIMED_OUT)
-
-
-def _commit_silence(body: OffsetCommitRequest) -> Message:
-    return OffsetCommitResponse(
-        topics=[
-            OffsetCommitResponseTopic(
-                topic.name,
-                [
-                    OffsetCommitResponsePartition(one.partition_index, ErrorCode.REQUEST_TIMED_OUT)
-                    for one in topic.partitions
-                ],
-            )
-            for topic in body.topics
-        ]
-    )
-
-
-def _committed_silence(body: OffsetFetchRequest) -> Message:
-    error = FrontError.COORDINATOR_NOT_AVAILABLE
-    return OffsetFetchResponse(
-        topics=_nothing_committed(body.topics, error),
-        error_code=error,
-        groups=[OffsetFetchResponseGroup(group.group_id, error_code=error) for group in body.groups],
-    )
-
-
-def _nothing_committed(topics: list[OffsetFetchRequestTopic] | None, error: int) -> list[OffsetFetchResponseTopic]:
-    return [
-        OffsetFetchResponseTopic(
-            topic.name,
-            [OffsetFetchResponsePartition(index, NO_OFFSET, NO_EPOCH, "", error) for index in topic.partition_indexes],
-        )
-        for topic in topics or ()
-    ]
-
-
 create_topics = forward(_topics_silence)
-elect_leaders = forward(_elections_silence)
-offset_commit = forward(_commit_silence)
-offset_fetch = forward(_committed_silence)
+elect_leaders = forward(partial(refusal, error=ErrorCode.REQUEST_TIMED_OUT))
+offset_commit = forward(partial(refusal, error=ErrorCode.REQUEST_TIMED_OUT))
+offset_fetch = forward(partial(refusal, error=FrontError.COORDINATOR_NOT_AVAILABLE))

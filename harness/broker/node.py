@@ -96,6 +96,11 @@ class NodeProcess:
         stamp = time.strftime("%H:%M:%S", time.gmtime(now // 1000))
         _tell(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}")
 
+    def report(self, request: str, error: Exception) -> None:
+        """See :attr:`harness.broker.surroundings.Surroundings.report`: a real node says so in its log and lives on."""
+        self.say(f"ERROR: {request} could not be served and is answered with UNKNOWN_SERVER_ERROR: {error!r}.")
+        _tell("".join(traceback.format_exception(error)).rstrip())
+
     async def _live(self) -> int:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(_die_of_a_bug)
@@ -104,7 +109,9 @@ class NodeProcess:
         self.network = AsyncioNetwork(self.name, self.config.listener[0], self.config.names)
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
-        surroundings = Surroundings(self.network, self.disk, self.clock, self.timeline, self.say, self.halt)
+        surroundings = Surroundings(
+            self.network, self.disk, self.clock, self.timeline, self.say, self.halt, self.report
+        )
         self._node = self._build(self.config, surroundings)
         control = await serve_control(self.config.control, self._operations())
         self.timeline.about_node("started")

@@ -1,12 +1,20 @@
-"""One accepted connection: requests in, answers out in the order of the requests."""
+"""One accepted connection: requests in, answers out in the order of the requests.
+
+No request of a client may end the node, as in Kafka (``KafkaApis.handleError``). An exception while one is served or
+while its answer is encoded is reported, and answered with UNKNOWN_SERVER_ERROR. An ``AssertionError`` is not caught:
+an invariant of ours is broken, and what such a node says proves nothing. Nor is anything caught that a request between
+brokers and controller raises, which no client can send.
+"""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 
 from harness.broker.codes import FrontError
 from harness.broker.ports import Buffer, Connection, FrameHandler
+from harness.broker.refusals import refusal
 from harness.model import CLIENTS
 from harness.wire.declaration import Message
 from harness.wire.frames import (
@@ -26,17 +34,21 @@ MAX_UNANSWERED = 256
 Handle = Callable[["Request"], None]
 """Serves one request: answers it now, or keeps it and answers it later, exactly once."""
 
+Report = Callable[[str, Exception], None]
+"""Is told which request of a client could not be served or answered, and why; may raise the exception again."""
+
 
 class Request:
     """A request, and the place of its answer among the answers of its connection."""
 
-    __slots__ = ("answered", "body", "header", "segments", "session")
+    __slots__ = ("answered", "body", "header", "is_given_up", "segments", "session")
 
     def __init__(self, session: Session, header: RequestHeader, body: Message) -> None:
         self.session = session
         self.header = header
         self.body = body
         self.answered = False
+        self.is_given_up = False
         self.segments: list[Buffer] | None = None
 
     @property
@@ -46,12 +58,43 @@ class Request:
 
     def answer(self, body: Message | None) -> None:
         """Answer it; None where the protocol has no answer (acks 0). Sent when those before it have been."""
+        if self.is_given_up:
+            return  # it could not be served, and what of it was still under way has come to an end now
         assert not self.answered, f"{self.header} answered twice"
         self.answered = True
         if body is not None:
-            key, version, correlation_id, _ = self.header
-            self.segments = encode_response(key, version, correlation_id, body)
+            with self.surviving():
+                self.segments = self._encoded(body)
         self.session.flush()
+
+    @contextmanager
+    def surviving(self) -> Iterator[None]:
+        """Serve or answer it in here: an exception costs a client this request, and the node nothing."""
+        try:
+            yield
+        except AssertionError:
+            raise
+        except Exception as error:
+            if self.header.api_key not in ADVERTISED or self.is_given_up:
+                raise
+            self.session.report(f"{self.header.api_key.name} version {self.version}", error)
+            self._give_up()
+
+    def _give_up(self) -> None:
+        self.is_given_up = True
+        body = refusal(self.body, FrontError.UNKNOWN_SERVER_ERROR)
+        if self.segments is not None:
+            return  # it was answered before
+        self.answered = True
+        if body is None:
+            self.session.close()
+        else:
+            self.segments = self._encoded(body)
+        self.session.flush()
+
+    def _encoded(self, body: Message) -> list[Buffer]:
+        key, version, correlation_id, _ = self.header
+        return encode_response(key, version, correlation_id, body)
 
 
 class Session:
@@ -62,6 +105,7 @@ class Session:
     Attributes:
         number: how many sessions this listener had accepted before; orders the connections of one peer.
         peer: the node at the other end.
+        report: see :data:`Report`.
     """
 
     def __init__(
@@ -69,8 +113,10 @@ class Session:
         connection: Connection,
         number: int,
         handlers: Mapping[ApiKey, Handle],
+        report: Report,
         is_silent: Callable[[], bool] = lambda: False,
     ) -> None:
+        self.report = report
         self._is_silent = is_silent
         self.number = number
         self.peer = connection.peer
@@ -94,7 +140,9 @@ class Session:
         if handle is None:
             self.close()
             return
-        handle(self._accept(header, body))
+        request = self._accept(header, body)
+        with request.surviving():
+            handle(request)
 
     def on_lost(self) -> None:
         """See :class:`harness.broker.ports.FrameHandler`. What is still being served is answered into the void."""
@@ -146,20 +194,26 @@ class Session:
 class Sessions:
     """Accepts connections for one set of handlers."""
 
-    def __init__(self, handlers: Mapping[ApiKey, Handle]) -> None:
+    def __init__(self, handlers: Mapping[ApiKey, Handle], report: Report) -> None:
         self._handlers = handlers
+        self._report = report
         self._accepted = 0
         self._is_silent = False
 
     def accept(self, connection: Connection) -> FrameHandler:
         """For :meth:`harness.broker.ports.Network.listen`."""
-        session = Session(connection, self._accepted, self._handlers, lambda: self._is_silent)
+        session = Session(connection, self._accepted, self._handlers, self._report, lambda: self._is_silent)
         self._accepted += 1
         return session
 
     def silence(self) -> None:
         """Send no further answers to anybody."""
         self._is_silent = True
+
+
+def raise_again(_: str, error: Exception) -> None:
+    """A :data:`Report` for where no stranger is a client, so that what cannot be served is a bug, and must be seen."""
+    raise error
 
 
 def api_versions(error: int = 0) -> ApiVersionsResponse:
@@ -173,13 +227,16 @@ def answer_api_versions(request: Request) -> None:
 
 
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
-    """Serve ``handle`` to peers that ``peers`` accepts, and hang up on others: cluster requests are not for clients."""
+    """Serve ``handle`` to peers that ``peers`` accepts, and refuse all others: cluster requests are not for clients.
+
+    So does Kafka refuse whoever lacks the permission ClusterAction.
+    """
 
     def guarded(request: Request) -> None:
         if peers(request.session.peer):
             handle(request)
         else:
-            request.session.close()
+            request.answer(refusal(request.body, FrontError.CLUSTER_AUTHORIZATION_FAILED))
 
     return guarded
 

@@ -21,6 +21,7 @@ class Surroundings:
         timeline: takes what the node says about itself.
         say: takes one line for the operator.
         halt: ends the node with an exit code, soon; what was already sent still leaves.
+        report: takes the request of a client that could not be served, and the exception; may raise that again.
     """
 
     network: Network
@@ -29,3 +30,4 @@ class Surroundings:
     timeline: Timeline
     say: Callable[[str], None]
     halt: Callable[[int], None]
+    report: Callable[[str, Exception], None]

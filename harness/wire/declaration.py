@@ -31,6 +31,9 @@ NO_UUID = bytes(16)
 LATEST = 32767
 """An ``until`` that means "and every later version"."""
 
+MAX_STRING_BYTES = 32767
+"""The longest string that Kafka writes or reads, in flexible versions too, where the length would have more room."""
+
 
 class Wire(NamedTuple):
     """One field's declaration.
@@ -42,6 +45,7 @@ class Wire(NamedTuple):
         nullable: the first version in which it may be null; None when it never may.
         tag: the number of a tagged field, or None.
         element: the struct's class; of an array, a class or a kind.
+        is_cut: whether a string that is longer than ``MAX_STRING_BYTES`` is cut to that length when it is encoded.
     """
 
     kind: str
@@ -50,6 +54,7 @@ class Wire(NamedTuple):
     nullable: int | None
     tag: int | None
     element: type[Struct] | str | None
+    is_cut: bool = False
 
 
 class Struct:
@@ -196,6 +201,11 @@ def nullable_string(
     return _field("string", since, until, default, tag, nullable=since if nullable is None else nullable)
 
 
+def sentence(*, since: int = 0, until: int = LATEST) -> str | None:
+    """Text for people, such as an error message; may be null. It quotes what others have named: too long, it is cut."""
+    return _field("string", since, until, None, None, nullable=since, is_cut=True)
+
+
 def records(*, since: int = 0, until: int = LATEST) -> Buffer | None:
     """Record batches, kept opaque and uncopied; may be null."""
     return _field("records", since, until, None, None, nullable=since)
@@ -243,9 +253,9 @@ def strings(*, since: int = 0, until: int = LATEST) -> list[str]:
 
 def _field(
     kind: str, since: int, until: int, default: T, tag: int | None,
-    *, nullable: int | None = None, element: type[Struct] | str | None = None,
+    *, nullable: int | None = None, element: type[Struct] | str | None = None, is_cut: bool = False,
 ) -> T:  # fmt: skip
-    wire = Wire(kind, since, until, nullable, tag, element)
+    wire = Wire(kind, since, until, nullable, tag, element, is_cut)
     return field(default=default, metadata={"wire": wire})
 
 

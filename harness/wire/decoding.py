@@ -20,7 +20,7 @@ import struct
 from collections.abc import Callable
 
 from harness.wire import primitives
-from harness.wire.declaration import Message, Struct, Wire, all_fields, default_of
+from harness.wire.declaration import MAX_STRING_BYTES, Message, Struct, Wire, all_fields, default_of
 from harness.wire.source import BYTE, FIXED, NUMBERS, Source
 
 Decoder = Callable[[memoryview, int], tuple[Message, int]]
@@ -96,6 +96,9 @@ class _DecoderSource(Source):
     def blob(self, label: str, target: str, wire: Wire) -> None:
         """Decode a string or records: a length and that many bytes."""
         length = self.length("i" if wire.kind == "records" else "h")
+        if wire.kind == "string" and self.flexible:
+            with self.block(f"if {length} > {MAX_STRING_BYTES}:"):
+                self.line(f"refuse_length({label!r}, {length})")
         content = "str(buf[pos:stop], 'utf-8')" if wire.kind == "string" else "buf[pos:stop]"
         with self.block(f"if {length} >= 0:"):
             self.line(f"stop = pos + {length}")

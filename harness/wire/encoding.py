@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.wire import primitives
-from harness.wire.declaration import Buffer, Message, Struct, Wire, default_of, wire_fields
+from harness.wire.declaration import MAX_STRING_BYTES, Buffer, Message, Struct, Wire, default_of, wire_fields
 from harness.wire.source import BYTE, FIXED, NUMBERS, Source
 
 Cuts = list[tuple[int, Buffer]]
@@ -19,7 +19,12 @@ Cuts = list[tuple[int, Buffer]]
 
 Encoder = Callable[[Any, bytearray, Cuts], None]
 
-_CALLS = {"encode_uvarint": primitives.encode_uvarint, "pack": struct.pack}
+_CALLS = {
+    "cut_text": primitives.cut_text,
+    "encode_uvarint": primitives.encode_uvarint,
+    "pack": struct.pack,
+    "refuse_length": primitives.refuse_length,
+}
 
 _COMPILED: dict[tuple[type[Message], int], Encoder] = {}
 
@@ -27,8 +32,9 @@ _COMPILED: dict[tuple[type[Message], int], Encoder] = {}
 def encoder(cls: type[Message], version: int) -> Encoder:
     """The compiled encoder, made on first use.
 
-    A value that does not fit its field (None where null is not allowed, a number out of range) is our own
-    mistake and surfaces as ``struct.error``, ``TypeError`` or ``AttributeError``.
+    A value that does not fit its field (None where null is not allowed, a number out of range, a string that is too
+    long and no sentence) is our own mistake and surfaces as ``struct.error``, ``TypeError``, ``AttributeError``,
+    ``UnicodeEncodeError`` or :class:`~harness.wire.errors.WireError`.
     """
     made = _COMPILED.get((cls, version))
     if made is None:
@@ -80,6 +86,8 @@ class _EncoderSource(Source):
             self.line(f"{value} = {value} if {value} is None else {value}.encode()")
         else:
             self.line(f"{value} = {expression}.encode()")
+        if wire.kind == "string":
+            self.limit(value, expression, wire)
         self.length(value, wire, "i" if wire.kind == "records" else "h")
         with self.block(f"if {value}:"):
             if wire.kind == "records":
@@ -87,6 +95,13 @@ class _EncoderSource(Source):
                 self.line(f"cuts.append((len(out), {value}))")
             else:
                 self.line(f"{self.out} += {value}")
+
+    def limit(self, value: str, expression: str, wire: Wire) -> None:
+        """Cut a sentence that is too long, and refuse any other such string."""
+        null = f"{value} is not None and " if self.may_be_null(wire) else ""
+        with self.block(f"if {null}len({value}) > {MAX_STRING_BYTES}:"):
+            label = expression.rpartition(".")[2]
+            self.line(f"{value} = cut_text({value})" if wire.is_cut else f"refuse_length({label!r}, len({value}))")
 
     def array(self, expression: str, wire: Wire) -> None:
         """Encode an array: a count and that many elements."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
+from harness.wire.declaration import MAX_STRING_BYTES
 from harness.wire.errors import WireError
 
 _MORE = 0x80
@@ -98,6 +99,13 @@ def skip_tagged_fields(buffer: memoryview, position: int, first: int) -> int:
     if position > len(buffer):
         raise WireError("a tagged field reaches beyond the end of the message")
     return position
+
+
+def cut_text(text: bytes) -> bytes:
+    """UTF-8 ``text`` cut to what a string may be long, between two characters."""
+    if len(text) <= MAX_STRING_BYTES:
+        return text
+    return text[:MAX_STRING_BYTES].decode(errors="ignore").encode()
 
 
 def refuse_length(field: str, length: int) -> NoReturn:

@@ -12,6 +12,7 @@ from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ledger import Cut
 from harness.broker.node import Node
+from harness.broker.session import raise_again
 from harness.broker.settings import NodeConfig, NodeFaults
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, Timeline
@@ -126,7 +127,7 @@ class SimulatedNode:
             self.node, self.incarnation, self.clock, self.rows.append
         )
         halt = partial(self._halt, network)
-        surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt)
+        surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt, raise_again)
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
         self._program = self.build(config, surroundings)
         timeline.about_node("started")

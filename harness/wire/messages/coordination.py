@@ -13,6 +13,7 @@ from harness.wire.declaration import (
     nullable_string,
     request,
     response,
+    sentence,
     string,
     strings,
     struct,
@@ -38,7 +39,7 @@ class Coordinator(Struct):
     host: str = string(since=4)
     port: int = int32(since=4)
     error_code: int = int16(since=4)
-    error_message: str | None = nullable_string(since=4)
+    error_message: str | None = sentence(since=4)
 
 
 @response(ApiKey.FIND_COORDINATOR, versions=(0, 6), flexible=3)
@@ -50,7 +51,7 @@ class FindCoordinatorResponse(Message):
 
     throttle_time_ms: int = int32(since=1)
     error_code: int = int16(until=3)
-    error_message: str | None = nullable_string(since=1, until=3)
+    error_message: str | None = sentence(since=1, until=3)
     node_id: int = int32(until=3)
     host: str = string(until=3)
     port: int = int32(until=3)

@@ -13,9 +13,9 @@ from harness.wire.declaration import (
     int64,
     nullable_array,
     nullable_int32s,
-    nullable_string,
     request,
     response,
+    sentence,
     string,
     struct,
 )
@@ -100,7 +100,7 @@ class PartitionResult(Struct):
 
     partition_id: int = int32()
     error_code: int = int16()
-    error_message: str | None = nullable_string()
+    error_message: str | None = sentence()
 
 
 @struct
@@ -150,7 +150,7 @@ class ReassignablePartitionResponse(Struct):
 
     partition_index: int = int32()
     error_code: int = int16()
-    error_message: str | None = nullable_string()
+    error_message: str | None = sentence()
 
 
 @struct
@@ -167,5 +167,5 @@ class AlterPartitionReassignmentsResponse(Message):
 
     throttle_time_ms: int = int32()
     error_code: int = int16()
-    error_message: str | None = nullable_string()
+    error_message: str | None = sentence()
     responses: list[ReassignableTopicResponse] = array(ReassignableTopicResponse)

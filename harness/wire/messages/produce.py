@@ -19,6 +19,7 @@ from harness.wire.declaration import (
     records,
     request,
     response,
+    sentence,
     string,
     struct,
 )
@@ -57,7 +58,7 @@ class BatchIndexAndErrorMessage(Struct):
     """Why one record of a batch was refused."""
 
     batch_index: int = int32(since=8)
-    batch_index_error_message: str | None = nullable_string(since=8)
+    batch_index_error_message: str | None = sentence(since=8)
 
 
 @struct
@@ -70,7 +71,7 @@ class PartitionProduceResponse(Struct):
     log_append_time_ms: int = int64(since=2, default=-1)
     log_start_offset: int = int64(since=5, default=-1)
     record_errors: list[BatchIndexAndErrorMessage] = array(BatchIndexAndErrorMessage, since=8)
-    error_message: str | None = nullable_string(since=8)
+    error_message: str | None = sentence(since=8)
     current_leader: LeaderIdAndEpoch | None = nullable_struct(LeaderIdAndEpoch, since=10, tag=0)
 
 

@@ -15,6 +15,7 @@ from harness.wire.declaration import (
     nullable_string,
     request,
     response,
+    sentence,
     string,
     struct,
     uuid,
@@ -76,7 +77,7 @@ class CreatableTopicResult(Struct):
     name: str = string()
     topic_id: bytes = uuid(since=7)
     error_code: int = int16()
-    error_message: str | None = nullable_string()
+    error_message: str | None = sentence()
     topic_config_error_code: int = int16(since=5, tag=0)
     num_partitions: int = int32(since=5, default=-1)
     replication_factor: int = int16(since=5, default=-1)

@@ -12,6 +12,7 @@ import pytest
 from harness.broker.codes import FrontError
 from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
+from harness.wire.declaration import MAX_STRING_BYTES
 from harness.wire.frames import ADVERTISED, SUPPORTED
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
@@ -362,6 +363,18 @@ def test_topics_that_cannot_be_are_refused_with_a_sentence(client: RawClient) ->
         assert sentence
 
 
+@pytest.mark.parametrize("version", [4, 5])
+def test_a_sentence_that_is_too_long_for_the_wire_is_cut_and_the_controller_lives(
+    cluster: Cluster, client: RawClient, version: int
+) -> None:
+    settings = [CreatableTopicConfig(letter * 20_000, "value") for letter in "abc"]
+    request = CreateTopicsRequest([CreatableTopic("set", 1, 1, configs=settings)])
+    (answer,) = client.ask(ApiKey.CREATE_TOPICS, version, request).topics
+    assert answer.error_code == ErrorCode.INVALID_CONFIG
+    assert len(answer.error_message) == MAX_STRING_BYTES
+    assert [process.poll() for process in cluster.processes.values()] == [None] * 4
+
+
 def test_defaults_of_a_new_topic_are_the_clusters(cluster: Cluster, client: RawClient) -> None:
     name = f"defaults-{uuid.uuid4().hex[:8]}"
     assert create(client, CreatableTopic(name, -1, -1)) == (0, None)
@@ -406,8 +419,8 @@ def test_nobody_coordinates_a_transaction_and_nobody_s_port_is_not_0(client: Raw
 def test_the_controller_does_not_listen_to_clients(cluster: Cluster) -> None:
     with RawClient(cluster.ips[100], 9093) as client:
         assert client.ask(ApiKey.API_VERSIONS, 0, ApiVersionsRequest()).error_code == 0
-        client.send(ApiKey.BROKER_HEARTBEAT, 0, BrokerHeartbeatRequest(0, 1))
-        assert client.is_hung_up()
+        answer = client.ask(ApiKey.BROKER_HEARTBEAT, 0, BrokerHeartbeatRequest(0, 1))
+        assert answer.error_code == FrontError.CLUSTER_AUTHORIZATION_FAILED
 
 
 def test_noise_on_many_connections_does_not_disturb_a_client(cluster: Cluster, client: RawClient, topic: str) -> None:

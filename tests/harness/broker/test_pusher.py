@@ -8,7 +8,7 @@ from typing import cast
 import pytest
 
 from harness.broker.pusher import Pusher
-from harness.broker.session import Request, Sessions
+from harness.broker.session import Request, Sessions, raise_again
 from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
 from harness.replication.controller_messages import PartitionState, ReplicasAnswered, SendMetadata
@@ -39,7 +39,7 @@ class Script:
         self.told: list[ReplicasAnswered] = []
         handlers = {ApiKey.LEADER_AND_ISR: self._states, ApiKey.UPDATE_METADATA: self._metadata}
         self.network = SimulatedNetwork(self.world, "1")
-        self.network.listen(ADDRESS, Sessions(handlers).accept)
+        self.network.listen(ADDRESS, Sessions(handlers, raise_again).accept)
         record = BrokerRecord(BROKER, "life", 5, *ADDRESS, live=True)
         self.pusher = Pusher(SimulatedNetwork(self.world, CONTROLLER), record, 1.5, list, self.told.append)
 

@@ -1,25 +1,42 @@
 from __future__ import annotations
 
 import struct
-from typing import cast
+from typing import Any, cast
+
+import pytest
 
 from harness.broker.codes import FrontError
 from harness.broker.ports import Connection
-from harness.broker.session import MAX_UNANSWERED, Request, Session, answer_api_versions, only_from
+from harness.broker.session import MAX_UNANSWERED, Handle, Request, Session, answer_api_versions, only_from
 from harness.simulation.stack.network import SimulatedNetwork, Stream
 from harness.simulation.stack.world import World
 from harness.wire.frames import ADVERTISED, RequestHeader, decode_response, encode_request
 from harness.wire.keys import ApiKey
-from harness.wire.messages import ApiVersionsRequest, ApiVersionsResponse, MetadataRequest, MetadataResponse
+from harness.wire.messages import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponseTopic,
+    ProduceRequest,
+    UpdateMetadataRequest,
+    UpdateMetadataResponse,
+)
 
 ADDRESS = ("10.0.0.10", 9092)
 
 
 class Front:
-    """A session whose handler keeps the requests, and what its peer receives."""
+    """A session whose handler keeps the requests, and what its peer receives.
 
-    def __init__(self, peer: str = "clients") -> None:
+    ``serve`` handles Metadata, Produce and UpdateMetadata instead.
+    """
+
+    def __init__(self, peer: str = "clients", serve: Handle | None = None) -> None:
         self.kept: list[Request] = []
+        self.reports: list[tuple[str, Exception]] = []
+        self.serve = serve or self.kept.append
         self.frames: list[bytes] = []
         self.is_hung_up = False
         self.world = World()
@@ -29,13 +46,17 @@ class Front:
 
     def accept(self, connection: Connection) -> Session:
         handlers = {
-            ApiKey.METADATA: self.kept.append,
+            ApiKey.METADATA: self.serve,
+            ApiKey.PRODUCE: self.serve,
             ApiKey.API_VERSIONS: answer_api_versions,
-            ApiKey.UPDATE_METADATA: only_from("controller".__eq__, self.kept.append),
+            ApiKey.UPDATE_METADATA: only_from("controller".__eq__, self.serve),
         }
         self.connection = cast("Stream", connection)
-        self.session = Session(connection, 0, handlers)
+        self.session = Session(connection, 0, handlers, self.report)
         return self.session
+
+    def report(self, request: str, error: Exception) -> None:
+        self.reports.append((request, error))
 
     def connected(self, connection: Connection) -> Front:
         self.peer = connection
@@ -54,6 +75,10 @@ class Front:
     def ask(self, correlation_id: int) -> None:
         header = RequestHeader(ApiKey.METADATA, 5, correlation_id, "test")
         self.send(b"".join(encode_request(header, MetadataRequest())))
+
+    def answer(self, number: int = 0) -> Any:
+        """The body of an answer to a Metadata request."""
+        return decode_response(ApiKey.METADATA, 5, self.frames[number])[1]
 
     def sent(self) -> list[int]:
         self.world.sleep(0)
@@ -140,12 +165,86 @@ def test_a_torn_request_costs_the_connection() -> None:
     assert front.is_hung_up
 
 
-def test_a_client_that_pretends_to_be_the_controller_is_disconnected() -> None:
-    from harness.wire.messages import UpdateMetadataRequest
+UPDATE = b"".join(encode_request(RequestHeader(ApiKey.UPDATE_METADATA, 6, 0, None), UpdateMetadataRequest(100, 9)))
 
-    frame = b"".join(encode_request(RequestHeader(ApiKey.UPDATE_METADATA, 6, 0, None), UpdateMetadataRequest(100, 9)))
+
+def test_a_client_that_pretends_to_be_the_controller_is_refused() -> None:
     client, controller = Front("clients"), Front("controller")
-    client.send(frame)
-    controller.send(frame)
-    assert (client.is_hung_up, client.kept) == (True, [])
-    assert (controller.is_hung_up, len(controller.kept)) == (False, 1)
+    client.send(UPDATE)
+    controller.send(UPDATE)
+    _, body = decode_response(ApiKey.UPDATE_METADATA, 6, client.frames[0])
+    assert body == UpdateMetadataResponse(FrontError.CLUSTER_AUTHORIZATION_FAILED)
+    assert (client.is_hung_up, client.kept) == (False, [])
+    assert (controller.frames, len(controller.kept)) == ([], 1)
+
+
+def failing(error: Exception) -> Handle:
+    def fail(_: Request) -> None:
+        raise error
+
+    return fail
+
+
+TWO_TOPICS = [MetadataRequestTopic(name="a"), MetadataRequestTopic(name="b")]
+
+
+def test_a_request_that_cannot_be_served_is_reported_and_answered_and_its_connection_lives_on() -> None:
+    error = KeyError("a bug")
+    front = Front(serve=failing(error))
+    header = RequestHeader(ApiKey.METADATA, 5, 0, "test")
+    front.send(b"".join(encode_request(header, MetadataRequest(TWO_TOPICS))))
+    assert [topic.error_code for topic in front.answer().topics] == [FrontError.UNKNOWN_SERVER_ERROR] * 2
+    assert front.reports == [("METADATA version 5", error)]
+    front.send(b"".join(encode_request(RequestHeader(ApiKey.API_VERSIONS, 0, 1, "test"), ApiVersionsRequest())))
+    assert decode_response(ApiKey.API_VERSIONS, 0, front.frames[1])[0] == 1
+
+
+def test_a_broken_invariant_is_not_survived() -> None:
+    with pytest.raises(AssertionError, match="broken"):
+        Front(serve=failing(AssertionError("broken"))).ask(0)
+
+
+def test_what_the_controller_asks_is_not_survived_either() -> None:
+    with pytest.raises(KeyError):
+        Front("controller", failing(KeyError("a bug"))).send(UPDATE)
+
+
+@pytest.mark.parametrize("unspeakable", ["x" * 32_768, None])
+def test_an_answer_that_cannot_be_encoded_is_an_unknown_server_error(unspeakable: str | None) -> None:
+    front = Front()
+    front.ask(0)
+    front.ask(1)
+    front.kept[0].answer(MetadataResponse(topics=[MetadataResponseTopic(0, unspeakable)]))
+    front.kept[1].answer(MetadataResponse())
+    assert front.sent() == [0, 1]
+    assert [name for name, _ in front.reports] == ["METADATA version 5"]
+    assert front.answer() == MetadataResponse()
+
+
+def test_what_comes_late_to_a_request_that_could_not_be_served_is_dropped() -> None:
+    kept: list[Request] = []
+
+    def fail_late(request: Request) -> None:
+        kept.append(request)
+        raise KeyError("a bug")
+
+    front = Front(serve=fail_late)
+    front.ask(0)
+    kept[0].answer(MetadataResponse())
+    assert front.sent() == [0]
+
+
+def test_a_request_that_fails_after_its_answer_is_answered_once() -> None:
+    def answer_and_fail(request: Request) -> None:
+        request.answer(MetadataResponse())
+        raise KeyError("a bug")
+
+    front = Front(serve=answer_and_fail)
+    front.ask(0)
+    assert (front.sent(), len(front.reports)) == ([0], 1)
+
+
+def test_a_produce_that_wants_no_answer_and_cannot_be_served_costs_the_connection() -> None:
+    front = Front(serve=failing(KeyError("a bug")))
+    front.send(b"".join(encode_request(RequestHeader(ApiKey.PRODUCE, 9, 0, "test"), ProduceRequest(acks=0))))
+    assert (front.is_hung_up, front.frames) == (True, [])
