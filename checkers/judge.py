@@ -12,6 +12,7 @@ from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
 from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
+from checkers.extents import extents, group_of, ranges
 from checkers.history_is_complete import inconclusive, invalid, unfinished
 from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
@@ -64,8 +65,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = cache(partial(severity_of, run, facts, gaps))
-    told = _concluded(facts, found, severity)
+    concluded = _concluded(facts, found, severity)
+    told = {one.finding: one for one in kept(concluded)}
     findings = sorted([*found, *told], key=_order)
+    groups = {group_of(one) for one in found}
+    reach = [x for x in answers.ranges if x.run == name and group_of(x) in groups]
+    reach += ranges(one.finding for one in concluded)
     account = partial(_account, witnesses, told)
     short = rests(findings, partial(gravest, severity))
     judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
@@ -99,6 +104,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         limits=tuple(
             limits(facts, numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)
         ),
+        extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
     )
 
 
@@ -191,10 +197,8 @@ def _is_met(prediction: Prediction, own: Anomaly) -> bool:
     return prediction.matches(own) or (own.verdict is Verdict.INDETERMINATE and prediction.names(own))
 
 
-def _concluded(
-    facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]
-) -> dict[Finding, Conclusion]:
-    """What follows from the facts, by finding.
+def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
+    """What follows from the facts.
 
     A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not.
     """
@@ -204,7 +208,7 @@ def _concluded(
         return _is_lost(cut, unexcused if severity(cut).verdict is Verdict.VIOLATION else known)
 
     found = [one for promise in CONCLUSIONS for one in promise.conclude(facts) if is_decided(facts, one.finding)]
-    return {one.finding: one for one in kept([one for one in found if not is_told(one.finding)])}
+    return [one for one in found if not is_told(one.finding)]
 
 
 def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
+from checkers.extents import ranges
 from checkers.facts import facts
 from checkers.history_is_complete import counts, history_gaps, lives, replicas
 from checkers.promises import PROMISES
@@ -15,8 +16,10 @@ from spark_analysis.facts import joined
 
 def answer(runs: Sequence[RunRows]) -> Answers:
     """Everything there is to find out about ``runs``."""
+    found = [finding for rows in runs for finding in find(rows)]
     return Answers(
-        findings=[finding for rows in runs for finding in kept(find(rows))],
+        findings=kept(found),
+        ranges=ranges(found),
         ends=[end for rows in runs for end in rows.ends.values()],
         history_gaps=[gap for rows in runs for gap in history_gaps(rows)],
         lives=[life for rows in runs for life in lives(rows)],

@@ -88,6 +88,48 @@ class Anomaly:
 
 
 @dataclass(frozen=True, slots=True)
+class OffsetRange:
+    """Consecutive offsets at each of which there are anomalies of one kind.
+
+    Attributes:
+        end_offset: exclusive.
+        count: how many anomalies there are at these offsets.
+        lowest_value: of the records that they are about; None where they name none, as is ``highest_value``.
+    """
+
+    first_offset: int
+    end_offset: int
+    count: int
+    lowest_value: int | None
+    highest_value: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """How far the anomalies of one kind in one partition reach that have the same excuse, or none: all of them.
+
+    Attributes:
+        verdicts: those on the examples, gravest first.
+        count: how many anomalies there are.
+        examples: how many of them the verdict's ``anomalies`` show with their evidence.
+        ranges: where they are, by offset; the lowest ranges where there are too many.
+        more_ranges: how many ranges lie behind these, with ``in_more_ranges`` anomalies in them.
+        without_offset: how many anomalies name no offset.
+    """
+
+    kind: str
+    topic: str
+    partition: int
+    verdicts: tuple[Verdict, ...]
+    count: int
+    examples: int
+    ranges: tuple[OffsetRange, ...]
+    more_ranges: int
+    in_more_ranges: int
+    without_offset: int
+
+
+@dataclass(frozen=True, slots=True)
 class Prediction:
     """An anomaly that a scenario predicts. None matches anything.
 
@@ -228,6 +270,8 @@ class RunVerdict:
     """The verdict on one run.
 
     Attributes:
+        anomalies: examples of each kind in each partition, with their evidence.
+        extents: how many anomalies of each kind there are, and where: all of them.
         reasons: one sentence each for an invalid or inconclusive outcome.
         unmet: predictions that nothing matched.
         counts: acknowledged, failed and indeterminate sends, polled records, faults proven ... by name.
@@ -247,11 +291,16 @@ class RunVerdict:
     losses: Sequence[LossStory] = ()
     recovery: Sequence[Recovery] = ()
     limits: Sequence[str] = ()
+    extents: Sequence[Extent] = ()
 
     @property
     def exit_code(self) -> ExitCode:
         """The exit code of a command that checked this run alone."""
         return EXIT_CODES[self.outcome]
+
+    def total(self, kind: str) -> int:
+        """How many anomalies of a kind there are, of which ``anomalies`` may show only examples."""
+        return max(self.counts.get(kind, 0), sum(a.kind == kind for a in self.anomalies))
 
 
 def to_json(verdict: RunVerdict) -> dict[str, Any]:
@@ -292,7 +341,16 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
             for one in document.get("recovery", ())
         ),
         limits=tuple(document.get("limits", ())),
+        extents=tuple(_extent(one) for one in document.get("extents", ())),
     )
+
+
+def _extent(document: Mapping[str, Any]) -> Extent:
+    nested = {
+        "verdicts": tuple(map(Verdict, document["verdicts"])),
+        "ranges": tuple(OffsetRange(**one) for one in document["ranges"]),
+    }
+    return Extent(**{**document, **nested})
 
 
 def _loss(document: Mapping[str, Any]) -> LossStory:

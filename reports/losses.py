@@ -1,51 +1,46 @@
-"""The anomalies sorted for reading: by kind, as single rows while they are few, as ranges of offsets when many."""
+"""The anomalies sorted for reading: by kind, as single rows while they are few, as ranges of offsets when many.
+
+Ranges and numbers are of all anomalies (``extents`` in ``verdict.json``); only the examples, with their evidence, are
+limited.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
-from itertools import groupby
+from dataclasses import dataclass, replace
 
-from harness.checker import Anomaly, Verdict
+from harness.checker import Anomaly, Extent, RunVerdict, Verdict
 from harness.model import TopicPartition
 from reports.glossary import is_gone
-from reports.run import partition_of
+from reports.rows import ACKNOWLEDGED
+from reports.run import PartitionRows, Run, partition_of
 
 _GRAVITY = {verdict: place for place, verdict in enumerate(Verdict)}
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Anomalies at consecutive offsets of one partition; at least one.
+    """One anomaly, or those of one kind, partition and excuse at consecutive offsets.
 
     Attributes:
-        partition: None where the anomaly names none, and then the stretch is that anomaly alone.
+        partition: None where the anomaly names none.
+        offset: the first; None where the anomalies name none, as is ``end_offset``, which is exclusive.
+        count: how many anomalies these are; 0 of a row about anomalies that other rows count.
+        lowest_value: of the records that they are about, as is ``highest_value``; None where they name none.
+        verdicts: on them, gravest first.
+        example: the first of them that the verdict shows with its evidence; None: it shows none of these.
     """
 
     partition: TopicPartition | None
-    anomalies: tuple[Anomaly, ...]
-
-    @property
-    def first(self) -> Anomaly:
-        """The one at the lowest offset."""
-        return self.anomalies[0]
-
-    @property
-    def offset(self) -> int | None:
-        """The first offset; None where the anomaly names none."""
-        return self.first.offset
-
-    @property
-    def end_offset(self) -> int | None:
-        """The last offset plus one; None where the anomaly names none."""
-        last = self.anomalies[-1].offset
-        return None if last is None else last + 1
-
-    @property
-    def values(self) -> AbstractSet[int]:
-        """The values the anomalies name."""
-        return {a.value for a in self.anomalies if a.value is not None}
+    offset: int | None
+    end_offset: int | None
+    count: int
+    lowest_value: int | None
+    highest_value: int | None
+    verdicts: Sequence[Verdict]
+    example: Anomaly | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,78 +48,133 @@ class Section:
     """All anomalies of one kind.
 
     Attributes:
+        count: how many there are.
+        examples: how many of them the verdict shows with their evidence.
         stretches: what is shown: single anomalies, or ranges.
-        hidden: how many anomalies are not among them.
+        hidden: how many anomalies are in no stretch that is shown; ``hidden_ranges``: at how many ranges of offsets.
     """
 
     kind: str
     count: int
+    examples: int
     stretches: Sequence[Stretch]
     hidden: int
+    hidden_ranges: int
 
 
-def sections(anomalies: Sequence[Anomaly], rows: int) -> Sequence[Section]:
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Consecutive offsets at which records are gone, by whatever kind of anomaly."""
+
+    partition: TopicPartition
+    offset: int
+    end_offset: int
+
+
+def sections(verdict: RunVerdict, rows: int) -> Sequence[Section]:
     """One section a kind, gravest verdict first, each of at most ``rows`` rows."""
-    kinds = sorted({a.kind for a in anomalies})
-    found = [_section(kind, [a for a in anomalies if a.kind == kind], rows) for kind in kinds]
-    return sorted(found, key=lambda s: (min(_gravity(t) for t in s.stretches), not is_gone(s.kind), s.kind))
+    kinds = sorted({a.kind for a in verdict.anomalies})
+    found = [_section(verdict, kind, rows) for kind in kinds]
+    return sorted(found, key=lambda s: (min(map(_gravity, s.stretches)), not is_gone(s.kind), s.kind))
 
 
-def stretches(anomalies: Iterable[Anomaly]) -> Sequence[Stretch]:
-    """Anomalies of one kind joined where verdict and partition are the same and the offsets follow each other."""
-    return _joined(sorted(anomalies, key=_place), lambda a: (a.topic, a.partition, a.verdict))
+def lost(verdict: RunVerdict) -> Sequence[Lost]:
+    """The ranges of records that are gone and whose place is known: those with a story."""
+    places: dict[TopicPartition, list[tuple[int, int]]] = defaultdict(list)
+    for extent in verdict.extents:
+        if is_gone(extent.kind):
+            spans = [(one.first_offset, one.end_offset) for one in extent.ranges]
+            places[TopicPartition(extent.topic, extent.partition)] += spans
+    return [Lost(place, *span) for place, spans in sorted(places.items()) for span in merged(spans)]
 
 
-def lost(anomalies: Iterable[Anomaly]) -> Sequence[Stretch]:
-    """The stretches of records that are gone and whose place is known: those with a story."""
-    placed = [a for a in anomalies if is_gone(a.kind) and a.offset is not None]
-    found = _joined(_one_per_value(placed), lambda a: (a.topic, a.partition))
-    return [s for s in found if s.partition is not None]
+def lost_unlisted(verdict: RunVerdict) -> int:
+    """How many ranges of records that are gone the verdict counts and does not list."""
+    return sum(extent.more_ranges for extent in verdict.extents if is_gone(extent.kind))
 
 
-def accused(anomalies: Iterable[Anomaly]) -> Mapping[TopicPartition, Mapping[int, AbstractSet[str]]]:
-    """By partition and value: the kinds of anomalies that the value takes part in."""
-    kinds: dict[TopicPartition, dict[int, set[str]]] = {}
-    for a in anomalies:
-        partition = partition_of(a.topic, a.partition)
-        if partition is not None and a.value is not None:
-            kinds.setdefault(partition, {}).setdefault(a.value, set()).add(a.kind)
+def merged(spans: Sequence[tuple[int, int]], near: int = 0) -> Iterator[tuple[int, int]]:
+    """Ranges of offsets, ends exclusive, as few as possible: joined where at most ``near`` offsets lie between."""
+    joined: list[tuple[int, int]] = []
+    for first, end in sorted(spans):
+        if joined and first <= joined[-1][1] + near:
+            joined[-1] = joined[-1][0], max(end, joined[-1][1])
+        else:
+            joined.append((first, end))
+    yield from joined
+
+
+def accused(run: Run, rows: PartitionRows) -> Mapping[int, AbstractSet[str]]:
+    """By value: the kinds of anomalies that its send takes part in.
+
+    An example names its value. Of the other anomalies the offset is known, so there it is what was acknowledged at that
+    offset; where a record is gone, unless the final read delivers it there.
+    """
+    kinds: dict[int, set[str]] = defaultdict(set)
+    for a in run.verdict.anomalies:
+        if a.value is not None and partition_of(a.topic, a.partition) == rows.partition:
+            kinds[a.value].add(a.kind)
+    more = [x for x in run.verdict.extents if _is_of(x, rows.partition) and x.count > x.examples]
+    for extent in more:
+        for one in extent.ranges:
+            for value in acknowledged(run, rows, one.first_offset, one.end_offset, gone=is_gone(extent.kind)):
+                kinds[value].add(extent.kind)
     return kinds
 
 
-def _section(kind: str, anomalies: Sequence[Anomaly], rows: int) -> Section:
-    single = [Stretch(partition_of(a.topic, a.partition), (a,)) for a in sorted(anomalies, key=_place)]
-    every = single if len(single) <= rows else sorted(stretches(anomalies), key=_gravity)
-    shown = every[:rows]
-    return Section(kind, len(anomalies), shown, len(anomalies) - sum(len(s.anomalies) for s in shown))
+def acknowledged(run: Run, rows: PartitionRows, offset: int, end_offset: int, *, gone: bool) -> set[int]:
+    """The values acknowledged at some offsets; ``gone``: that the final read does not deliver there."""
+    acked = {
+        (s.offset, s.value)
+        for s in rows.sends
+        if s.type == ACKNOWLEDGED and s.offset is not None and offset <= s.offset < end_offset
+    }
+    there = {(p.offset, p.value) for p in run.polls(rows.partition, offset, end_offset) if p.final} if gone else set()
+    return {value for at, value in acked - there if value is not None}
 
 
-def _one_per_value(anomalies: Iterable[Anomaly]) -> list[Anomaly]:
-    """One anomaly for each place and value: two kinds of loss of one record are one story."""
-    ordered = sorted(anomalies, key=lambda a: (_place(a), a.kind))
-    by_value = groupby(ordered, key=lambda a: (a.topic, a.partition, a.offset, a.value))
-    return [next(group) for _, group in by_value]
+def _is_of(extent: Extent, partition: TopicPartition) -> bool:
+    return (extent.topic, extent.partition) == partition
+
+
+def _section(verdict: RunVerdict, kind: str, rows: int) -> Section:
+    examples = [a for a in verdict.anomalies if a.kind == kind]
+    extents = [x for x in verdict.extents if x.kind == kind]
+    count = max(verdict.total(kind), len(examples))
+    few = count == len(examples) <= rows
+    every = [_single(a) for a in sorted(examples, key=_place)] if few else list(_ranges(extents, examples))
+    shown = sorted(every, key=_gravity)[:rows] if not few else every
+    hidden = sum(x.more_ranges for x in extents) + len(every) - len(shown) if not few else 0
+    return Section(kind, count, len(examples), shown, count - sum(s.count for s in shown), hidden)
+
+
+def _single(a: Anomaly) -> Stretch:
+    end = None if a.offset is None else a.offset + 1
+    return Stretch(partition_of(a.topic, a.partition), a.offset, end, 1, a.value, a.value, (a.verdict,), a)
+
+
+def _ranges(extents: Sequence[Extent], examples: Sequence[Anomaly]) -> Iterator[Stretch]:
+    """All anomalies of a kind by ranges, those without an offset together, and what is said of those only counted."""
+    for extent in extents:
+        place = TopicPartition(extent.topic, extent.partition)
+        here = [a for a in examples if (a.topic, a.partition) == place and a.verdict in extent.verdicts]
+        for one in extent.ranges:
+            span = range(one.first_offset, one.end_offset)
+            example = min((a for a in here if a.offset in span), key=_place, default=None)
+            values = one.lowest_value, one.highest_value
+            yield Stretch(place, one.first_offset, one.end_offset, one.count, *values, extent.verdicts, example)
+        if extent.without_offset:
+            example = next((a for a in here if a.offset is None), None)
+            yield Stretch(place, None, None, extent.without_offset, None, None, extent.verdicts, example)
+    counted = len(examples) - sum(extent.examples for extent in extents)
+    yield from (replace(_single(a), count=0) for a in examples[len(examples) - counted :])
 
 
 def _gravity(stretch: Stretch) -> int:
-    return _GRAVITY[stretch.first.verdict]
+    return min((_GRAVITY[verdict] for verdict in stretch.verdicts), default=len(_GRAVITY))
 
 
 def _place(a: Anomaly) -> tuple[str, int, int, int, int]:
     numbers = (-1 if n is None else n for n in (a.partition, a.offset, a.value))
     partition, offset, value = numbers
     return (a.topic or "", partition, offset, value, _GRAVITY[a.verdict])
-
-
-def _joined(ordered: Sequence[Anomaly], alike: Callable[[Anomaly], object]) -> Sequence[Stretch]:
-    runs: list[list[Anomaly]] = []
-    for anomaly in ordered:
-        if runs and alike(runs[-1][-1]) == alike(anomaly) and _next_to(runs[-1][-1], anomaly):
-            runs[-1].append(anomaly)
-        else:
-            runs.append([anomaly])
-    return [Stretch(partition_of(run[0].topic, run[0].partition), tuple(run)) for run in runs]
-
-
-def _next_to(before: Anomaly, after: Anomaly) -> bool:
-    return before.offset is not None and after.offset in (before.offset, before.offset + 1)

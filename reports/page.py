@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Final
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from harness.checker import Anomaly
+from harness.checker import Extent
 from harness.model import TopicPartition
 from reports import glossary, groups, losses, replicas, sentences, story, strip
 from reports.lanes.frame import Frame
 from reports.outages import outages
 from reports.power import power
-from reports.run import PartitionRows, Run, partition_of
+from reports.run import PartitionRows, Run
 from reports.scale import Window, seconds
 
 SIZE_CAP: Final = 2_000_000
@@ -54,12 +54,18 @@ DETAILS: Final = (Detail(8, 500, 40, 8), Detail(8, 240, 30, 6), Detail(5, 160, 2
 
 @dataclass(frozen=True, slots=True)
 class Strip:
-    """A partition's strips: the whole run, and close-ups of its losses with their time in words."""
+    """A partition's strips: the whole run, and close-ups of its losses with their time in words.
+
+    Attributes:
+        accused: how many anomalies the partition has.
+        unmarked: how many of them are at ranges that the verdict counts and does not list, and so not in the strips.
+    """
 
     partition: TopicPartition
     accused: int
     whole: Markup
     closeups: Sequence[tuple[str, Markup]]
+    unmarked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,18 +105,16 @@ def _render(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Partit
 
 
 def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], PartitionRows]) -> Mapping[str, Any]:
-    anomalies = run.verdict.anomalies
     chosen = _chosen(run, detail.strips)
-    lost = losses.lost(anomalies)
-    places = _places(anomalies)
+    lost = losses.lost(run.verdict)
+    places = _places(run.verdict.extents)
     rows = {p: rows_of(p) for p in _needed(chosen, lost[: detail.stories], places[: detail.stories])}
     return {
         "run": run,
         "banner": sentences.banner(run),
-        "sections": losses.sections(anomalies, detail.rows),
-        "total": lambda kind: sentences.total(run, kind),
+        "sections": losses.sections(run.verdict, detail.rows),
         "stories": [_story(run, rows, s) for s in lost[: detail.stories]],
-        "stories_hidden": len(lost) - detail.stories,
+        "stories_hidden": len(lost) - len(lost[: detail.stories]) + losses.lost_unlisted(run.verdict),
         "strips": [_strip(run, rows[p], detail, lost[: detail.stories]) for p in chosen],
         "strips_hidden": len(run.partitions()) - len(chosen),
         "logs": [_logs(run, rows[place[0]], place) for place in places[: detail.stories]],
@@ -120,7 +124,9 @@ def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Parti
         "reduced": detail is not DETAILS[0],
         "brokers": [(b, Frame(_window(run), run.brokers, 1).colour(b)) for b in run.brokers],
         "window": _window(run),
-        "kinds": {k: glossary.meaning(k) for k in sorted({a.kind for a in anomalies} | set(glossary.KINDS))},
+        "kinds": {
+            k: glossary.meaning(k) for k in sorted({a.kind for a in run.verdict.anomalies} | set(glossary.KINDS))
+        },
         "glossary": glossary,
         "files": list(_files(run.directory)),
         "configuration": json.dumps(run.manifest.configuration, indent=2, ensure_ascii=False, default=str),
@@ -135,7 +141,7 @@ def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Parti
 
 def _chosen(run: Run, limit: int) -> Sequence[TopicPartition]:
     """The partitions worth a strip: those with anomalies, then those where most happened."""
-    accused = _accused_by_partition(run.verdict.anomalies)
+    accused = _accused_by_partition(run.verdict.extents)
     cut, elected = run.truncations_by_partition(), run.elections_by_partition()
     unsure = run.unacknowledged_by_partition()
 
@@ -145,43 +151,35 @@ def _chosen(run: Run, limit: int) -> Sequence[TopicPartition]:
     return sorted(run.partitions(), key=dullness)[:limit]
 
 
-def _accused_by_partition(anomalies: Iterable[Anomaly]) -> Mapping[TopicPartition, int]:
-    counts: dict[TopicPartition, int] = {}
-    for a in anomalies:
-        if (p := partition_of(a.topic, a.partition)) is not None:
-            counts[p] = counts.get(p, 0) + 1
+def _accused_by_partition(extents: Iterable[Extent]) -> Mapping[TopicPartition, int]:
+    counts: Counter[TopicPartition] = Counter()
+    for extent in extents:
+        counts[TopicPartition(extent.topic, extent.partition)] += extent.count
     return counts
 
 
-def _places(anomalies: Sequence[Anomaly]) -> Sequence[tuple[TopicPartition, int, int, str]]:
-    """Where to show logs: (partition, offset, end offset exclusive, kinds), the places with most kinds first."""
-    at: dict[TopicPartition, dict[int, set[str]]] = {}
-    for a in anomalies:
-        if (p := partition_of(a.topic, a.partition)) is not None and a.offset is not None:
-            at.setdefault(p, {}).setdefault(a.offset, set()).add(a.kind)
-    places = [(p, *place) for p, kinds in sorted(at.items()) for place in _merged(kinds)]
+def _places(extents: Sequence[Extent]) -> Sequence[tuple[TopicPartition, int, int, str]]:
+    """Where to show logs: (partition, offset, end offset exclusive, kinds), first where records are gone."""
+    at: dict[TopicPartition, list[tuple[int, int, str]]] = defaultdict(list)
+    for extent in extents:
+        spans = ((one.first_offset, one.end_offset, extent.kind) for one in extent.ranges)
+        at[TopicPartition(extent.topic, extent.partition)] += spans
+    places = [(p, *place) for p, spans in sorted(at.items()) for place in _merged(spans)]
     return sorted(places, key=lambda place: (not any(map(glossary.is_gone, place[3].split(", "))), place[:2]))
 
 
-def _merged(kinds: Mapping[int, set[str]]) -> Iterator[tuple[int, int, str]]:
-    first = last = min(kinds)
-    named: set[str] = set()
-    for offset in sorted(kinds):
-        if offset - last > _NEAR:
-            yield first, last + 1, ", ".join(sorted(named))
-            first, named = offset, set()
-        last = offset
-        named |= kinds[offset]
-    yield first, last + 1, ", ".join(sorted(named))
+def _merged(spans: Sequence[tuple[int, int, str]]) -> Iterator[tuple[int, int, str]]:
+    for first, end in losses.merged([(first, end) for first, end, _ in spans], _NEAR - 1):
+        kinds = {kind for begin, _, kind in spans if first <= begin < end}
+        yield first, end, ", ".join(sorted(kinds))
 
 
 def _needed(
     chosen: Sequence[TopicPartition],
-    lost: Sequence[losses.Stretch],
+    lost: Sequence[losses.Lost],
     places: Sequence[tuple[TopicPartition, int, int, str]],
 ) -> Sequence[TopicPartition]:
-    told = {s.partition for s in lost if s.partition is not None}
-    return sorted({*chosen, *told, *(place[0] for place in places)})
+    return sorted({*chosen, *(one.partition for one in lost), *(place[0] for place in places)})
 
 
 # -------------------------------------------------------------------------------------------------------- drawing
@@ -191,9 +189,9 @@ def _window(run: Run) -> Window:
     return Window(run.start_ns, run.start_ns, run.end_ns)
 
 
-def _strip(run: Run, rows: PartitionRows, detail: Detail, lost: Sequence[losses.Stretch]) -> Strip:
-    accused = losses.accused(run.verdict.anomalies).get(rows.partition, MappingProxyType({}))
-    count = _accused_by_partition(run.verdict.anomalies).get(rows.partition, 0)
+def _strip(run: Run, rows: PartitionRows, detail: Detail, lost: Sequence[losses.Lost]) -> Strip:
+    accused = losses.accused(run, rows)
+    count = _accused_by_partition(run.verdict.extents).get(rows.partition, 0)
     height = 130.0 if count else 74.0
     scene = strip.Scene(run.faults, outages(run), run.starts(), accused, run.final_read_ns(), height, run.sampled)
     mine = [_loss(run, rows, s) for s in lost if s.partition == rows.partition]
@@ -203,7 +201,9 @@ def _strip(run: Run, rows: PartitionRows, detail: Detail, lost: Sequence[losses.
         return strip.drawn(Frame(window, run.brokers, detail.bins), rows, scene)
 
     closeups = [(f"{w.seconds(w.start_ns)} to {w.seconds(w.end_ns)}", draw(w)) for w in windows[:3]]
-    return Strip(rows.partition, count, draw(_window(run)), closeups)
+    extents = [x for x in run.verdict.extents if (x.topic, x.partition) == rows.partition]
+    unmarked = sum(extent.in_more_ranges for extent in extents)
+    return Strip(rows.partition, count, draw(_window(run)), closeups, unmarked)
 
 
 def _closeups(run: Run, lost: Sequence[story.Loss]) -> Sequence[tuple[int, int]]:
@@ -217,18 +217,15 @@ def _closeups(run: Run, lost: Sequence[story.Loss]) -> Sequence[tuple[int, int]]
     return [s for s in spans if (s[1] - s[0]) * 10 < (run.end_ns - run.start_ns) * 7]
 
 
-def _loss(run: Run, rows: PartitionRows, stretch: losses.Stretch) -> story.Loss:
-    assert stretch.offset is not None
-    assert stretch.end_offset is not None
-    return story.Loss(run, rows, stretch, stretch.offset, stretch.end_offset)
+def _loss(run: Run, rows: PartitionRows, lost: losses.Lost) -> story.Loss:
+    return story.Loss(run, rows, lost.offset, lost.end_offset)
 
 
-def _story(run: Run, rows: Mapping[TopicPartition, PartitionRows], stretch: losses.Stretch) -> Story:
-    assert stretch.partition is not None
-    loss = _loss(run, rows[stretch.partition], stretch)
-    values = sorted(stretch.values)
-    named = str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]} ({len(values)} values)"
-    return Story(stretch.partition, loss.where, named if values else "unknown", story.told(loss))
+def _story(run: Run, rows: Mapping[TopicPartition, PartitionRows], lost: losses.Lost) -> Story:
+    loss = _loss(run, rows[lost.partition], lost)
+    values = sorted(loss.values)
+    named = str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]} ({len(values):,} values)"
+    return Story(lost.partition, loss.where, named if values else "unknown", story.told(loss))
 
 
 def _logs(run: Run, rows: PartitionRows, place: tuple[TopicPartition, int, int, str]) -> Logs:

@@ -94,11 +94,6 @@ def faults_proven(run: Run) -> str:
     return f"Only {proven}; NOT proven: {', '.join(unproven)}."
 
 
-def total(run: Run, kind: str) -> int:
-    """How many anomalies of a kind there are; the verdict may list fewer than it counted."""
-    return max(run.verdict.counts.get(kind, 0), sum(a.kind == kind for a in run.verdict.anomalies))
-
-
 def count(number: int, noun: str) -> str:
     """A number and its noun: ``1 fault``, ``2,000 faults``."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
@@ -124,16 +119,16 @@ def _acquittal(run: Run) -> str:
     seen = sorted({a.kind for a in run.verdict.anomalies})
     if LOST_WRITE not in seen:
         return "no acknowledged write was lost" + (f"; seen and excused: {_kinds(seen)}" if seen else "")
-    lost = _were_lost(total(run, LOST_WRITE))
+    lost = _were_lost(run.verdict.total(LOST_WRITE))
     return f"{lost}, and the configuration or the acks had given that away"
 
 
 def _charge(run: Run, verdicts: Sequence[Verdict] = tuple(Verdict)) -> str:
     kinds = sorted({a.kind for a in run.verdict.anomalies if a.verdict in verdicts})
-    others = ", ".join(f"{total(run, kind):,} {kind}" for kind in kinds if kind != LOST_WRITE)
+    others = ", ".join(f"{run.verdict.total(kind):,} {kind}" for kind in kinds if kind != LOST_WRITE)
     if LOST_WRITE not in kinds:
         return f"no acknowledged write was lost, but there is {others}" if others else "an anomaly was counted"
-    return _were_lost(total(run, LOST_WRITE)) + (f" (also {others})" if others else "")
+    return _were_lost(run.verdict.total(LOST_WRITE)) + (f" (also {others})" if others else "")
 
 
 def _were_lost(number: int) -> str:
@@ -152,7 +147,7 @@ def _writes(run: Run) -> str:
 
 
 def _lost(run: Run, acknowledged: int) -> str:
-    lost = total(run, LOST_WRITE)
+    lost = run.verdict.total(LOST_WRITE)
     if lost:
         return f"{'all' if lost == acknowledged else f'{lost:,}'} lost"
     decided = run.verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID)

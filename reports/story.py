@@ -16,8 +16,9 @@ from typing import Final
 from harness.checker import Anomaly
 from harness.downtime import in_force
 from reports import looks, rows
+from reports.glossary import is_gone
 from reports.lanes.leadership import Term, believed, decided
-from reports.losses import Stretch
+from reports.losses import acknowledged
 from reports.run import PartitionRows, Run
 from reports.scale import NS, seconds
 
@@ -50,15 +51,34 @@ class Loss:
 
     run: Run
     known: PartitionRows
-    stretch: Stretch
     offset: int
     end_offset: int
 
     @cached_property
+    def examples(self) -> Sequence[Anomaly]:
+        """The anomalies that the verdict shows which say that a record of the range is gone."""
+        return [
+            a
+            for a in self.run.verdict.anomalies
+            if is_gone(a.kind)
+            and (a.topic, a.partition) == self.known.partition
+            and a.offset is not None
+            and self.offset <= a.offset < self.end_offset
+        ]
+
+    @cached_property
+    def values(self) -> AbstractSet[int]:
+        """The values that were acknowledged, or delivered, in the range, and that the final read does not deliver."""
+        polls = _polls(self)
+        final = {(p.offset, p.value) for p in polls if p.final}
+        read = {p.value for p in polls if not p.final and (p.offset, p.value) not in final and p.value is not None}
+        acked = acknowledged(self.run, self.known, self.offset, self.end_offset, gone=True)
+        return acked | read | {a.value for a in self.examples if a.value is not None}
+
+    @cached_property
     def acks(self) -> Sequence[rows.Send]:
         """The acknowledgements that turned out to be void, by time."""
-        mine = self.stretch.values
-        return [s for s in self.known.sends if s.type == rows.ACKNOWLEDGED and s.value in mine]
+        return [s for s in self.known.sends if s.type == rows.ACKNOWLEDGED and s.value in self.values]
 
     @property
     def where(self) -> str:
@@ -99,7 +119,7 @@ class Loss:
             if s.type == rows.ACKNOWLEDGED
             and s.offset is not None
             and self.offset <= s.offset < self.end_offset
-            and s.value not in self.stretch.values
+            and s.value not in self.values
         ]
 
     @property
@@ -114,7 +134,10 @@ class Loss:
     @cached_property
     def epochs(self) -> AbstractSet[int]:
         """The leader epochs of its records; where nobody knows them and few looked, those of the acknowledgements."""
-        named = {a.leader_epoch for a in self.stretch.anomalies if a.leader_epoch is not None}
+        here = [x for x in self.run.verdict.losses if (x.topic, x.partition) == self.known.partition]
+        within = [x for x in here if x.first_offset < self.end_offset and x.end_offset > self.offset]
+        told = [*(a.leader_epoch for a in self.examples), *(x.leader_epoch for x in within)]
+        named = {epoch for epoch in told if epoch is not None}
         if named or not self.run.sampled or not self.acks:
             return named
         first_ns, last_ns = self.acks[0].time_ns, self.acks[-1].time_ns
@@ -228,7 +251,7 @@ def _of_its_epoch(loss: Loss, state: rows.State) -> bool:
 
 
 def _delivered(loss: Loss) -> Iterator[Event]:
-    polls = [p for p in _polls(loss) if p.value in loss.stretch.values and not p.final]
+    polls = [p for p in _polls(loss) if p.value in loss.values and not p.final]
     if polls:
         first = polls[0]
         words = f"Delivered: a consumer (process {first.process}) got value {first.value} at offset {first.offset}"
@@ -320,7 +343,7 @@ def _unseen(loss: Loss) -> Iterator[Event]:
 def _closes(anomaly: Anomaly, loss: Loss) -> bool:
     """Whether it says that an abort marker closes what was lost."""
     here = (anomaly.topic, anomaly.partition) == loss.known.partition
-    return here and anomaly.kind == "wrong-marker" and anomaly.value in loss.stretch.values
+    return here and anomaly.kind == "wrong-marker" and anomaly.value in loss.values
 
 
 def _removed(loss: Loss, start: int, end: int) -> str:
@@ -340,7 +363,7 @@ def _replaced(loss: Loss) -> Iterator[Event]:
 
 
 def _left(loss: Loss) -> Iterator[Event]:
-    mine = loss.stretch.values
+    mine = loss.values
     final = [p for p in _polls(loss) if p.final]
     if loss.run.final_read_ns() is None:
         yield Event(None, "unknown", "There was no final read.", "")
@@ -361,7 +384,7 @@ def _left(loss: Loss) -> Iterator[Event]:
 def _disks(loss: Loss) -> Event:
     if "replica_logs" in loss.run.left_out:
         return Event(None, "unknown", "What the brokers' disks hold was not looked at: see the top.", "")
-    mine = loss.stretch.values
+    mine = loss.values
     entries = loss.run.log(loss.known.partition, loss.offset, loss.end_offset)
     kept = Counter(node for node, value in {(e.node, e.value) for e in entries} if value in mine)
     if not kept:

@@ -122,6 +122,35 @@ def position(finding: Finding) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
+RANGES_KEPT = 100
+"""How many runs of consecutive offsets of one kind, partition and excuse reach the driver, the lowest ones."""
+
+
+class FindingRange(NamedTuple):
+    """Consecutive offsets at each of which there are findings of one kind, partition and excuse.
+
+    Attributes:
+        first: the lowest of the offsets; ``end``: one more than the highest.
+        number: how many findings there are at these offsets.
+        lowest: the lowest value that they are about, ``highest`` the highest; None where they name none.
+        ranges: how many such ranges there are of the kind, partition and excuse; see :data:`RANGES_KEPT`.
+        placed: how many findings are in all of these ranges; the others name no offset.
+    """
+
+    run: str
+    kind: str
+    topic: str
+    partition: int
+    excuse: Excuse | None
+    first: int
+    end: int
+    number: int
+    lowest: int | None
+    highest: int | None
+    ranges: int
+    placed: int
+
+
 QUIET_NS = 5_000_000_000
 """For how long a process's polls must have given it nothing, until its last, before that says where a partition ends.
 
@@ -268,6 +297,7 @@ class Answers:
     """Everything an engine found out about some runs. ``counts[run]`` has every name of :data:`COUNTS`."""
 
     findings: Sequence[Finding]
+    ranges: Sequence[FindingRange]
     ends: Sequence[PartitionEnd]
     history_gaps: Sequence[HistoryGap]
     lives: Sequence[NodeLife]

@@ -23,6 +23,7 @@ from spark_analysis.answer import (
     KEPT_PER_GROUP,
     Answers,
     Finding,
+    FindingRange,
     HistoryGap,
     NodeLife,
     PartitionEnd,
@@ -36,6 +37,7 @@ from spark_analysis.digests import Digests
 from spark_analysis.duplicates import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
+from spark_analysis.finding_ranges import finding_ranges
 from spark_analysis.holding import holding
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
@@ -206,7 +208,11 @@ def _of_findings(spark: SparkSession, views: Views) -> dict[str, DataFrame | Non
     if not told:
         return {}
     found = views.hold(gathered(reduce(DataFrame.unionByName, told)), few=True)
-    return {"finding": kept(found), "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled)}
+    return {
+        "finding": kept(found),
+        "finding_range": finding_ranges(found),
+        "lost_range": lost_ranges(found, views.tables.replica_logs, views.sampled),
+    }
 
 
 def _of_nodes(
@@ -288,6 +294,7 @@ def _answers(runs: list[str], rows: Iterable[Row]) -> Answers:
         numbers.setdefault(row["run"], dict.fromkeys(COUNTS, 0))[row["name"]] = row["number"]
     return Answers(
         findings=sorted((Finding(**row) for row in found["finding"]), key=position),
+        ranges=[FindingRange(**_whole(FindingRange, row)) for row in found["finding_range"]],
         ends=sorted(PartitionEnd(**row) for row in found["end"]),
         history_gaps=sorted(HistoryGap(**row) for row in found["history_gap"]),
         lives=sorted((NodeLife(**_whole(NodeLife, row)) for row in found["life"]), key=lambda x: x[:3]),
@@ -297,6 +304,6 @@ def _answers(runs: list[str], rows: Iterable[Row]) -> Answers:
     )
 
 
-def _whole(kind: type[NodeLife | ReplicaEnd], row: Mapping[str, Any]) -> dict[str, Any]:
+def _whole(kind: type[FindingRange | NodeLife | ReplicaEnd], row: Mapping[str, Any]) -> dict[str, Any]:
     """``row`` with its nulls, which JSON left out."""
     return dict.fromkeys(kind._fields) | dict(row)

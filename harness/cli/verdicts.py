@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 
 from rich.markup import escape
 from rich.table import Table
 
-from harness.checker import Anomaly, Outcome, RunVerdict, differing_parts
+from harness.checker import Anomaly, OffsetRange, Outcome, RunVerdict, differing_parts
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import Say, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
@@ -155,14 +157,37 @@ def show(judged: Sequence[Judged]) -> None:
 
 
 def _details(verdict: RunVerdict) -> Iterator[str]:
-    """Why there is no verdict, and the first anomaly of each kind."""
+    """Why there is no verdict; of each kind the first anomaly, and how many there are, and where."""
     yield from verdict.reasons
     yield from verdict.limits
     first = {anomaly.kind: anomaly for anomaly in reversed(verdict.anomalies)}
     for anomaly in sorted(first.values(), key=verdict.anomalies.index):
         yield f"{anomaly.kind} at {_place(anomaly)}: {anomaly.why}"
-    if len(verdict.anomalies) > len(first):
-        yield f"... and {len(verdict.anomalies) - len(first)} more of these kinds, in the report:"
+        if verdict.total(anomaly.kind) > 1:
+            yield f"... the first of {verdict.total(anomaly.kind):,} {anomaly.kind}: {_reach(verdict, anomaly.kind)}"
+
+
+_RANGES_SHOWN = 6
+"""How many ranges of offsets one kind of anomaly is shown with; the report has more."""
+
+
+def _reach(verdict: RunVerdict, kind: str) -> str:
+    """Where all anomalies of a kind are."""
+    extents = [one for one in verdict.extents if one.kind == kind]
+    spans = [(f"{x.topic}-{x.partition}", span) for x in extents for span in x.ranges]
+    said = []
+    for place, ours in groupby(spans[:_RANGES_SHOWN], key=itemgetter(0)):
+        said.append(f"{place} at " + ", ".join(_offsets(span) for _, span in ours))
+    hidden = len(spans[_RANGES_SHOWN:]) + sum(one.more_ranges for one in extents)
+    nowhere = sum(one.without_offset for one in extents)
+    more = [f"{hidden:,} more ranges of offsets"] if hidden else []
+    more += [f"{nowhere:,} that name no offset"] if nowhere else []
+    return "; ".join([*said, *more])
+
+
+def _offsets(span: OffsetRange) -> str:
+    last = span.end_offset - 1
+    return f"offset {last}" if span.first_offset == last else f"offsets {span.first_offset} to {last}"
 
 
 def _place(anomaly: Anomaly) -> str:
@@ -186,8 +211,8 @@ def _row(judged: Judged) -> tuple[str, str, str, str, str]:
     return (
         escape(scenario),
         escape(generation),
-        _kinds(p.kind for p in verdict.predicted),
-        _kinds(a.kind for a in verdict.anomalies),
+        _counted(Counter(p.kind for p in verdict.predicted)),
+        _counted({a.kind: verdict.total(a.kind) for a in verdict.anomalies}),
         f"[{_COLOURS[verdict.outcome]}]{escape(word)}[/]. {escape(' '.join(proof))}",
     )
 
@@ -205,6 +230,5 @@ def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
     return manifest.scenario, manifest.generation, found.word, proof
 
 
-def _kinds(kinds: Iterable[str]) -> str:
-    counted = sorted(Counter(kinds).items())
-    return "\n".join(f"{number} {kind}" if number > 1 else kind for kind, number in counted) or "nothing"
+def _counted(kinds: Mapping[str, int]) -> str:
+    return "\n".join(f"{n:,} {kind}" if n > 1 else kind for kind, n in sorted(kinds.items())) or "nothing"

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from checkers import check
-from harness.checker import Anomaly, Outcome, from_json
+from harness.checker import Anomaly, Outcome, Verdict, from_json, to_json
 from harness.errors import ExitCode, InvalidRun, UsageError
 from harness.history import RunDirectory
 from harness.history.schema import TABLES
-from spark_analysis.answer import KEPT_PER_GROUP
+from spark_analysis.answer import KEPT_PER_GROUP, RANGES_KEPT
 from tests.checkers.story import Story
 
 
@@ -225,6 +225,41 @@ def test_of_very_many_losses_the_first_are_shown_and_all_are_counted(tmp_path: P
     offsets = [a.offset for a in verdict.anomalies if a.kind == "lost-write"]
     assert offsets == list(range(1, 1 + KEPT_PER_GROUP))
     assert verdict.counts["lost-write"] == KEPT_PER_GROUP + 14
+
+
+def test_the_ranges_of_a_verdict_are_of_all_losses_and_not_of_the_examples(tmp_path: Path) -> None:
+    path = lossy(records=KEPT_PER_GROUP + 15, left=1).write(tmp_path / "r")
+    [verdict] = check([path], engine="reference")
+    [extent] = [one for one in verdict.extents if one.kind == "lost-write"]
+    [span] = extent.ranges
+    assert (span.first_offset, span.end_offset, span.count) == (1, KEPT_PER_GROUP + 15, KEPT_PER_GROUP + 14)
+    assert (span.lowest_value, span.highest_value) == (1, KEPT_PER_GROUP + 14)
+    assert (extent.count, extent.examples, extent.more_ranges) == (KEPT_PER_GROUP + 14, KEPT_PER_GROUP, 0)
+    assert extent.verdicts == (Verdict.VIOLATION,)
+    assert from_json(to_json(verdict)).extents == verdict.extents
+
+
+def test_of_very_many_ranges_the_first_are_listed_and_all_are_counted(tmp_path: Path) -> None:
+    story = Story()
+    for _ in range(2 * RANGES_KEPT + 11):
+        story.send()
+    story.finish()
+    gone = [row for row in story.final_rows() if row["offset"] is not None and row["offset"] % 2]
+    story.forget(*gone)
+    [verdict] = check([story.write(tmp_path / "r")], engine="reference")
+    [extent] = [one for one in verdict.extents if one.kind == "lost-write"]
+    assert (extent.count, len(extent.ranges)) == (RANGES_KEPT + 5, RANGES_KEPT)
+    assert (extent.more_ranges, extent.in_more_ranges, extent.without_offset) == (5, 5, 0)
+
+
+def test_losses_without_an_offset_are_counted_beside_the_ranges(tmp_path: Path) -> None:
+    story = Story()
+    for _ in range(3):
+        story.send()
+    story.send(acks=0, offset=None, append=False)
+    [verdict] = check([story.finish().write(tmp_path / "r")], engine="reference")
+    [extent] = [one for one in verdict.extents if one.kind == "lost-write"]
+    assert (extent.count, extent.ranges, extent.without_offset) == (1, (), 1)
 
 
 def test_the_counts_say_how_much_there_was(tmp_path: Path) -> None:

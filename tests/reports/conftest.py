@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from harness.checker import Anomaly, Evidence, Outcome, Prediction, RunVerdict, Verdict, to_json
+from harness.checker import (
+    Anomaly,
+    Evidence,
+    Extent,
+    OffsetRange,
+    Outcome,
+    Prediction,
+    RunVerdict,
+    Verdict,
+    to_json,
+)
 from harness.history.arrow import write_rows
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY
@@ -157,8 +167,35 @@ class Recording:
         for name, rows in (("timeline", self.timeline), ("replica_logs", self.logs), ("faults", self.faults)):
             directory.write_table(name, [{**row, **run} for row in rows])
         (directory.broker_logs / "0.log").write_text("started\n")
-        directory.write_verdict(to_json(replace(verdict, run=self.manifest.run)))
+        reach = verdict.extents or extents_of(verdict.anomalies)
+        directory.write_verdict(to_json(replace(verdict, run=self.manifest.run, extents=reach)))
         return path
+
+
+def extents_of(anomalies: Sequence[Anomaly], spans: Sequence[tuple[int, int]] = ()) -> list[Extent]:
+    """How far these anomalies reach, each kind and partition for itself; ``spans``: where others like them are, too."""
+    groups: dict[tuple[str, str, int], list[Anomaly]] = {}
+    for a in anomalies:
+        if a.topic is not None and a.partition is not None:
+            groups.setdefault((a.kind, a.topic, a.partition), []).append(a)
+    return [_extent(*group, ours, spans) for group, ours in groups.items()]
+
+
+def _extent(kind: str, topic: str, partition: int, ours: list[Anomaly], spans: Sequence[tuple[int, int]]) -> Extent:
+    at = sorted({a.offset for a in ours if a.offset is not None} | {o for span in spans for o in range(*span)})
+    begins = [o for o in at if o - 1 not in at]
+    ends = [o + 1 for o in at if o + 1 not in at]
+    ranges = tuple(_span(ours, *span) for span in zip(begins, ends, strict=True))
+    nowhere = sum(a.offset is None for a in ours)
+    count = sum(one.count for one in ranges) + nowhere
+    verdicts = tuple(v for v in Verdict if any(a.verdict is v for a in ours))
+    return Extent(kind, topic, partition, verdicts, count, len(ours), ranges, 0, 0, nowhere)
+
+
+def _span(ours: list[Anomaly], begin: int, end: int) -> OffsetRange:
+    values = [a.value for a in ours if a.offset in range(begin, end) and a.value is not None]
+    count = max(end - begin, sum(a.offset in range(begin, end) for a in ours))
+    return OffsetRange(begin, end, count, min(values, default=None), max(values, default=None))
 
 
 def manifest(run: str, scenario: str, **told: Any) -> Manifest:

@@ -17,6 +17,7 @@ from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest
 from reports import run
 from reports.page import SIZE_CAP
+from tests.reports.conftest import extents_of
 
 HOSTILE = "</title><script>alert('x')</script>&\"' ]]> \x07"
 
@@ -228,15 +229,15 @@ def test_a_page_that_would_be_too_large_is_drawn_more_coarsely_and_says_so(
 
 
 def test_many_anomalies_become_ranges_and_the_rest_is_counted(tmp_path: Path, double_failover_recording: Any) -> None:
-    run = [lost_write(offset) for offset in range(5000)]
-    holes = [lost_write(offset) for offset in range(10_000, 20_000, 2)]
+    run = [lost_write(offset) for offset in range(500)]
+    holes = [lost_write(offset) for offset in range(1000, 2000, 2)]
     verdict = RunVerdict("", Outcome.VIOLATION, "python", [*run, *holes])
     html = page(double_failover_recording.write(tmp_path / "run", verdict))
     said = words(html)
-    assert "0 to 4999" in said
-    assert "5000 anomalies, the first: it is gone." in said
-    assert "and 4,961 more of this kind" in said
-    assert "and 4993 more ranges that are gone." in said
+    assert "0 to 499" in said
+    assert "500 anomalies, the first: it is gone." in said
+    assert "and 461 more of this kind, at 461 more ranges of offsets" in said
+    assert "and 493 more ranges of offsets at which records are gone." in said
     assert len(html.encode()) <= SIZE_CAP
 
 
@@ -246,7 +247,37 @@ def test_anomalies_that_the_checker_counted_but_did_not_list_are_told_of(
     verdict = RunVerdict("", Outcome.VIOLATION, "python", [lost_write(1)], counts={"lost-write": 900})
     said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
     assert "GUILTY: 900 acknowledged writes were lost" in said
-    assert "The checker counted 900 and kept 1 of them in the verdict." in said
+    assert "and 899 more of this kind" in said
+    assert "All 900 are counted above; verdict.json shows 1 of them, with their evidence, as examples." in said
+
+
+def test_ranges_and_marks_are_of_all_that_is_lost_and_not_of_the_examples(
+    tmp_path: Path, double_failover_recording: Any
+) -> None:
+    r = double_failover_recording
+    for offset in range(30, 400):
+        r.send(9.0 + offset / 1000, 2000 + offset, offset)
+    examples = [lost_write(30, value=2030), lost_write(31, value=2031)]
+    extents = [replace(one, count=270) for one in extents_of(examples, [(30, 230), (300, 370)])]
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", examples, counts={"lost-write": 270}, extents=extents)
+    said = words(page(r.write(tmp_path / "run", verdict)))
+    assert "GUILTY: 270 acknowledged writes were lost" in said
+    assert "offsets 30 to 229, value 2030 to 2229 (200 values)" in said
+    assert "offsets 300 to 369, value 2300 to 2369 (70 values)" in said
+    assert "270 lost records acknowledged" in said
+    assert "70 anomalies; none of them is among the examples." in said
+    assert "verdict.json shows 2 of them" in said
+
+
+def test_anomalies_at_ranges_that_are_only_counted_are_told_of(tmp_path: Path, double_failover_recording: Any) -> None:
+    examples = [lost_write(20, value=1020)]
+    [extent] = extents_of(examples)
+    extent = replace(extent, count=501, more_ranges=3, in_more_ranges=500)
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", examples, counts={"lost-write": 501}, extents=[extent])
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "and 500 more of this kind, at 3 more ranges of offsets" in said
+    assert "and 3 more ranges of offsets at which records are gone." in said
+    assert "500 of the anomalies are at offsets that verdict.json only counts; their sends are not marked." in said
 
 
 def test_missing_tables_are_told_of_and_not_an_error(tmp_path: Path, double_failover_recording: Any) -> None:

@@ -26,11 +26,8 @@ def run_of(told: Looks, path: Path) -> Run:
 
 def events(run: Run) -> list[str]:
     """Everything that is told of the run's first loss, with its time in seconds."""
-    lost = losses.lost(run.verdict.anomalies)[0]
-    assert lost.partition is not None
-    assert lost.offset is not None
-    assert lost.end_offset is not None
-    loss = story.Loss(run, run.rows_of(lost.partition), lost, lost.offset, lost.end_offset)
+    lost = losses.lost(run.verdict)[0]
+    loss = story.Loss(run, run.rows_of(lost.partition), lost.offset, lost.end_offset)
     return [
         f"{'after' if e.time_ns is None else f'{(e.time_ns - run.start_ns) / 1e9:.3f}'} {e.words} [{e.source}]"
         for e in story.told(loss)

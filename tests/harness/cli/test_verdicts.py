@@ -110,6 +110,29 @@ def test_what_limits_a_verdict_is_printed_once(seawall: Seawall, tmp_path: Path)
     assert (said.code, said.out.count("incomplete-candidate")) == (0, 1)
 
 
+def test_the_console_counts_every_anomaly_and_says_at_which_offsets_they_are(seawall: Seawall, tmp_path: Path) -> None:
+    story = Story("r")
+    for _ in range(300):
+        story.send()
+    story.finish()
+    gone = [row for row in story.final_rows() if row["offset"] in (*range(10, 110), 150, *range(200, 250))]
+    story.forget(*gone)
+    said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
+    assert "151 lost-write" in said.out
+    assert "... the first of 151 lost-write: ledger-0 at offsets 10 to 109, offset 150, offsets 200 to 249" in said.out
+
+
+def test_ranges_that_the_console_does_not_list_are_counted(seawall: Seawall, tmp_path: Path) -> None:
+    story = Story("r")
+    for _ in range(301):
+        story.send()
+    story.finish()
+    story.forget(*(row for row in story.final_rows() if row["offset"] is not None and row["offset"] % 2))
+    said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
+    assert "the first of 150 lost-write: ledger-0 at offset 1, offset 3" in said.out
+    assert "offset 11; 144 more ranges of offsets" in said.out
+
+
 def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
     said = seawall("check", lossy(tmp_path / "1"), sound(tmp_path / "2"), "--engine", "reference", "--json")
     guilty, innocent = json.loads(said.out)

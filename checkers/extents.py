@@ -1,0 +1,89 @@
+"""How far the findings of each kind reach: counted over all of them, not over the examples that a verdict shows.
+
+Both engines say of each kind, partition and excuse at which runs of consecutive offsets the findings are
+(:class:`spark_analysis.answer.FindingRange`); the verdict joins that with how the examples were judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+
+from harness.checker import Anomaly, Extent, OffsetRange, Verdict
+from spark_analysis.answer import RANGES_KEPT, Excuse, Finding, FindingRange
+
+Group = tuple[str, str, int, Excuse | None]
+"""A kind, a topic, a partition and an excuse."""
+
+
+def group_of(one: Finding | FindingRange) -> Group:
+    """Which findings it is counted with."""
+    return one.kind, one.topic, one.partition, one.excuse
+
+
+def ranges(findings: Iterable[Finding]) -> list[FindingRange]:
+    """The reference: the runs of consecutive offsets at which there are findings, of each group the first ones."""
+    groups: dict[tuple[str, Group], list[Finding]] = defaultdict(list)
+    for finding in findings:
+        if finding.offset is not None:
+            groups[finding.run, group_of(finding)].append(finding)
+    return [one for group in groups.values() for one in _ranges(group)]
+
+
+def _ranges(group: Sequence[Finding]) -> list[FindingRange]:
+    runs: list[list[Finding]] = []
+    for finding in sorted(group, key=_offset):
+        if runs and _offset(finding) <= _offset(runs[-1][-1]) + 1:
+            runs[-1].append(finding)
+        else:
+            runs.append([finding])
+    return [_range(ours, len(runs), len(group)) for ours in runs[:RANGES_KEPT]]
+
+
+def _range(ours: Sequence[Finding], several: int, placed: int) -> FindingRange:
+    values = [one.value for one in ours if one.value is not None]
+    return FindingRange(
+        ours[0].run, ours[0].kind, ours[0].topic, ours[0].partition, ours[0].excuse,
+        _offset(ours[0]), _offset(ours[-1]) + 1, len(ours), min(values, default=None), max(values, default=None),
+        several, placed,
+    )  # fmt: skip
+
+
+def _offset(finding: Finding) -> int:
+    assert finding.offset is not None
+    return finding.offset
+
+
+def extents(judged: Sequence[tuple[Finding, Anomaly]], known: Sequence[FindingRange]) -> Iterator[Extent]:
+    """How far each group of findings reaches, in the order in which the anomalies are listed.
+
+    Args:
+        judged: the findings that were kept, each with what became of it.
+        known: the ranges of all findings of the run.
+    """
+    examples: dict[Group, list[tuple[Finding, Anomaly]]] = defaultdict(list)
+    placed: dict[Group, list[FindingRange]] = defaultdict(list)
+    for pair in judged:
+        examples[group_of(pair[0])].append(pair)
+    for one in known:
+        placed[group_of(one)].append(one)
+    for group, ours in examples.items():
+        yield _extent(ours, sorted(placed[group], key=lambda one: one.first))
+
+
+def _extent(examples: Sequence[tuple[Finding, Anomaly]], known: Sequence[FindingRange]) -> Extent:
+    finding = examples[0][0]
+    verdicts = {anomaly.verdict for _, anomaly in examples}
+    with_offset = known[0].placed if known else 0
+    return Extent(
+        kind=finding.kind,
+        topic=finding.topic,
+        partition=finding.partition,
+        verdicts=tuple(verdict for verdict in Verdict if verdict in verdicts),
+        count=finding.total,
+        examples=len(examples),
+        ranges=tuple(OffsetRange(one.first, one.end, one.number, one.lowest, one.highest) for one in known),
+        more_ranges=known[0].ranges - len(known) if known else 0,
+        in_more_ranges=with_offset - sum(one.number for one in known),
+        without_offset=finding.total - with_offset,
+    )
