@@ -1,7 +1,8 @@
 """Every node, replica and fault that the configuration names has left its evidence.
 
 * Every node has a timeline of each of its incarnations, from 0 to its last, and a restart that a fault caused began
-  one. Its sequence runs from 0 without a gap up to the ``final`` rows that follow it.
+  one. Its sequence runs from 0 without a gap up to the ``final`` rows that follow it. Each incarnation has at least
+  one of these, that of a node which was killed, too: without it the last rows may be missing.
 * Every replica of every configured partition has a ``final`` row with both bounds, and its log holds exactly the
   offsets from its start to its end, once each: nothing is compacted here, and without retention
   (``guarantees.retention``) every log starts at 0. What was deleted before its start may still be there, once each.
@@ -50,8 +51,8 @@ _NAMED = 3
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
 
-def broken_lives(lives: Sequence[NodeLife]) -> Iterator[str]:
-    """One sentence for each incarnation whose timeline has a gap."""
+def broken_lives(lives: Sequence[NodeLife], *, sampled: bool = False) -> Iterator[str]:
+    """One sentence for each incarnation whose timeline has a gap, or may have one at its end."""
     for life in lives:
         whose = f"The timeline of node {life.node} (incarnation {life.incarnation})"
         if not life.rows:
@@ -59,13 +60,15 @@ def broken_lives(lives: Sequence[NodeLife]) -> Iterator[str]:
         elif not life.rows == life.sequences == life.expected:
             found = life.rows if life.rows != life.expected else life.sequences
             yield f"{whose} has {found} rows where its last one says {life.expected}."
+        elif life.final_sequence is None and not sampled:
+            yield f"{whose} has no final row: whether rows are missing at its end, nothing says."
         elif life.final_sequence is not None and life.final_sequence > life.expected:
             yield f"{whose} has {life.rows} rows where its final rows say {life.final_sequence}."
 
 
 def broken_samples(lives: Sequence[NodeLife]) -> Iterator[str]:
     """As :func:`broken_lives` of a sampled timeline, where only what the controller says is complete."""
-    return broken_lives([life for life in lives if life.node == CONTROLLER_ID and life.rows])
+    return broken_lives([life for life in lives if life.node == CONTROLLER_ID and life.rows], sampled=True)
 
 
 def nowhere(lives: Sequence[NodeLife], wanted: Expected) -> Iterator[str]:

@@ -43,16 +43,25 @@ def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:
     """Rows of ``schema.TIMELINE``, minus ``run``: what ``node`` wrote, and its ``final`` rows.
 
+    Every life has one that is about no partition, behind the last row that the node wrote in it: a timeline that lacks
+    its last rows is known by that.
+
     ``last_seen`` is the node's last status, taken while it was alive; without one the final rows come from its disk.
     """
     rows = [row for line in _lines(timeline) if (row := _parsed(line)) is not None]
+    lives = {row["incarnation"]: row for row in rows}
     finals = list(_final_rows_live(data_dir, last_seen) if last_seen else final_rows(data_dir))
     last = rows[-1] if rows else {"sequence": -1, "incarnation": 0, "time_ns": 0, "wall_ms": 0}
-    for number, final in enumerate(finals, start=1):
-        place = {"node": node, "sequence": last["sequence"] + number, "incarnation": last["incarnation"]}
-        times = {key: final.get(key, last[key]) for key in ("time_ns", "wall_ms")}
-        rows.append({**final, **place, **times, "kind": "final"})
-    return rows
+    ends = [_final_row(node, row, 1, {}) for row in lives.values()]
+    return [*rows, *ends, *(_final_row(node, last, number, final) for number, final in enumerate(finals, start=2))]
+
+
+def _final_row(node: NodeId, last: Row, number: int, final: Row) -> Row:
+    """A final row behind the last row of a life; one that is about no partition says where that life ended."""
+    place = {"node": node, "sequence": last["sequence"] + number, "incarnation": last["incarnation"]}
+    times = {key: final.get(key, last[key]) for key in ("time_ns", "wall_ms")}
+    unknown = dict.fromkeys(("topic", "partition", "detail", *STATE_COLUMNS))
+    return {**unknown, **final, **place, **times, "kind": "final"}
 
 
 def storage_refusals(timeline: Path, incarnation: int) -> list[dict[str, Any]]:

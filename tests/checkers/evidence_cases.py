@@ -68,6 +68,34 @@ def a_timeline_without_its_tail_makes_the_run_invalid(story: Story) -> None:
     drop(story.timeline, lambda r: r["node"] == 0 and r["kind"] != "final" and r["sequence"] > 2)
 
 
+ADVANCED = ("unjustified-advance", "INDETERMINATE", 2)
+
+
+def cut_short(story: Story) -> None:
+    """Node 1 has five records and is killed; of that life the rows about the last three are gone."""
+    write(story, 5)
+    story.restart(1)
+    story.finish()
+    life = [row for row in story.timeline if (row["node"], row["incarnation"]) == (1, 0)]
+    gone = next(row["sequence"] for row in life if row["log_end_offset"] == 3)
+    drop(story.timeline, lambda r: (r["node"], r["incarnation"]) == (1, 0) and r["sequence"] >= gone)
+
+
+@case(Outcome.INVALID, ADVANCED, reason=r"node 1 \(incarnation 0\) has no final row")
+def the_timeline_of_a_killed_life_that_breaks_off_convicts_nobody(story: Story) -> None:
+    cut_short(story)
+    story.broken_off = {(1, 0)}
+
+
+@case(Outcome.INVALID, ADVANCED, reason=r"node 1 \(incarnation 0\) has 6 rows where its final rows say 12")
+def a_killed_life_whose_last_rows_are_missing_is_known_by_its_final_row(story: Story) -> None:
+    write(story, 5)
+    final = dict(story.say(1, "final", None), sequence=12)
+    cut_short(story)
+    story.timeline = [row for row in story.timeline if row["kind"] != "final" or row["topic"] is not None]
+    story.timeline.append(final)
+
+
 @case(Outcome.INVALID, reason="Node 2 has no timeline of its incarnation 1")
 def a_restart_that_left_no_timeline_makes_the_run_invalid(story: Story) -> None:
     told(story)

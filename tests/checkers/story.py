@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,10 @@ class Partition:
 
 
 class Story:
-    """The tables of a run, told step by step. ``history``, ``timeline``, ``logs`` and ``faults`` may be falsified."""
+    """The tables of a run, told step by step. ``history``, ``timeline``, ``logs`` and ``faults`` may be falsified.
+
+    ``broken_off``: the lives, by node and incarnation, whose timelines break off without a final row.
+    """
 
     def __init__(self, run: str = "r", partitions: int = 1) -> None:
         self.run = run
@@ -44,6 +47,7 @@ class Story:
         self.logs: list[Row] = []
         self.faults: list[Row] = []
         self.scenario: Row = {}
+        self.broken_off: set[tuple[int, int]] = set()
         self.partitions = {p: Partition() for p in range(partitions)}
         self.incarnations = dict.fromkeys((*NODES, CONTROLLER), 0)
         self.sequences = dict.fromkeys((*NODES, CONTROLLER), 0)
@@ -256,6 +260,16 @@ class Story:
         """The rows of the final read of a partition."""
         return [r for r in self.history if r["final"] and r["partition"] == p]
 
+    def _ends(self) -> Iterator[Row]:
+        """The final rows of lives that have none, which are about no partition, but of those that break off."""
+        rows = sorted(self.timeline, key=lambda row: (row["node"], row["incarnation"], row["sequence"]))
+        lives = {(row["node"], row["incarnation"]): row for row in rows}
+        ended = {(row["node"], row["incarnation"]) for row in rows if row["kind"] == "final"}
+        for life in sorted(set(lives) - ended - self.broken_off):
+            last = lives[life]
+            kept = {name: last[name] for name in ("run", "node", "incarnation", "time_ns", "wall_ms")}
+            yield dict.fromkeys(last) | kept | {"kind": "final", "sequence": last["sequence"] + 1}
+
     def write(self, path: Path, **manifest: Any) -> Path:
         """Write the run directory."""
         topic = {"name": "ledger", "partitions": len(self.partitions), "replication_factor": len(NODES)}
@@ -263,7 +277,8 @@ class Story:
         known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration, **manifest}
         directory = RunDirectory.create(path, Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known))
         write_rows(HISTORY, path / "history" / "part-00000.parquet", self.history)
-        directory.write_table("timeline", self.timeline)
+        sampled = known["guarantees"].get("timeline") == "sampled"
+        directory.write_table("timeline", [*self.timeline, *(() if sampled else self._ends())])
         directory.write_table("replica_logs", self.logs)
         directory.write_table("faults", self.faults)
         directory.finish(known["state"], 1.0)

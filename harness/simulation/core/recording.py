@@ -127,6 +127,8 @@ class Recording:
     def started(self, process: Process) -> None:
         """A process begins a new incarnation."""
         node = process.node
+        if node in self._incarnations:
+            self._say(node, "final")
         self._incarnations[node] = self._incarnations.get(node, -1) + 1
         self._sequences[node] = 0
         self._states.pop(node, None)
@@ -202,6 +204,8 @@ class Recording:
         world = self._world
         for produce in list(self._producing):
             self.sent(produce, ErrorCode.REQUEST_TIMED_OUT, -1)
+        for node in self._incarnations:
+            self._say(node, "final")
         for broker in world.brokers:
             state = _state(broker)
             if state is not None:

@@ -21,7 +21,17 @@ def line(**fields: Any) -> str:
 def test_a_timeline_row_torn_by_a_crash_is_dropped_and_leaves_its_gap(tmp_path: Path) -> None:
     timeline = tmp_path / "timeline.jsonl"
     timeline.write_text(line() + '{"sequence": 1, "ki\n' + line(sequence=2))
-    assert [row["sequence"] for row in timeline_rows(NODE, timeline, tmp_path / "data", None)] == [0, 2]
+    rows = timeline_rows(NODE, timeline, tmp_path / "data", None)
+    assert [row["sequence"] for row in rows if row["kind"] != "final"] == [0, 2]
+
+
+def test_every_life_of_a_node_has_a_final_row_behind_its_last_one(tmp_path: Path) -> None:
+    timeline = tmp_path / "timeline.jsonl"
+    timeline.write_text(line() + line(sequence=1, time_ns=7) + line(incarnation=1, time_ns=9))
+    ends = [row for row in timeline_rows(NODE, timeline, tmp_path / "data", None) if row["kind"] == "final"]
+    told = [(row["incarnation"], row["sequence"], row["time_ns"], row["topic"], row["role"]) for row in ends]
+    assert told == [(0, 2, 7, None, None), (1, 1, 9, None, None)]
+    assert all({"run", *row} == {column.name for column in TIMELINE.columns} for row in ends)
 
 
 def test_final_rows_of_a_live_node_are_what_it_said_last(tmp_path: Path) -> None:
@@ -29,8 +39,8 @@ def test_final_rows_of_a_live_node_are_what_it_said_last(tmp_path: Path) -> None
     timeline.write_text(line(sequence=8, incarnation=2))
     replica = {"topic": "ledger", "partition": 0, "role": "leader", "leader": 1, "leader_epoch": 4, "isr": [1, 2]}
     status = {"monotonic_ns": 99, "wall_ms": 88, "replicas": [{**replica, "high_watermark": 3, "log_end_offset": 3}]}
-    [_, final] = timeline_rows(NODE, timeline, tmp_path / "data", status)
-    assert (final["kind"], final["sequence"], final["incarnation"], final["time_ns"]) == ("final", 9, 2, 99)
+    [_, _, final] = timeline_rows(NODE, timeline, tmp_path / "data", status)
+    assert (final["kind"], final["sequence"], final["incarnation"], final["time_ns"]) == ("final", 10, 2, 99)
     assert (final["role"], final["leader_epoch"], final["high_watermark"]) == ("leader", 4, 3)
     assert json.loads(final["detail"]) == {"source": "live", "epochs_unread": "the replica lies in no log directory"}
     assert {"run", *final} == {column.name for column in TIMELINE.columns}
