@@ -369,6 +369,16 @@ class Target(Protocol):
         """
         ...
 
+    def remains(self) -> Sequence[str]:
+        """What of the target is still on this machine, in words: processes, containers, volumes, networks.
+
+        Found by looking, not by what :meth:`stop` has done; empty after it has done all.
+
+        Raises:
+            EnvironmentFault: it cannot be known.
+        """
+        ...
+
     # Evidence.
 
     def timeline(self, run: str) -> Iterable[dict[str, Any]]:

@@ -76,6 +76,10 @@ def up(
         finally:
             interruption.shield()
             target.stop()
+            if remains := target.remains():
+                raise EnvironmentFault(
+                    f"of the cluster there is still {', '.join(remains)}.", "`seawall heal` ends it."
+                )
             journal.all_is_undone()
 
 

@@ -12,7 +12,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -74,6 +74,7 @@ class Entries:
         nodes: its node processes by name.
         faults: the kind and parameters of each fault in force by name.
         project: the name of what it has in containers; empty: nothing.
+        containers: the names of those.
     """
 
     owner: ProcessMark
@@ -82,6 +83,7 @@ class Entries:
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
     faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     project: str = ""
+    containers: Sequence[str] = ()
 
 
 class Undo(Protocol):
@@ -136,9 +138,9 @@ class Journal:
         with suppress(psutil.NoSuchProcess):
             self._change(nodes={**self._entries.nodes, name: ProcessMark.of(pid)})
 
-    def project_coming(self, name: str) -> None:
-        """Note, before there are any, what the cluster's containers, networks and volumes will be called."""
-        self._change(project=name)
+    def project_coming(self, name: str, containers: Sequence[str]) -> None:
+        """Note, before there are any, what the cluster's project and its containers will be called."""
+        self._change(project=name, containers=containers)
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """Note, before it is injected, that a fault will be in force."""
@@ -211,7 +213,7 @@ def _heal(path: Path) -> str | None:
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     mended = log_dirs.mend_all(Path(entries.run_directory))
     try:
-        removed = remove_project(entries.project) if entries.project else []
+        removed = remove_project(entries.project, entries.containers) if entries.project else []
     except EnvironmentFault as problem:
         return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
     gathered: list[str] = []
@@ -284,7 +286,8 @@ def _read(path: Path) -> Entries | None:
         raw = json.loads(path.read_text())
         nodes = {name: ProcessMark(**mark) for name, mark in raw["nodes"].items()}
         temporary = raw.get("is_temporary", False) is True
-        project = str(raw.get("project", ""))
-        return Entries(ProcessMark(**raw["owner"]), raw["run_directory"], temporary, nodes, raw["faults"], project)
+        owner, project = ProcessMark(**raw["owner"]), str(raw.get("project", ""))
+        containers = [str(name) for name in raw.get("containers", ())]
+        return Entries(owner, raw["run_directory"], temporary, nodes, raw["faults"], project, containers)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -86,6 +86,7 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
                 if not stage.waited:
                     directory.write_manifest(restless(directory.manifest()))
                 directory.finish(state, time.monotonic() - started_s, why)
+                _refuse_remains(stage)
                 journal.all_is_undone()
     return directory
 
@@ -110,6 +111,19 @@ def _clear(stage: Stage, directory: RunDirectory) -> None:
     except EnvironmentFault:
         if not isinstance(ended, EnvironmentFault):
             raise
+
+
+def _refuse_remains(stage: Stage) -> None:
+    """Look for what is left of the run.
+
+    Raises:
+        EnvironmentFault: something is, or it cannot be known.
+    """
+    if remains := stage.remains():
+        raise EnvironmentFault(
+            f"the run has ended, and of its cluster there is still {', '.join(remains)}.",
+            "`seawall heal` ends and removes it.",
+        )
 
 
 def _require(directory: RunDirectory) -> None:

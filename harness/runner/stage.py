@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 
 from harness.errors import InvalidRun
@@ -119,6 +120,16 @@ class Stage:
         if not self._collected:
             collect(self._archive, self._target, self._nemesis, self._diary)
             self._collected = True
+
+    def remains(self) -> Sequence[str]:
+        """What is still there of the run, in words: faults that are not healed, and what the target has left.
+
+        A fault of a target that is gone altogether is gone with it.
+
+        Raises:
+            EnvironmentFault: it cannot be known.
+        """
+        return self._target.remains()
 
     def clear(self) -> None:
         """Heal, stop and write down whatever has not been; each part is tried whatever becomes of the others."""

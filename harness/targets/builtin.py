@@ -28,7 +28,7 @@ from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
-from harness.targets.strays import kill_strays
+from harness.targets.strays import kill_strays, processes_left
 
 READY_TIMEOUT_S = 60.0
 """How long the nodes may take from spawn to an answer, and the brokers to register and to hear of each other."""
@@ -102,6 +102,10 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         kill_strays(self._directory)
         if self._addresses is not None:
             self._addresses.release()
+
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return processes_left(self._directory)
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`."""

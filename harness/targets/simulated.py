@@ -99,6 +99,10 @@ class SimulatedTarget(NeverStalls, SimulatedDisks):
         for node in living:
             node.shut_down()
 
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`. All of it is in this process."""
+        return []
+
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`."""
         request = Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, CreateTopicsRequest([_creatable(topic)]))

@@ -1,4 +1,4 @@
-"""Processes that a target has started and not noted: a signal may arrive between the birth of one and its note."""
+"""Processes that a target has started, whether it has noted them or not: a signal may arrive before the note."""
 
 from __future__ import annotations
 
@@ -14,16 +14,41 @@ _POLL_S = 0.002
 
 
 def kill_strays(directory: Path) -> None:
-    """Kill the children of this process whose command lines name something in ``directory``.
+    """Kill the children of this process whose command lines name something in ``directory``, and await their end.
 
     A child that was born a moment ago is waited for: until it becomes a program of its own it has the command line of
     this process, and while it does it has none.
     """
+    strays = _strays(directory)
+    for stray in strays:
+        with suppress(psutil.NoSuchProcess):
+            stray.kill()
+    deadline = time.monotonic() + _PATIENCE_S
+    while any(map(_lives, strays)) and time.monotonic() < deadline:
+        time.sleep(_POLL_S)
+
+
+def processes_left(directory: Path) -> list[str]:
+    """The children of this process whose command lines name something in ``directory``, in words."""
+    return [f"process {stray.pid}" for stray in _strays(directory) if _lives(stray)]
+
+
+def _lives(process: psutil.Process) -> bool:
+    """Whether it is more than an exit status, which is left to the one who has started it."""
+    with suppress(psutil.NoSuchProcess):
+        return process.status() != psutil.STATUS_ZOMBIE
+    return False
+
+
+def _strays(directory: Path) -> list[psutil.Process]:
     parent = psutil.Process()
-    for child in parent.children():
-        with suppress(psutil.Error):
-            if any(f"{directory}{os.sep}" in word for word in _command_line(child, parent.cmdline())):
-                child.kill()
+    return [child for child in parent.children() if _is_below(directory, child, parent.cmdline())]
+
+
+def _is_below(directory: Path, child: psutil.Process, of_parent: list[str]) -> bool:
+    with suppress(psutil.Error):
+        return any(f"{directory}{os.sep}" in word for word in _command_line(child, of_parent))
+    return False
 
 
 def _command_line(child: psutil.Process, of_parent: list[str]) -> list[str]:

@@ -44,6 +44,7 @@ class ScriptedTarget:
         lossy: links that lose what is sent over them, though nobody has cut them.
         offline: the log directories that brokers have given up, until they start again.
         commits: what :meth:`committed` returns, by group.
+        remaining: what is left of it after its end.
         calls: every call that changes something, as ``(name, argument ...)``.
     """
 
@@ -59,6 +60,7 @@ class ScriptedTarget:
     lossy: set[Link] = field(default_factory=set)
     offline: dict[str, set[int]] = field(default_factory=dict)
     commits: dict[str, dict[TopicPartition, Offset]] = field(default_factory=dict)
+    remaining: list[str] = field(default_factory=list)
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     name = "scripted"
@@ -85,6 +87,10 @@ class ScriptedTarget:
     def stop(self) -> None:
         """See :class:`harness.target.Target`."""
         self._obeys("stop")
+
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return self.remaining
 
     def create_topic(self, topic: TopicSpec) -> None:
         """See :class:`harness.target.Target`."""

@@ -10,6 +10,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
+from typing import Any
+
+import docker
 
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault, NoAnswer
@@ -17,7 +20,7 @@ from harness.model import CONTROLLER, NodeId, node_id
 from harness.target import Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
-from harness.targets.compose.image import has_image
+from harness.targets.compose.image import OWN_IMAGES, has_image
 from harness.targets.compose.leftovers import owner
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
@@ -28,10 +31,11 @@ from harness.targets.compose.overlay import (
     Ports,
     Wishes,
     listener_for_controllers,
-    needed,
     overlay,
 )
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
+from harness.targets.compose.removal import left_of, removed
+from harness.targets.compose.rewriting import container_name, rewritten
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
@@ -44,7 +48,7 @@ DISK_MIB = 1024
 """The size of each broker's volume, which is memory as far as it is used."""
 
 OVERLAY = "overlay.json"
-"""The file of the overlay, which is YAML as any JSON is, below the directory of the nodes' files."""
+"""The file that has the overlay, below the directory of the nodes' files."""
 
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 5.0
@@ -56,6 +60,10 @@ _PORTS = range(20_000, 32_000)
 """Below those that Linux gives to outgoing connections."""
 
 
+Coming = Callable[[str, Sequence[str]], None]
+"""Told the names of a project and of its containers."""
+
+
 class ComposeCluster(RealKafka[ComposeNode]):
     """What every part of the target stands on: the project, its nodes, and who lives.
 
@@ -63,7 +71,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         directory: of this machine, for what the nodes leave; created when missing.
         kafka: what is run.
         settings: of every broker and controller.
-        coming: told the project's name before anything bears it.
+        coming: told the project's name, and those of its containers, before anything bears them.
     """
 
     _READY_TIMEOUT_S = 180.0
@@ -75,7 +83,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         directory: Path,
         kafka: ComposedKafka,
         settings: KafkaSettings,
-        coming: Callable[[str], None] = lambda name: None,
+        coming: Coming = lambda name, containers: None,
     ) -> None:
         super().__init__()
         self._directory = directory.resolve()
@@ -86,6 +94,8 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self.numbering = Numbering(kafka.file.kafka_ids)
         self._ports: Ports | None = None
         self._project: Project | None = None
+        self._name = ""
+        self._awaited: Sequence[str] = ()
         self._nodes = {}
         self._has_come_up = False
 
@@ -96,19 +106,20 @@ class ComposeCluster(RealKafka[ComposeNode]):
         assert self._ports is None, "a target starts once"
         self._directory.mkdir(parents=True, exist_ok=True)
         client = connected()
-        if not has_image(client, tools := image_of(TOOLS_IMAGE)):
+        try:
+            _require_images(client)
+        except EnvironmentFault:
             client.close()
-            raise EnvironmentFault(
-                f"image {tools}, of what runs beside the brokers, is not on this machine.",
-                f"Build it (`python compose/images/build.py tools`), or name another in {TOOLS_IMAGE}.",
-            )
+            raise
         name = f"seawall-{random.SystemRandom().getrandbits(32):08x}"
-        self._ports = free_ports(self.brokers())
+        self._name, self._ports = name, free_ports(self.brokers())
         self._project = Project(client, name, self._file.nodes)
-        self._coming(name)
-        self._write_overlay(name, self._ports, tools)
+        stack = self._stack(name, self._ports)
+        self._coming(name, [container_name(name, service) for service in stack["services"]])
         begun_ns = time.monotonic_ns()
-        compose_tool.up(name, [self._file.path, self._directory / OVERLAY], needed(self._file))
+        self._awaited = [container_name(name, service) for service in stack["services"]]
+        compose_tool.up(name, self._file.path.parent, stack)
+        self._awaited = []
         self._nodes = {node: ComposeNode(self._project, node) for node in self._file.nodes}
         for node in reversed(self._nodes):
             self._started(node, begun_ns)
@@ -137,11 +148,19 @@ class ComposeCluster(RealKafka[ComposeNode]):
         """Take the project down: what bears its name, and nothing that Compose would take for a part of it."""
         self._project = None
         try:
-            project.remove()
+            removed(project.client, project.name, self._awaited)
         finally:
             project.client.close()
 
-    def _write_overlay(self, name: str, ports: Ports, tools: str) -> None:
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        if not self._name:
+            return []
+        with closing(connected()) as client:
+            return left_of(client, self._name)
+
+    def _stack(self, name: str, ports: Ports) -> Mapping[str, Any]:
+        """What Compose is given; what was added to the user's file is written down."""
         kept = [*self._metadata_services(), *([] if self._has_zookeeper else (one.name for one in self._file.brokers))]
         metadata = {service: self._writable(service, "metadata") for service in kept}
         for keeper in self._file.zookeepers:
@@ -154,12 +173,13 @@ class ComposeCluster(RealKafka[ComposeNode]):
             settings=self._settings,
             metadata={service: str(directory) for service, directory in metadata.items()},
             clocks=self._clock_additions(),
-            tools_image=tools,
+            tools_image=image_of(TOOLS_IMAGE),
             toxiproxy_image=image_of(TOXIPROXY_IMAGE),
             disk_mib=DISK_MIB,
         )
-        made = json.dumps(overlay(self._file, wishes), indent=2)
-        (self._directory / OVERLAY).write_text(made.replace("$", "$$"))
+        added = overlay(self._file, wishes)
+        (self._directory / OVERLAY).write_text(json.dumps(added, indent=2))
+        return rewritten(self._kafka.stack, added, self._kafka.services, name)
 
     def _refuse_silent_zookeepers(self) -> None:
         """What the brokers have registered must be on the disks of this machine by now: elections are read there."""
@@ -319,6 +339,22 @@ class ComposeCluster(RealKafka[ComposeNode]):
                 if time.monotonic() > deadline:
                     return
                 time.sleep(self._POLL_S)
+
+
+def _require_images(client: docker.DockerClient) -> None:
+    """Check that the engine has the images of what runs beside the brokers.
+
+    Raises:
+        EnvironmentFault: it lacks one.
+    """
+    for variable, builds in ((TOOLS_IMAGE, "tools"), (TOXIPROXY_IMAGE, "toxiproxy")):
+        if not has_image(client, image := image_of(variable)):
+            own = f"`python compose/images/build.py {builds}` builds {OWN_IMAGES}{builds}"
+            pull = "" if image.startswith(OWN_IMAGES) else f"`docker pull {image}`; or "
+            raise EnvironmentFault(
+                f"image {image}, of what runs beside the brokers, is not on this machine.",
+                f"Get it: {pull}{own}, and {variable} says which image is taken.",
+            )
 
 
 def free_ports(brokers: Sequence[str]) -> Ports:

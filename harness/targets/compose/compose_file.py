@@ -18,6 +18,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.model import CONTROLLER, NodeId
 from harness.targets.compose.mounts import Mount, mounts
+from harness.targets.compose.rewriting import extra_hosts
 
 PLAIN, CFG = "KAFKA_", "KAFKA_CFG_"
 """How the variables begin that become settings."""
@@ -46,21 +47,6 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
-    """What the container of a service is called on its networks.
-
-    Attributes:
-        container: by ``container_name``; None: Compose makes one up.
-        given: by ``container_name`` and ``hostname``.
-        every: all of its names, the service's and fixed addresses among them.
-    """
-
-    container: str | None
-    given: Set[str]
-    every: Set[str]
-
-
-@dataclass(frozen=True, slots=True)
 class KafkaService:
     """A service that runs a broker, a controller, or both in one.
 
@@ -76,9 +62,8 @@ class KafkaService:
         advertised: what a broker tells its peers and clients of them.
         protocols: the security protocol of each listener that is named anywhere.
         networks: of the file, that it is connected to.
-        names: see :class:`Names`.
+        names: what its container is called on its networks, the service's own name included.
         extra_hosts: the names that its own hosts file is given.
-        is_restarted: whether the file has the engine start it again by ``deploy: restart_policy:``.
     """
 
     name: str
@@ -92,9 +77,8 @@ class KafkaService:
     advertised: Sequence[Endpoint]
     protocols: Mapping[str, str]
     networks: Sequence[str]
-    names: Names
+    names: Set[str]
     extra_hosts: Set[str]
-    is_restarted: bool
 
     def variable(self, setting: str) -> str:
         """The environment variable of a setting: ``min.insync.replicas`` is ``KAFKA_MIN_INSYNC_REPLICAS``."""
@@ -109,8 +93,7 @@ class ZooKeeperService:
     image: str
     port: int
     networks: Sequence[str]
-    names: Names
-    is_restarted: bool
+    names: Set[str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,27 +259,16 @@ def _kafka(name: str, service: Mapping[str, Any]) -> KafkaService:
         protocols=_protocols(name, prefix, settings, (*listeners, *advertised)),
         networks=_networks(name, service),
         names=_names_of(name, service),
-        extra_hosts=_extra_hosts(service),
-        is_restarted=_is_restarted(service),
+        extra_hosts={name for name, _ in extra_hosts(service)},
     )
 
 
-def _names_of(name: str, service: Mapping[str, Any]) -> Names:
+def _names_of(name: str, service: Mapping[str, Any]) -> Set[str]:
     networks = service.get("networks") or {}
     connected = [network or {} for network in networks.values()] if isinstance(networks, Mapping) else []
     others = {alias for network in connected for alias in network.get("aliases") or ()}
-    fixed = {network["ipv4_address"] for network in connected if "ipv4_address" in network}
     given = {str(service[key]) for key in ("container_name", "hostname") if key in service}
-    return Names(service.get("container_name"), given, {name, *others, *fixed, *given})
-
-
-def _extra_hosts(service: Mapping[str, Any]) -> Set[str]:
-    """A mapping, or a list of ``name:address`` or ``name=address``: the tools write them in each way."""
-    return {re.split("[:=]", str(pair), maxsplit=1)[0].strip() for pair in service.get("extra_hosts") or ()}
-
-
-def _is_restarted(service: Mapping[str, Any]) -> bool:
-    return "restart_policy" in (service.get("deploy") or {})
+    return {name, *others, *given}
 
 
 def _refuse_several(name: str, service: Mapping[str, Any]) -> None:
@@ -436,12 +408,11 @@ def _zookeepers(
                 _port(broker.name, broker.prefix, setting, port or "2181"),
                 _networks(name, service),
                 _names_of(name, service),
-                _is_restarted(service),
             )
     return list(found.values())
 
 
 def _service_at(host: str, services: Mapping[str, Mapping[str, Any]]) -> str | None:
     """The service that is called so, or whose container is."""
-    called = [name for name, service in services.items() if host in _names_of(name, service).every]
+    called = [name for name, service in services.items() if host in _names_of(name, service)]
     return host if host in services else next(iter(called), None)

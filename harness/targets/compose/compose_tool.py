@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from harness import documents
+from harness import documents, program
 from harness.documents import Unfit, require_yaml, yaml_document
 from harness.errors import EnvironmentFault, UsageError
 from harness.targets.compose.project import address
@@ -61,7 +62,16 @@ def resolved(file: Path) -> Mapping[str, Any]:
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
     version = _VERSION.search(written)  # v1 makes one up where there is none
-    return {**read, "version": version and version["version"]}
+    return {**_unescaped(read), "version": version and version["version"]}
+
+
+def _unescaped(written: Any) -> Any:
+    """The same data without the dollars that the tools double for whoever reads it as a compose file."""
+    if isinstance(written, dict):
+        return {key: _unescaped(value) for key, value in written.items()}
+    if isinstance(written, list):
+        return list(map(_unescaped, written))
+    return written.replace("$$", "$") if isinstance(written, str) else written
 
 
 def _written(file: Path) -> str:
@@ -84,54 +94,44 @@ def _written(file: Path) -> str:
     return written
 
 
-def provide(file: Path, resolved: Mapping[str, Any], services: Sequence[str]) -> None:
-    """Have the tool build the images of these services, or pull them, where it builds none.
+def provide(file: Path, service: str, verb: str) -> None:
+    """Have the tool ``build`` or ``pull`` the image of a service.
 
     Raises:
         EnvironmentFault: it did not work.
     """
-    for service in services:
-        verb = "build" if resolved["services"][service].get("build") else "pull"
-        _do((*command(), "-f", str(file), verb, service), _UP_TIMEOUT_S)
+    _do((*command(), "-f", str(file), verb, service))
 
 
-def up(project: str, files: Sequence[Path], services: Sequence[str]) -> None:
-    """Create and start these services, and what they depend on; images that are missing are pulled or built.
+def up(project: str, directory: Path, stack: Mapping[str, Any]) -> None:
+    """Create and start the services of a file; images that are missing are pulled or built.
+
+    A signal, or a timeout, ends the tool. What it has asked the engine for is then made all the same, a little later:
+    see :func:`harness.targets.compose.removal.removed`.
 
     Args:
         project: its name, which is in the names of its containers, networks and volumes.
-        files: the user's file, whose directory relative paths start from, and the overlay.
-        services: their names.
+        directory: which relative paths start from.
+        stack: the file, as plain data.
 
     Raises:
         EnvironmentFault: it did not work.
     """
-    named = [word for file in files for word in ("-f", str(file))]
-    _do((*command(), *named, "-p", project, "up", "--detach", *services), _UP_TIMEOUT_S)
+    words = (*command(), "--project-directory", str(directory), "-f", "-", "-p", project, "up", "--detach")
+    _do((*words, *stack["services"]), json.dumps(stack).replace("$", "$$"))
 
 
-def _do(words: Sequence[str], timeout_s: float) -> None:
-    done = _run(words, timeout_s)
+def _do(words: Sequence[str], given: str = "") -> None:
+    done = _run(words, _UP_TIMEOUT_S, given)
     if done.returncode != 0:
         raise EnvironmentFault(f"`{' '.join(words)}` failed: {_reason(done)}.")
 
 
-def _run(words: Sequence[str], timeout_s: float) -> subprocess.CompletedProcess[str]:
-    """For the engine that the harness talks to, whatever context ``docker`` has.
-
-    In a session of its own, so that Ctrl-C, which is for the harness, does not end it halfway.
-    """
+def _run(words: Sequence[str], timeout_s: float, given: str = "") -> subprocess.CompletedProcess[str]:
+    """For the engine that the harness talks to, whatever context ``docker`` has."""
     inherited = {name: value for name, value in os.environ.items() if name != "DOCKER_CONTEXT"}
     try:
-        return subprocess.run(
-            words,
-            capture_output=True,
-            text=True,
-            timeout=timeout_s,
-            check=False,
-            start_new_session=True,
-            env={**inherited, "DOCKER_HOST": address()},
-        )
+        return program.run(words, timeout_s, given=given, environment={**inherited, "DOCKER_HOST": address()})
     except (OSError, subprocess.TimeoutExpired) as problem:
         raise EnvironmentFault(f"`{' '.join(words[:2])}` did not work: {problem}.") from None
 

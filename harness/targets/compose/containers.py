@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
 from typing import Any, TypeVar
 
@@ -63,22 +65,45 @@ def told_by(container: Container, *words: str) -> str:
 def said_in(client: docker.DockerClient, image: str, script: str, **more: Any) -> str:
     """What a shell script says in a new container of an image, without a network, which is removed again.
 
-    So are those of harnesses that were killed meanwhile: a label of theirs is the id of its process.
+    So are those of harnesses that were killed meanwhile.
 
     Raises:
         docker.errors.DockerException, OSError: the engine does not have the image, or there is no shell in it.
     """
-    for left in client.containers.list(all=True, filters={"label": _ASKED_BY}, ignore_removed=True):
-        if not psutil.pid_exists(int(left.labels[_ASKED_BY])):
-            remove(left)
-    settings = {"entrypoint": "/bin/sh", "network_mode": "none", "labels": {_ASKED_BY: str(os.getpid())}, **more}
-    container = client.containers.create(image, ["-c", script], **settings)
+    remove_abandoned(client)
+    name = f"seawall-asks-{random.SystemRandom().getrandbits(32):08x}"
+    settings = {"entrypoint": "/bin/sh", "network_mode": "none", "labels": asked_by(), "name": name, **more}
     try:
+        container = to_its_end(lambda: client.containers.create(image, ["-c", script], **settings))
         container.start()
         container.wait(timeout=_TIMEOUT_S)
         return bytes(container.logs(stderr=False)).decode(errors="replace")
     finally:
-        remove(container)
+        for left in client.containers.list(all=True, filters={"name": name}, ignore_removed=True):
+            remove(left)
+
+
+def to_its_end(call: Callable[[], _T]) -> _T:
+    """What ``call`` returns; a signal that comes meanwhile is raised after that.
+
+    For an engine makes what it was asked for, also when nobody waits for its answer.
+    """
+    with ThreadPoolExecutor(1) as waiting:
+        return waiting.submit(call).result()
+
+
+def remove_abandoned(client: docker.DockerClient) -> list[str]:
+    """Remove the containers of :func:`said_in` whose process is gone; returns their names."""
+    asking = client.containers.list(all=True, filters={"label": _ASKED_BY}, ignore_removed=True)
+    left = [one for one in asking if not psutil.pid_exists(int(one.labels[_ASKED_BY]))]
+    for one in left:
+        remove(one)
+    return [str(one.name) for one in left]
+
+
+def asked_by() -> dict[str, str]:
+    """The label of a container that lives for a moment: which process has made it."""
+    return {_ASKED_BY: str(os.getpid())}
 
 
 def remove(container: Container) -> None:

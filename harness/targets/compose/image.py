@@ -18,6 +18,9 @@ from harness.targets.kafka.releases import Release, numbers, release
 OLDEST = "2.4.0"
 """Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
 
+OWN_IMAGES = "seawall/"
+"""How the names of those images begin that ``compose/images/build.py`` builds."""
+
 _SEARCH = "find / -xdev -name 'kafka_2.*.jar'"
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
 _CONFLUENT = ("-ccs", "-ce")
@@ -61,6 +64,14 @@ def has_image(client: docker.DockerClient, image: str) -> bool:
     return True
 
 
+def how_to_get(image: str) -> str:
+    """What a user can do so that the engine has an image."""
+    own, _, name = image.partition(OWN_IMAGES)
+    if not own and name:
+        return f"Build it: `python compose/images/build.py {name.removesuffix(':latest')}`."
+    return f"Pull it: `docker pull {image}`; or load it: `docker load`."
+
+
 def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
     """Search an image, by a container of it that lives for a moment, without a network.
 
@@ -71,7 +82,7 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
     try:
         told = said_in(client, image, _SEARCH)
     except ImageNotFound:
-        raise EnvironmentFault(f"image {image} is not to be had.", f"Pull it with `docker pull {image}`.") from None
+        raise EnvironmentFault(f"image {image} is not on this machine.", how_to_get(image)) from None
     except (DockerException, OSError) as problem:
         raise EnvironmentFault(f"image {image} cannot be looked into: {problem}.") from None
     found, platform = found_in(told.split("\n"), image)

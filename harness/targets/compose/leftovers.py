@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import socket
-from contextlib import closing, suppress
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 import docker
@@ -16,10 +17,12 @@ import psutil
 from docker.errors import DockerException
 
 from harness.errors import EnvironmentFault
+from harness.program import end
 from harness.targets.births import boot, start_time
-from harness.targets.compose.containers import is_living
+from harness.targets.compose.containers import is_living, remove_abandoned
 from harness.targets.compose.overlay import LABEL, OWNER
-from harness.targets.compose.project import Project, connected
+from harness.targets.compose.project import connected
+from harness.targets.compose.removal import removed
 
 _NAMESPACE = Path("/proc/self/ns/pid")
 
@@ -51,15 +54,19 @@ def is_gone(written: str, *, runs: bool) -> bool:
             return False
 
 
-def remove_project(name: str) -> list[str]:
+def remove_project(name: str, containers: Sequence[str] = ()) -> list[str]:
     """Remove a project, and before it the compose tool, which may still be at work on it; returns what was removed.
+
+    Args:
+        name: of the project.
+        containers: the names of those that the tool was to make, where they are known.
 
     Raises:
         EnvironmentFault: the engine does not do it.
     """
     _end_tool(name)
     with closing(connected()) as client:
-        return Project(client, name, {}).remove()
+        return removed(client, name, containers)
 
 
 def remove_lost() -> list[str]:
@@ -70,10 +77,11 @@ def remove_lost() -> list[str]:
         return []
     with closing(client):
         try:
-            lost = _lost(client)
-        except DockerException as problem:
+            lost, asking = _lost(client), remove_abandoned(client)
+        except (DockerException, EnvironmentFault) as problem:
             return [f"What killed harnesses have left in containers is not known: {problem}."]
-    return [_line(name) for name in lost]
+    told = [f"Removed {', '.join(asking)}, which a killed harness had looked into an image with."] if asking else []
+    return [*told, *(_line(name) for name in lost)]
 
 
 def _line(name: str) -> str:
@@ -96,10 +104,7 @@ def _lost(client: docker.DockerClient) -> list[str]:
 
 def _end_tool(project: str) -> None:
     """End the compose tool, which would go on to make what is being removed: it is at work on this project alone."""
-    for process in psutil.process_iter():
-        with suppress(psutil.Error):
-            if project in process.cmdline():
-                process.kill()
+    end([process for process in psutil.process_iter(["cmdline"]) if project in (process.info["cmdline"] or ())])
 
 
 def _namespace() -> str:

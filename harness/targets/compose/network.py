@@ -20,7 +20,7 @@ from docker.models.containers import Container
 from harness.errors import EnvironmentFault
 from harness.model import Link
 from harness.target import Receipt
-from harness.targets.compose.containers import asked, is_living, remove, run_in, told_by
+from harness.targets.compose.containers import asked, is_living, remove, run_in, to_its_end, told_by
 from harness.targets.compose.project import TOOLS_IMAGE, Project, image_of
 
 _DISCARD_PORT = 9
@@ -207,17 +207,14 @@ class Network:
         return [one for one in running if one in self._sidecars]
 
     def _sidecar(self, beside: Container) -> Container:
-        return asked(
-            lambda: self._project.client.containers.run(
-                image_of(TOOLS_IMAGE),
-                ["sleep", "infinity"],
-                detach=True,
-                network_mode=f"container:{beside.id}",
-                cap_drop=["ALL"],
-                cap_add=["NET_ADMIN", "NET_RAW"],
-                labels=dict(self._project.labels),
-            )
-        )
+        settings = {
+            "network_mode": f"container:{beside.id}",
+            "cap_drop": ["ALL"],
+            "cap_add": ["NET_ADMIN", "NET_RAW"],
+            "labels": dict(self._project.labels),
+        }
+        run, forever = self._project.client.containers.run, ["sleep", "infinity"]
+        return asked(lambda: to_its_end(lambda: run(image_of(TOOLS_IMAGE), forever, detach=True, **settings)))
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The overlay: what seawall adds to a user's compose file, as a second file that Compose merges with it.
+"""The overlay: what seawall adds to a user's compose file, by service; :mod:`.rewriting` puts the two together.
 
 Every broker gets two listeners more: clients come through Toxiproxy to the one, the harness comes past every proxy to
 the other. Both are published at 127.0.0.1, which is what they advertise. Its log directory is moved to a volume of
@@ -20,6 +20,7 @@ from harness.targets.compose.compose_file import ComposeFile, Endpoint, KafkaSer
 from harness.targets.compose.mounts import replaced
 from harness.targets.compose.project import DATA, DISK, HELD, HOLDER, TOXIPROXY
 from harness.targets.compose.refusals import reached
+from harness.targets.compose.rewriting import target_of
 from harness.targets.compose.toxics import PROBE_PORT
 from harness.targets.kafka.server_properties import KafkaSettings
 
@@ -107,7 +108,7 @@ class Wishes:
 
 
 def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
-    """The second compose file, as plain data.
+    """What is added, as plain data in the form of a compose file.
 
     Raises:
         UsageError: a service cannot be given what it needs.
@@ -131,16 +132,12 @@ def _keep_off(file: ComposeFile, services: dict[str, dict[str, Any]]) -> set[str
     data |= {one.name: _DATA_OF_ZOOKEEPER for one in file.zookeepers}
     volumes = set()
     for name, mounted in file.mounts.items():
-        taken = {_target(written) for written in services.get(name, {}).get("volumes", ())}
+        taken = {target_of(written) for written in services.get(name, {}).get("volumes", ())}
         for written, volume in replaced(name, mounted, data.get(name, ())):
-            if _target(written) not in taken:
+            if target_of(written) not in taken:
                 services.setdefault(name, {}).setdefault("volumes", []).append(written)
                 volumes |= {volume} - {""}
     return volumes
-
-
-def _target(written: str | Mapping[str, Any]) -> str:
-    return written.split(":")[1] if isinstance(written, str) else str(written["target"])
 
 
 def _data_dirs(kafka: KafkaService) -> Sequence[str]:
@@ -151,9 +148,8 @@ def _data_dirs(kafka: KafkaService) -> Sequence[str]:
 
 
 def needed(file: ComposeFile) -> Sequence[str]:
-    """The services that are to be started; Compose starts what they depend on, too."""
-    kept = [one.name for one in (*file.kafkas,)] + [one.name for one in file.zookeepers]
-    return [*kept, HOLDER, TOXIPROXY]
+    """The services of the file that are nodes."""
+    return [*(one.name for one in file.kafkas), *(one.name for one in file.zookeepers)]
 
 
 def _named(file: ComposeFile) -> Iterator[tuple[str, KafkaService]]:
@@ -199,7 +195,7 @@ def _kafka(service: KafkaService, own: Mapping[str, str], volumes: Sequence[Any]
     clock = wishes.clocks.get(service.name, Addition())
     settings = {service.variable(name): value for name, value in {**wishes.settings.properties, **own}.items()}
     return {
-        **_own(service, wishes.project),
+        "restart": "no",  # nobody but seawall starts it again
         "environment": {**settings, **clock.environment},
         "volumes": [*volumes, *clock.volumes],
     }
@@ -213,21 +209,6 @@ def _metadata_volume(service: str, wishes: Wishes) -> Iterator[Mapping[str, str]
 def bound(source: str, target: str) -> Mapping[str, str]:
     """A directory of this machine, as Compose writes it where a path may have a colon in it."""
     return {"type": "bind", "source": source, "target": target}
-
-
-def _own(service: KafkaService | ZooKeeperService, project: str) -> dict[str, Any]:
-    """Nobody but seawall starts it again; and a second project of the same file can be there at the same time.
-
-    What the file calls the container stays a name of it on its networks.
-    """
-    made: dict[str, Any] = {"restart": "no"}
-    if service.is_restarted:  # which would count for more
-        made["deploy"] = {"restart_policy": {"condition": "none"}}
-    if service.names.container is not None:
-        made["container_name"] = f"{project}-{service.name}"
-    if called := sorted(service.names.given - {service.name}):
-        made["networks"] = {network: {"aliases": called} for network in service.networks}
-    return made
 
 
 def _listeners(broker: KafkaService, clients: int, harness: int) -> dict[str, str]:
@@ -290,7 +271,7 @@ def _zookeeper(keeper: ZooKeeperService, wishes: Wishes, *, is_first: bool) -> d
     host = wishes.metadata[keeper.name]
     published = {"ports": [_published(wishes.ports.controller, keeper.port)]} if is_first else {}
     return {
-        **_own(keeper, wishes.project),
+        "restart": "no",
         "environment": dict(places.variables),
         "volumes": [
             bound(f"{host}/{SNAPSHOTS}", places.snapshots),

@@ -30,7 +30,7 @@ TOOLS_IMAGE, TOXIPROXY_IMAGE = "SEAWALL_TOOLS_IMAGE", "TOXIPROXY_IMAGE"
 """The variables of this process's environment that name the images of what is added."""
 
 _IMAGES = {TOOLS_IMAGE: "seawall/tools:latest", TOXIPROXY_IMAGE: "ghcr.io/shopify/toxiproxy:2.12.0"}
-_PROJECT, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+PROJECT_LABEL, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 _TIMEOUT_S = 60
 
 
@@ -94,7 +94,7 @@ class Project:
     @property
     def labels(self) -> Mapping[str, str]:
         """What containers that are made beside Compose have to bear, so that they are removed with the project."""
-        return {_PROJECT: self.name}
+        return {PROJECT_LABEL: self.name}
 
     def containers(self, node: str) -> list[Container]:
         """The containers of a node, as they are now, running or not; the same ones across restarts.
@@ -111,22 +111,8 @@ class Project:
             raise EnvironmentFault(f"service {service!r} of project {self.name} has no container any more.")
         return found[0]
 
-    def remove(self) -> list[str]:
-        """Remove whatever is left of the project: containers, volumes, networks; says what it was."""
-        try:
-            containers = self._labelled()
-            for one in containers:
-                one.remove(force=True, v=True)
-            ours = {"label": f"{_PROJECT}={self.name}"}
-            volumes, networks = self.client.volumes.list(filters=ours), self.client.networks.list(filters=ours)
-            for thing in (*volumes, *networks):
-                thing.remove()
-        except DockerException as problem:
-            raise EnvironmentFault(f"project {self.name} could not be removed: {problem}.") from None
-        return [*(one.name for one in containers), *(one.name for one in volumes), *(one.name for one in networks)]
-
     def _labelled(self, *labels: str) -> list[Any]:
-        wanted = {"label": [f"{_PROJECT}={self.name}", *labels]}
+        wanted = {"label": [f"{PROJECT_LABEL}={self.name}", *labels]}
         try:
             return list(self.client.containers.list(all=True, filters=wanted, ignore_removed=True))
         except DockerException as problem:

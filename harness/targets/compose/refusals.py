@@ -54,10 +54,10 @@ def _detours(file: ComposeFile) -> Iterator[UsageError]:
         return
     for broker in file.brokers:
         for endpoint in broker.advertised:
-            if endpoint.name in _among_nodes(broker) and endpoint.host not in broker.names.every:
+            if endpoint.name in _among_nodes(broker) and endpoint.host not in broker.names:
                 yield _detour(broker, "its peers", endpoint.host)
     controllers = [one for one in file.kafkas if one.is_controller]
-    known = {name for one in controllers for name in one.names.every}
+    known = {name for one in controllers for name in one.names}
     for one in file.kafkas:
         for host in _hosts_of_controllers(one):
             if host not in known:
@@ -94,7 +94,7 @@ def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
 def _other_hosts(file: ComposeFile) -> Iterator[UsageError]:
     """Names of nodes that lead elsewhere in the container that has them, whatever the network says."""
     of_nodes = [*(one.names for one in file.kafkas), *(one.names for one in file.zookeepers)]
-    nodes = {name for names in of_nodes for name in names.every}
+    nodes = {name for names in of_nodes for name in names}
     for one in file.kafkas:
         for host in sorted(nodes & one.extra_hosts):
             yield UsageError(

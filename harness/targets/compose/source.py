@@ -7,14 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+import docker
+
+from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
 from harness.target import Capability
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
-from harness.targets.compose.image import has_image, look_into
+from harness.targets.compose.image import has_image, how_to_get, look_into
+from harness.targets.compose.overlay import needed
 from harness.targets.compose.project import connected
 from harness.targets.compose.refusals import refuse, refuse_metadata
+from harness.targets.compose.rewriting import Stack, kept, without_addresses
 from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release
 
@@ -40,6 +44,8 @@ class ComposedKafka:
 
     Attributes:
         file: what it says.
+        stack: the same as plain data, as far as it is run; see :mod:`harness.targets.compose.rewriting`.
+        services: of the file, that are run: those that run Kafka or ZooKeeper, and what they depend on.
         release: of Kafka, the same in every image.
         takes_shim: whether the disk and clock shim can be loaded into every broker.
         platforms: Confluent's numbers in its images, by a table of which the release is told, so that its last number
@@ -47,6 +53,8 @@ class ComposedKafka:
     """
 
     file: ComposeFile
+    stack: Stack
+    services: Sequence[str]
     release: Release
     takes_shim: bool
     platforms: Sequence[str] = ()
@@ -103,13 +111,14 @@ def find(spelling: str) -> ComposedKafka:
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
     place = Path(path).expanduser()
-    resolved = compose_tool.resolved(place)
-    file = understood(resolved, place, pattern or None)
+    stack = without_addresses(compose_tool.resolved(place))
+    file = understood(stack, place, pattern or None)
     refuse(file)
+    services = kept(stack, needed(file))
     client = connected()
     try:
-        if missing := [one.name for one in file.kafkas if not has_image(client, one.image)]:
-            compose_tool.provide(file.path, resolved, missing)
+        for name in services:
+            _provide(client, file.path, stack, name)
         images = {image: look_into(client, image) for image in sorted({one.image for one in file.kafkas})}
     finally:
         client.close()
@@ -122,4 +131,25 @@ def find(spelling: str) -> ComposedKafka:
     (kafka,) = releases.values()
     refuse_metadata(file, kafka)
     platforms = sorted({found.platform for found in images.values() if found.platform})
-    return ComposedKafka(file, kafka, all(found.takes_shim for found in images.values()), platforms)
+    takes_shim = all(found.takes_shim for found in images.values())
+    return ComposedKafka(file, stack, services, kafka, takes_shim, platforms)
+
+
+def _provide(client: docker.DockerClient, file: Path, stack: Stack, service: str) -> None:
+    """See to it that the engine has the image of a service: by its own means, that is Compose's ``build`` or ``pull``.
+
+    Raises:
+        EnvironmentFault: it does not work.
+    """
+    written = stack["services"][service]
+    image = written.get("image")
+    if image and has_image(client, image):
+        return
+    try:
+        compose_tool.provide(file, service, "build" if written.get("build") else "pull")
+    except EnvironmentFault as problem:
+        if not image:
+            raise
+        raise EnvironmentFault(
+            f"image {image} of service {service!r} is not on this machine: {problem.sentence}", how_to_get(image)
+        ) from None

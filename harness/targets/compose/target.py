@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 from itertools import chain, count
@@ -12,7 +12,7 @@ from harness.broker.ledger import Cut
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
 from harness.target import Capability, LogDamage, Receipt, TopicSpec
-from harness.targets.compose.cluster import ComposeCluster
+from harness.targets.compose.cluster import Coming, ComposeCluster
 from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.held_disk import HeldDisk
@@ -56,7 +56,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         directory: Path,
         kafka: ComposedKafka,
         settings: KafkaSettings,
-        coming: Callable[[str], None] = lambda name: None,
+        coming: Coming = lambda name, containers: None,
     ) -> None:
         super().__init__(directory, kafka, settings, coming)
         self.capabilities = kafka.capabilities

@@ -24,7 +24,7 @@ from harness.targets.kafka.zookeeper import give_control, registered
 from harness.targets.link_probe import ping_as_client
 from harness.targets.node_evidence import folder_of
 from harness.targets.node_process import Spawned
-from harness.targets.strays import kill_strays
+from harness.targets.strays import kill_strays, processes_left
 from harness.wire.messages import MetadataRequest, MetadataResponse
 
 _ANSWER_TIMEOUT_S = 1.0
@@ -104,6 +104,10 @@ class KafkaCluster(RealKafka[KafkaNode]):
             node.forget()
         if self._layout is not None:
             self._layout.release()
+
+    def remains(self) -> Sequence[str]:
+        """See :class:`harness.target.Target`."""
+        return processes_left(self._directory)
 
     def bootstrap(self) -> str:
         """See :class:`harness.target.Target`."""

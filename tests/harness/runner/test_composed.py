@@ -37,7 +37,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
         takes_shim: bool = True,
         overrides: Mapping[str, str] | None = None,
     ) -> Plan:
-        kafka = ComposedKafka(read(text), release("4.1.0"), takes_shim)
+        kafka = ComposedKafka(read(text), {}, (), release("4.1.0"), takes_shim)
         monkeypatch.setattr("harness.runner.real.composed", lambda _: kafka)
         monkeypatch.setattr("harness.targets.kafka.shim.is_available", lambda: True)
         return plan(load(scenario), TARGET, overrides=overrides or {})

@@ -4,7 +4,7 @@ import json
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +23,21 @@ from tests.harness.targets.compose.scripted_engine import ScriptedEngine, script
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 
 
-def dead_harness(run: Path, nodes: dict[str, ProcessMark], *, is_temporary: bool = False, project: str = "") -> Path:
+def dead_harness(
+    run: Path,
+    nodes: dict[str, ProcessMark],
+    *,
+    is_temporary: bool = False,
+    project: str = "",
+    containers: Sequence[str] = (),
+) -> Path:
     """A journal as a harness that was killed in the middle of a run leaves it."""
     gone = subprocess.Popen(SLEEP)
     owner = ProcessMark.of(gone.pid)
     gone.kill()
     gone.wait()
     path = journal_directory() / "dead.json"
-    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}, project)
+    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}, project, containers)
     path.write_text(json.dumps(asdict(entries)))
     return path
 
@@ -211,9 +218,9 @@ def test_the_containers_of_a_dead_harness_are_removed_also_when_its_directory_is
 ) -> None:
     run = RunDirectory.create(tmp_path / "run", Manifest("r", "small", 1, "2020-01-01T00:00:00+00:00"))
     with Journal(run.path) as journal:
-        journal.project_coming("seawall-00000001")
+        journal.project_coming("seawall-00000001", ["seawall-00000001-kafka"])
         (written,) = (json.loads(path.read_text()) for path in journal_directory().glob("*.json"))
-    dead_harness(run.path, {}, project=written["project"])
+    dead_harness(run.path, {}, project=written["project"], containers=written["containers"])
     engine.add("seawall-00000001", "somebody")
     engine.add("seawall-00000002", "somebody")
     if is_removed:

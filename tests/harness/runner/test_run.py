@@ -31,6 +31,7 @@ from harness.history.unwritable import unwritable
 from harness.runner import heal_leftovers, plan, run
 from harness.runner.journal import Journal, journal_directory
 from harness.runner.stage import Stage
+from harness.targets.simulated import SimulatedTarget
 
 HARNESS = Path(__file__).parent / "harness_to_be_ended.py"
 
@@ -307,3 +308,20 @@ def test_runs_that_start_in_the_same_second_do_not_share_a_directory(
     assert [one.path.name for one in (first, second)] == ["20260101T000000-3", "20260101T000000-3-2"]
     assert first.manifest().run != second.manifest().run
     assert (tmp_path / "latest").resolve() == second.path
+
+
+@pytest.mark.usefixtures("without_nohup")
+def test_what_is_left_of_an_interrupted_run_is_named_and_stays_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(target: SimulatedTarget) -> None:
+        del target
+        os.kill(os.getpid(), signal.SIGINT)
+
+    monkeypatch.setattr(SimulatedTarget, "start", interrupted)
+    monkeypatch.setattr(SimulatedTarget, "remains", lambda _: ["container seawall-1-kafka"])
+    with pytest.raises(EnvironmentFault, match="there is still container seawall-1-kafka"):
+        run(plan(scenario.parse(HEAD + "schedule: [{wait_s: 60}]\n"), target="simulated"), tmp_path)
+    assert RunDirectory.open(tmp_path / "latest").manifest().state == "interrupted"
+    [journal] = journal_directory().glob("*.json")
+    journal.unlink()

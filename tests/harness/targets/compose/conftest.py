@@ -23,6 +23,7 @@ from docker.errors import ImageNotFound
 from harness.errors import EnvironmentFault
 from harness.targets.compose import compose_tool
 from harness.targets.compose.project import TOXIPROXY_IMAGE, Project, connected
+from harness.targets.compose.removal import removed
 from tests.harness.targets.compose.daemon import locked, own_engine
 
 _ROOT = Path(__file__).parents[4]
@@ -72,7 +73,7 @@ class Engine:
             subprocess.run((*words, "up", "-d"), check=True, capture_output=True)
             yield project
         finally:
-            project.remove()
+            removed(self.client, name)
 
 
 def _build(image: str) -> None:

@@ -15,16 +15,19 @@ from urllib.parse import parse_qs, urlsplit
 
 Labels = Mapping[str, str]
 
-_ASKED = re.compile(r"/v[\d.]+/(?P<kind>containers|volumes|networks)(/(?P<name>[^/]+))?(/json)?")
+_ASKED = re.compile(r"/v[\d.]+/(?P<kind>containers|volumes|networks)(/(?P<name>[^/]+?))?(/(?P<what>json|rename))?")
 _STATES = {True: "running", False: "exited"}
 
 
 class ScriptedEngine(ThreadingMixIn, UnixStreamServer):
-    """Lists things by their labels and removes them; a container called ``stuck`` cannot be removed.
+    """Lists things and removes them, makes and renames containers; one called ``stuck`` cannot be removed.
 
     Attributes:
         things: ``containers``, ``volumes`` and ``networks``, each with its labels by its name.
         runs: whether the containers do.
+        making: containers that are being made, whose names are taken: how often one still has to be asked for its
+            name until it is there, with a volume that has no labels.
+        used: how often the volumes still refuse to be removed, because they are used.
     """
 
     daemon_threads = True
@@ -34,6 +37,8 @@ class ScriptedEngine(ThreadingMixIn, UnixStreamServer):
         super().__init__(str(path), _Answering)
         self.things: dict[str, dict[str, Labels]] = {"containers": {}, "volumes": {}, "networks": {}}
         self.runs = True
+        self.making: dict[str, int] = {}
+        self.used = 0
 
     def add(self, project: str, owner: str) -> None:
         """A project of a container, a volume, and a network, which has no label of the overlay's."""
@@ -67,18 +72,48 @@ class _Answering(BaseHTTPRequestHandler):
         things = self.server.things[kind]
         if name in things:
             return self._answer(self.server.described(name, things[name]))
-        wanted = json.loads(parse_qs(place.query)["filters"][0])["label"]
-        found = [self.server.described(one, labels) for one, labels in things.items() if _bears(labels, wanted)]
+        wanted = json.loads(parse_qs(place.query)["filters"][0])
+        found = [
+            self.server.described(one, labels) for one, labels in things.items() if _is_wanted(one, labels, wanted)
+        ]
         return self._answer({"Volumes": found} if kind == "volumes" else found)
 
     def do_DELETE(self) -> None:
         """Removal."""
         asked = _ASKED.fullmatch(urlsplit(self.path).path)
         assert asked is not None
+        if asked["kind"] == "volumes" and self.server.used:
+            self.server.used -= 1
+            return self._answer({"message": "volume is in use"}, 409)
         if asked["name"].startswith("stuck"):
             return self._answer({"message": f"{asked['name']} cannot be removed"}, 500)
         del self.server.things[asked["kind"]][asked["name"]]
         return self._answer({})
+
+    def do_POST(self) -> None:
+        """A container made, or renamed."""
+        place = urlsplit(self.path)
+        asked, names = _ASKED.fullmatch(place.path), parse_qs(place.query).get("name", ["unnamed"])
+        assert asked is not None
+        containers = self.server.things["containers"]
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        if asked["what"] != "rename":
+            containers[names[0]] = json.loads(body)["Labels"]
+            return self._answer({"Id": names[0], "Warnings": []}, 201)
+        if names[0] in containers or self._is_being_made(names[0]):
+            return self._answer({"message": f"{names[0]} is already in use"}, 409)
+        return self._answer({}, 204)
+
+    def _is_being_made(self, name: str) -> bool:
+        if name not in self.server.making:
+            return False
+        self.server.making[name] -= 1
+        if self.server.making[name] <= 0:
+            del self.server.making[name]
+            project = name.rpartition("-")[0]
+            self.server.things["containers"][name] = {"com.docker.compose.project": project}
+            self.server.things["volumes"][f"{project}_data"] = {}
+        return True
 
     def address_string(self) -> str:
         """Who asks: sockets of a file have no names."""
@@ -91,6 +126,10 @@ class _Answering(BaseHTTPRequestHandler):
         self.send_response(status)
         self.end_headers()
         self.wfile.write(json.dumps(told).encode())
+
+
+def _is_wanted(name: str, labels: Labels, wanted: Mapping[str, Any]) -> bool:
+    return all(one in name for one in wanted.get("name", ())) and _bears(labels, wanted.get("label", []))
 
 
 def _bears(labels: Labels, wanted: list[str] | str) -> bool:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 from pathlib import Path
 
+import psutil
 import pytest
 
 from harness.errors import EnvironmentFault, UsageError
@@ -11,6 +14,21 @@ from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import understood
 from harness.targets.compose.project import connected
 
+TOOL_WITH_PLUGIN = """\
+import os, signal, sys, time
+from pathlib import Path
+told, harness = Path(sys.argv[0]).with_name("told"), os.getppid()
+ready, done = os.pipe()
+if os.fork() == 0:
+    os.setpgid(0, 0)
+    os.write(done, b".")
+    time.sleep(600)
+os.read(ready, 1)
+children = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children").read_text().split()
+told.write_text("\\n".join([str(os.getpid()), *children, " ".join(sys.argv[1:]), sys.stdin.read()]))
+os.kill(harness, signal.SIGINT)
+time.sleep(600)
+"""
 SHIPPED = Path(__file__).parents[4] / "compose"
 
 
@@ -112,3 +130,29 @@ def test_an_engine_that_does_not_answer_is_named_by_its_place(tmp_path: Path, mo
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
     with pytest.raises(EnvironmentFault, match=rf"no Docker engine answers at unix://{tmp_path}/none\.sock: "):
         connected()
+
+
+def test_ctrl_c_while_the_tool_creates_containers_ends_the_tool_with_its_plugin(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tool = tmp_path / "tool"
+    tool.write_text(f"#!{sys.executable}\n{TOOL_WITH_PLUGIN}")
+    tool.chmod(0o755)
+    monkeypatch.setattr(compose_tool, "command", lambda: (str(tool),))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            compose_tool.up("seawall-1", tmp_path, {"services": {"kafka": {"image": "a$b"}}})
+    finally:
+        signal.signal(signal.SIGINT, before)
+    *pids, words, given = (tmp_path / "told").read_text().splitlines()
+    assert not any(psutil.pid_exists(int(pid)) for pid in pids)
+    assert words == f"--project-directory {tmp_path} -f - -p seawall-1 up --detach kafka"
+    assert given == '{"services": {"kafka": {"image": "a$$b"}}}'
+
+
+@pytest.mark.usefixtures("tool")
+def test_a_dollar_of_a_file_comes_through_as_it_is(tmp_path: Path) -> None:
+    file = tmp_path / "compose.yml"
+    file.write_text("services: {kafka: {image: kafka, environment: {PASSWORD: 'a$$b'}}}\n")
+    assert compose_tool.resolved(file)["services"]["kafka"]["environment"]["PASSWORD"] == "a$b"

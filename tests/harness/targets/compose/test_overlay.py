@@ -121,25 +121,6 @@ def test_nobody_starts_a_killed_broker_but_seawall() -> None:
     assert {service["restart"] for service in made(read(APACHE_COMBINED))["services"].values()} == {"no"}
 
 
-def test_a_container_that_the_file_names_gets_another_name_in_each_project() -> None:
-    services = made(read(APACHE_COMBINED))["services"]
-    assert services["broker-1"]["container_name"] == "seawall-1-broker-1"
-    assert "container_name" not in services["broker-2"]
-
-
-def test_what_the_file_calls_a_container_stays_a_name_of_it() -> None:
-    services = made(read(APACHE_COMBINED.replace("container_name: broker-1", "container_name: first")))["services"]
-    assert services["broker-1"]["networks"] == {"default": {"aliases": ["first"]}}
-    assert services["broker-2"].get("networks") is None
-
-
-def test_a_policy_of_the_file_does_not_bring_a_killed_broker_back() -> None:
-    text = APACHE_COMBINED.replace("hostname: broker-1", "deploy: {restart_policy: {condition: on-failure}}")
-    services = made(read(text))["services"]
-    assert services["broker-1"]["deploy"] == {"restart_policy": {"condition": "none"}}
-    assert "deploy" not in services["broker-2"]
-
-
 def test_the_clock_shim_is_added_where_it_can_be_loaded() -> None:
     addition = Addition({"LD_PRELOAD": "/seawall/shim/shim.so"}, ["/run/shim:/seawall/shim"])
     service = made(read(BITNAMI), kafka=addition)["services"]["kafka"]
@@ -152,8 +133,8 @@ def test_an_overlay_has_the_version_of_its_file_which_old_tools_insist_on() -> N
     assert "version" not in made(read(APACHE_COMBINED))
 
 
-def test_only_what_is_needed_is_started() -> None:
-    assert needed(read(CONFLUENT_ZOOKEEPER)) == ["broker", "zookeeper", "seawall-holder", "seawall-toxiproxy"]
+def test_nodes_are_the_services_that_run_kafka_and_zookeeper() -> None:
+    assert needed(read(CONFLUENT_ZOOKEEPER)) == ["broker", "zookeeper"]
 
 
 def test_a_port_that_seawall_needs_for_itself_is_refused() -> None:

@@ -19,7 +19,7 @@ from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, TopicPartition
 from harness.target import TopicSpec
-from harness.targets.compose.project import Project
+from harness.targets.compose.removal import removed
 from tests.harness.targets.compose.conftest import Engine
 
 FILE = Path(__file__).parents[4] / "compose" / "kafka-toxiproxy.yml"
@@ -51,7 +51,7 @@ def brought_up(engine: Engine, tool: tuple[str, ...], monkeypatch: pytest.Monkey
         yield name
         subprocess.run((*words, "down", "--volumes"), check=True, capture_output=True, timeout=COMPOSE_TIMEOUT_S)
     finally:
-        left = Project(engine.client, name, {}).remove()
+        left = removed(engine.client, name)
     assert not left
 
 
