@@ -249,4 +249,5 @@ def _die_of_a_bug(_: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None
     _tell(context["message"])
     if error is not None:
         _tell("".join(traceback.format_exception(error)).rstrip())
+        _tell(f"FATAL: this node has ended because of a bug of its own: {error!r}.")
     os._exit(_EXIT_BROKEN)

@@ -6,7 +6,7 @@ import fcntl
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -47,7 +47,7 @@ def up(
         Path | None, typer.Option(metavar="DIR", help="Keep the data here, and go on with what is there.")
     ] = None,
 ) -> None:
-    """Serve a cluster until Ctrl-C, which is its normal end (exit code 0).
+    """Serve a cluster until Ctrl-C, which is its normal end (exit code 0), or until a node ends (exit code 4).
 
     The first line on standard output is bootstrap=127.x.y.z:port,... for any Kafka client.
     """
@@ -70,8 +70,7 @@ def up(
         target = BuiltinTarget(directory, brokers, knobs, settings, journal.node_started)
         try:
             target.start()
-            for spec in topics:
-                _ensure(target, spec)
+            _create(target, topics)
             _serve(target)
         finally:
             interruption.shield()
@@ -160,22 +159,39 @@ def _view(target: BuiltinTarget) -> ClusterView:
     return view
 
 
+def _create(target: BuiltinTarget, topics: Iterable[TopicSpec]) -> None:
+    """Create the topics that do not exist yet; what fails because a node has ended is blamed on that."""
+    try:
+        for topic in topics:
+            _ensure(target, topic)
+    except EnvironmentFault:
+        _require_nodes(target)
+        raise
+
+
 def _serve(target: BuiltinTarget) -> None:
-    """Say where the cluster is and wait for Ctrl-C; say so when a node ends before that.
+    """Say where the cluster is and wait for Ctrl-C.
 
     Raises:
-        EnvironmentFault: every node is gone.
+        EnvironmentFault: a node has ended before that.
     """
-    running = target.pids()
     try:
         typer.echo(f"bootstrap={target.bootstrap()}")
         sys.stdout.flush()
-        while running:
+        while True:
+            _require_nodes(target)
             time.sleep(_WATCH_INTERVAL_S)
-            now = target.pids()
-            for name in sorted(running.keys() - now.keys()):
-                tell(f"node {name} (process {running[name]}) has ended")
-            running = now
     except KeyboardInterrupt:
         return
-    raise EnvironmentFault("every node of the cluster has ended.", "Start it again.")
+
+
+def _require_nodes(target: BuiltinTarget) -> None:
+    """Check that every node is there.
+
+    Raises:
+        EnvironmentFault: one is not: which, and what it says why.
+    """
+    ended = target.ended()
+    if ended:
+        sentences = "; ".join(f"node {name} has ended: {how}" for name, how in ended.items())
+        raise EnvironmentFault(f"{sentences}.", "Start the cluster again.")

@@ -123,10 +123,6 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
 
     # ------------------------------------------------------------------------------------------------ looking
 
-    def pids(self) -> Mapping[str, int]:
-        """The process id of each node that is running."""
-        return {node.name: node.pid for node in self._nodes.values() if node.exists and node.pid is not None}
-
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
         try:

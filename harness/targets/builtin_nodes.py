@@ -45,6 +45,11 @@ class BuiltinNodes:
         """The process id of each node that is running."""
         return {node.name: node.pid for node in self._nodes.values() if node.exists and node.pid is not None}
 
+    def ended(self) -> Mapping[str, str]:
+        """How each node has ended that was started and is not running."""
+        ended = [node for node in self._nodes.values() if node.pid is not None and not node.exists]
+        return {node.name: f"process {node.pid} is gone, {node.last_words()}" for node in ended}
+
     def is_dead(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         process = self._node(node)

@@ -15,6 +15,7 @@ from typing import cast
 import psutil
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
 from harness import model
 from harness.cli import cluster
@@ -125,14 +126,28 @@ def test_data_of_more_brokers_than_asked_for_is_refused(seawall: Seawall, tmp_pa
     assert f"--data {tmp_path} was written by 3 brokers, which is more than --brokers 2." in said.complaint
 
 
-def test_nodes_that_end_are_named_and_a_cluster_without_any_ends_with_4() -> None:
+@pytest.mark.parametrize("victim", ["harness.broker", "harness.broker.controller"])
+def test_a_node_that_is_killed_ends_the_cluster_with_4_and_is_named(victim: str) -> None:
     with up("--brokers", 1) as running:
-        for node in running.nodes:
-            node.kill()
+        (node,) = [one for one in running.nodes if victim in one.cmdline()]
+        node.kill()
         _, err = running.process.communicate(timeout=60)
-        assert running.process.returncode == 4
-        assert "node 0 (process " in err
-        assert "node controller (process " in err
+    name = "controller" if victim.endswith("controller") else "0"
+    assert running.process.returncode == 4
+    assert f"seawall: node {name} has ended: process {node.pid} is gone, by SIGKILL." in err
+
+
+def test_a_node_that_ends_itself_ends_the_cluster_with_4_and_the_reason_in_its_log(tmp_path: Path) -> None:
+    with up("--brokers", 1, "--data", tmp_path) as running:
+        data = tmp_path / "controller" / "data"
+        data.rename(tmp_path / "aside")
+        data.touch()
+        admin = AdminClient({"bootstrap.servers": running.bootstrap})
+        admin.create_topics([NewTopic("ledger", 1, 1)])
+        _, err = running.process.communicate(timeout=60)
+    assert running.process.returncode == 4
+    assert "seawall: node controller has ended: process " in err
+    assert "Halting: the state cannot be written: Not a directory." in err
 
 
 def test_killing_the_harness_takes_its_nodes_along() -> None:
