@@ -8,6 +8,7 @@ from typing import Any, assert_never, cast
 
 from harness.broker.consumer_offsets import ConsumerOffsets
 from harness.broker.control import Answer, Operation
+from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
 from harness.broker.controller_requests import controller_handlers
 from harness.broker.pusher import Pusher
 from harness.broker.session import Request, Session, Sessions
@@ -108,7 +109,8 @@ class ControllerNode:
 
         The answer has ``error``, Kafka's number and its name, and ``partition`` as it is then (null: unknown).
         """
-        leader = request.get("leader")
+        leader = whole_or_none(request, "leader", 0, MAX_INT32)
+        name = TopicPartition(text(request, "topic"), whole(request, "partition", 0, MAX_INT32))
 
         def elected(outcome: ControllerEffect) -> None:
             assert isinstance(outcome, AnswerElection)
@@ -118,9 +120,9 @@ class ControllerNode:
         self.handle(
             ElectionRequested(
                 elected,
-                TopicPartition(str(request["topic"]), int(request["partition"])),
-                None if leader is None else NodeId(int(leader)),
-                bool(request.get("unclean", False)),
+                name,
+                None if leader is None else NodeId(leader),
+                flag(request, "unclean"),
                 self.clock.monotonic_ns(),
             )
         )

@@ -17,11 +17,14 @@ import fcntl
 import socket
 import struct
 import termios
+import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from enum import Flag, auto
 from typing import cast
 
+from harness.broker.introductions import expecting, introducing
 from harness.broker.ports import Buffer, Connection, FrameHandler, Timer
+from harness.broker.secret import Secret
 from harness.model import CLIENTS, Link
 
 MAX_FRAME_BYTES = 104_857_600
@@ -257,15 +260,17 @@ class AsyncioNetwork:
 
     Args:
         name: the node's own name as the end of a link.
-        address: the node's own IP address; connections are made from it, which is how peers know who calls.
+        address: the node's own IP address; connections are made from it, and peers ask who calls for a proof.
         names: which link end each IP address of the cluster is; others are clients.
+        secret: what who speaks from one of those addresses must know.
     """
 
-    def __init__(self, name: str, address: str, names: Mapping[str, str]) -> None:
+    def __init__(self, name: str, address: str, names: Mapping[str, str], secret: Secret) -> None:
         self.streams: dict[Stream, None] = {}
         self._name = name
         self._address = address
         self._names = names
+        self._secret = secret
         self._cut: frozenset[Link] = frozenset()
         self._loop = asyncio.get_running_loop()
         self._servers: list[asyncio.Server] = []
@@ -276,7 +281,8 @@ class AsyncioNetwork:
     def listen(self, address: tuple[str, int], accept: Callable[[Connection], FrameHandler]) -> None:
         """See :class:`harness.broker.ports.Network`."""
         listener = socket.create_server(address, backlog=_BACKLOG)
-        self._start(self._serve(listener, accept))
+        expected = expecting(self._secret, self._name, time.monotonic_ns(), accept)
+        self._start(self._serve(listener, expected))
 
     def connect(
         self,
@@ -286,7 +292,8 @@ class AsyncioNetwork:
         failed: Callable[[], None],
     ) -> None:
         """See :class:`harness.broker.ports.Network`."""
-        self._start(self._open(address, peer, connected, failed))
+        introduced = introducing(self._secret, self._name, peer, connected)
+        self._start(self._open(address, peer, introduced, failed))
 
     def call_later(self, delay_s: float, callback: Callable[[], None]) -> Timer:
         """See :class:`harness.broker.ports.Network`."""

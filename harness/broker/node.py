@@ -16,20 +16,26 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.broker.control import Answer, Operation, serve_control
+from harness.broker.control_fields import MAX_INT64, address, number, one_of, pairs, text, whole, whole_or_none
 from harness.broker.files import Disk
+from harness.broker.log_directories import log_dir_names
 from harness.broker.network import AsyncioNetwork
 from harness.broker.ping import Ping
+from harness.broker.secret import Secret
 from harness.broker.settings import Address, NodeConfig, NodeFaults
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import Timeline
 from harness.clock import SystemClock
 from harness.errors import ExitCode
-from harness.model import Link, node_name
+from harness.model import CLIENTS, Link, node_name
 
 _PR_SET_PDEATHSIG = 1
 _EXIT_BROKEN = 70
 _LAST_WORDS_S = 0.05
 _PROBE_BYTES = 65_536
+_MAX_PING_MS = 60_000
+_MAX_OFFSET_MS = 100 * 365 * 86_400_000
+"""A century: what is beyond does not fit into every timestamp."""
 
 
 class Node(Protocol):
@@ -68,11 +74,13 @@ class NodeProcess:
 
     Args:
         config: the node's configuration.
+        secret: of the run.
         build: makes the node, on this process's ports; called once, on the loop.
     """
 
-    def __init__(self, config: NodeConfig, build: Build) -> None:
+    def __init__(self, config: NodeConfig, secret: Secret, build: Build) -> None:
         self.config = config
+        self._secret = secret
         self.name = node_name(config.node_id)
         self.clock = SystemClock(config.faults.wall_offset_ms)
         self.disk = Disk(Path(config.data_dir), config.faults.free_bytes)
@@ -106,14 +114,14 @@ class NodeProcess:
         loop.set_exception_handler(_die_of_a_bug)
         self._ended: asyncio.Future[int] = loop.create_future()
         loop.add_signal_handler(signal.SIGTERM, self.halt, 0)
-        self.network = AsyncioNetwork(self.name, self.config.listener[0], self.config.names)
+        self.network = AsyncioNetwork(self.name, self.config.listener[0], self.config.names, self._secret)
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
         surroundings = Surroundings(
             self.network, self.disk, self.clock, self.timeline, self.say, self.halt, self.report
         )
         self._node = self._build(self.config, surroundings)
-        control = await serve_control(self.config.control, self._operations())
+        control = await serve_control(self.config.control, self._secret, self.name, self._operations())
         self.timeline.about_node("started")
         self._node.start()
         exit_code = await self._ended
@@ -160,34 +168,37 @@ class NodeProcess:
         }
 
     def _cut(self, request: dict[str, Any], answer: Answer) -> None:
-        links = [Link(str(source), str(destination)) for source, destination in request["links"]]
+        links = [Link(*pair) for pair in pairs(request, "links", [*self.config.names.values(), CLIENTS])]
         self.network.cut(links)
         self._announce_cut(links)
         answer({})
 
     def _limit_disk(self, request: dict[str, Any], answer: Answer) -> None:
-        free_bytes, directory = request["free_bytes"], str(request.get("directory", ""))
-        self.disk.limit(directory, None if free_bytes is None else int(free_bytes))
+        free_bytes, directory = whole_or_none(request, "free_bytes", 0, MAX_INT64), self._log_dir(request)
+        self.disk.limit(directory, free_bytes)
         where = f"log directory {directory}" if directory else "storage"
         self.say(f"Fault: {where} takes {'any number of' if free_bytes is None else free_bytes} more bytes.")
         answer({})
 
     def _offset_clock(self, request: dict[str, Any], answer: Answer) -> None:
-        self.clock.wall_offset_ms = int(request["ms"])
+        self.clock.wall_offset_ms = whole(request, "ms", -_MAX_OFFSET_MS, _MAX_OFFSET_MS)
         self.say(f"Fault: the wall clock is off by {self.clock.wall_offset_ms} ms.")
         answer({})
 
     def _ping(self, request: dict[str, Any], answer: Answer) -> None:
-        node = str(request["node"])
-        Ping(self.network, self.clock, answer).send(self._node.address_of(node), node, int(request["timeout_ms"]))
+        node, timeout_ms = text(request, "node"), number(request, "timeout_ms", _MAX_PING_MS)
+        Ping(self.network, self.clock, answer).send(self._node.address_of(node), node, timeout_ms)
 
     def _nudge(self, request: dict[str, Any], answer: Answer) -> None:
-        host, port = request["address"]
-        answer({"connected": self.network.nudge((str(host), int(port)))})
+        answer({"connected": self.network.nudge(address(request, "address"))})
 
     def _probe_disk(self, request: dict[str, Any], answer: Answer) -> None:
-        refusal, written = self.disk.probe(_PROBE_BYTES, str(request.get("directory", "")))
+        refusal, written = self.disk.probe(_PROBE_BYTES, self._log_dir(request))
         answer({"errno": refusal, "written": written})
+
+    def _log_dir(self, request: dict[str, Any]) -> str:
+        """The log directory that is meant, and nothing else of the file system; "": all of them."""
+        return one_of(request, "directory", ["", *log_dir_names(self.config.settings.log_dirs_count)], "")
 
     def _sync(self, _: dict[str, Any], answer: Answer) -> None:
         self.disk.sync()
@@ -221,17 +232,33 @@ def open_many_files() -> None:
 
 
 def main(build: Build) -> int:
-    """Run the node that the configuration file named on the command line describes."""
+    """Run the node that the configuration file named on the command line describes.
+
+    The secret of its run comes by standard input.
+    """
     config = NodeConfig.read(Path(sys.argv[1]))
     # Ctrl-C reaches the whole foreground process group, but ending the nodes is the launcher's business.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with(config.parent_pid)
     open_many_files()
     try:
-        return NodeProcess(config, build).run()
+        return NodeProcess(config, receive_secret(), build).run()
     except OSError as error:
         _tell(f"Node {config.node_id} cannot start: {error}.")
         return ExitCode.ENVIRONMENT
+
+
+def receive_secret() -> Secret:
+    """The secret of the run, from standard input.
+
+    Raises:
+        OSError: it is not there.
+    """
+    try:
+        with open(0, "rb", closefd=False) as stdin:
+            return Secret.receive(stdin)
+    except ValueError:
+        raise OSError("standard input does not begin with the secret of a run") from None
 
 
 def _tell(line: str) -> None:

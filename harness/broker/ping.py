@@ -20,7 +20,7 @@ class Ping:
         self._clock = clock
         self._answer = answer
 
-    def send(self, address: Address, node: str, timeout_ms: int) -> None:
+    def send(self, address: Address, node: str, timeout_ms: float) -> None:
         """Ask ``node`` at ``address``; no answer within ``timeout_ms`` counts as none, however it came about."""
         self._started_ns = self._clock.monotonic_ns()
         self._timeout_ms = timeout_ms

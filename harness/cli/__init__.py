@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 import signal
 import sys
 import traceback
@@ -25,10 +26,14 @@ from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import tell
 from harness.errors import ExitCode, SeawallError
 
+_NOT_BY_OTHERS = 0o002
+"""Whatever the umask was: what other users wrote into a run directory would be taken for evidence."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line ``arguments`` (default: this process's) and return its exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
+    os.umask(os.umask(_NOT_BY_OTHERS) | _NOT_BY_OTHERS)
     reproduction = Reproduction(words)
     logging.basicConfig(handlers=[logging.NullHandler()])  # py4j logs a traceback for every Ctrl-C
     listened = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]  # see nohup

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
 from harness.errors import EnvironmentFault, NoAnswer
@@ -64,8 +65,9 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
         ids = [CONTROLLER_ID, *map(NodeId, range(brokers))]
-        nodes = [NodeProcess(node, directory / folder_of(node_name(node)), spawned) for node in ids]
-        super().__init__(nodes, settings.log_dirs_count)
+        secret = Secret.draw()
+        nodes = [NodeProcess(node, directory / folder_of(node_name(node)), secret, spawned) for node in ids]
+        super().__init__(nodes, secret, settings.log_dirs_count)
         self._directory = directory
         self._knobs = knobs
         self._settings = settings

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from harness.broker.ledger import Cut
 from harness.broker.log_directories import log_dir_names
+from harness.broker.secret import Secret
 from harness.target import LogDamage, Receipt
 from harness.targets import log_dirs
 from harness.targets.builtin_nodes import BuiltinNodes
@@ -22,11 +23,12 @@ class BuiltinDisks(BuiltinNodes):
 
     Args:
         nodes: the controller first.
+        secret: of the run.
         log_dirs_count: how many log directories each broker has.
     """
 
-    def __init__(self, nodes: Iterable[NodeProcess], log_dirs_count: int) -> None:
-        super().__init__(nodes)
+    def __init__(self, nodes: Iterable[NodeProcess], secret: Secret, log_dirs_count: int) -> None:
+        super().__init__(nodes, secret)
         self._log_dirs = log_dir_names(log_dirs_count)
         self._limits: dict[str, dict[str, int]] = defaultdict(dict)
         self._new_disks: dict[tuple[str, int], log_dirs.NewDisk] = {}

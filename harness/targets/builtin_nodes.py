@@ -6,6 +6,7 @@ import signal
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from harness.broker.secret import Secret
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER_ID, node_name
 from harness.target import Receipt
@@ -21,9 +22,11 @@ class BuiltinNodes:
 
     Args:
         nodes: the controller first.
+        secret: of the run.
     """
 
-    def __init__(self, nodes: Iterable[NodeProcess]) -> None:
+    def __init__(self, nodes: Iterable[NodeProcess], secret: Secret) -> None:
+        self._secret = secret
         self._nodes = {node.name: node for node in nodes}
         self._addresses: Addresses | None = None
 
@@ -70,13 +73,14 @@ class BuiltinNodes:
         return process
 
     def _ask(self, asked: str, /, **request: Any) -> dict[str, Any]:
-        return ask(asked, self.addresses.control(self._node(asked).node), **request)
+        return ask(asked, self.addresses.control(self._node(asked).node), self._secret, **request)
 
     def _look(self, node: str) -> dict[str, Any]:
         """The node's status; raises :class:`NoAnswer` at once when its process is dead or stopped."""
         if not self._can_obey(node):
             raise NoAnswer(f"node {node} does not answer: its process is {self._node(node).state()}.")
-        return ask(node, self.addresses.control(self._node(node).node), _LOOK_TIMEOUT_S, op="status")
+        address = self.addresses.control(self._node(node).node)
+        return ask(node, address, self._secret, _LOOK_TIMEOUT_S, op="status")
 
     def _can_obey(self, node: str) -> bool:
         process = self._node(node)

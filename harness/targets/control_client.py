@@ -1,4 +1,4 @@
-"""The harness's end of a node's control channel: one JSON line there, one JSON line back.
+"""The harness's end of a node's control channel: who asks and one JSON line there, a reply and one JSON line back.
 
 Every request opens a connection of its own: nodes are killed and restarted all the time, and a fresh
 connection never inherits the trouble of an old one.
@@ -10,21 +10,24 @@ import json
 import socket
 from typing import Any
 
+from harness.broker.secret import HARNESS, Secret
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.targets.addresses import Address
 
 ANSWER_TIMEOUT_S = 5.0
 
 
-def ask(node: str, address: Address, timeout_s: float = ANSWER_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
+def ask(
+    node: str, address: Address, secret: Secret, timeout_s: float = ANSWER_TIMEOUT_S, /, **request: Any
+) -> dict[str, Any]:
     """Send ``request`` to ``node`` and return its answer.
 
     Raises:
-        NoAnswer: nothing listens there, or no whole line came back within ``timeout_s``.
+        NoAnswer: nothing listens there that knows the secret, or no whole line came back within ``timeout_s``.
         EnvironmentFault: the node answered that it cannot do it.
     """
     try:
-        line = _exchange(address, timeout_s, json.dumps(request).encode() + b"\n")
+        line = _exchange(node, address, secret, timeout_s, json.dumps(request).encode() + b"\n")
         answer: dict[str, Any] = json.loads(line)
     except (OSError, ValueError) as problem:
         question = request.get("op")
@@ -34,11 +37,14 @@ def ask(node: str, address: Address, timeout_s: float = ANSWER_TIMEOUT_S, /, **r
     return answer
 
 
-def _exchange(address: Address, timeout_s: float, line: bytes) -> bytes:
+def _exchange(node: str, address: Address, secret: Secret, timeout_s: float, line: bytes) -> bytes:
+    introduction = secret.introduction(HARNESS, node)
     with socket.create_connection(address, timeout=timeout_s) as connection:
-        connection.sendall(line)
+        connection.sendall(introduction.hex().encode() + b"\n" + line)
         with connection.makefile("rb") as stream:
-            answer: bytes = stream.readline()
+            reply, answer = stream.readline().strip(), stream.readline()
+    if reply and reply != secret.reply(introduction, HARNESS, node).hex().encode():
+        raise ValueError("what listens there does not know the secret of this run")
     if not answer.endswith(b"\n"):
         raise ValueError("the connection closed before a whole answer came")
     return answer

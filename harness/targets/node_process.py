@@ -10,8 +10,10 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import BinaryIO
 
 import harness
+from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
@@ -90,8 +92,12 @@ class ChildProcess:
             return "X"
         return stat.rpartition(")")[2].split()[0]
 
-    def start(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def start(
+        self, command: Sequence[str], environment: Mapping[str, str], stdin: BinaryIO | int = subprocess.DEVNULL
+    ) -> None:
         """Start the next incarnation: ``command``, with ``environment`` on top of this process's own.
+
+        Its standard input is empty, unless it is given one.
 
         The command asks the kernel to die with the *thread* that started it (``PR_SET_PDEATHSIG``), so this must be
         the main thread: any other may end before the run does.
@@ -103,7 +109,7 @@ class ChildProcess:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 command,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
@@ -180,11 +186,15 @@ class ChildProcess:
 
 
 class NodeProcess(ChildProcess):
-    """One node of the built-in cluster; beside its data it has ``timeline.jsonl`` and a file of each configuration."""
+    """One node of the built-in cluster; beside its data it has ``timeline.jsonl`` and a file of each configuration.
 
-    def __init__(self, node: NodeId, directory: Path, spawned: Spawned) -> None:
+    It is told the secret of the run by its standard input, which other users of the machine cannot read.
+    """
+
+    def __init__(self, node: NodeId, directory: Path, secret: Secret, spawned: Spawned) -> None:
         super().__init__(node_name(node), directory, spawned)
         self.node = node
+        self._secret = secret
 
     @property
     def timeline(self) -> Path:
@@ -197,7 +207,8 @@ class NodeProcess(ChildProcess):
         path = self.directory / f"config-{config.incarnation}.json"
         config.write(path)
         command = (sys.executable, "-P", "-m", _module(self.node), str(path))
-        self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])})
+        with self._secret.told() as stdin:
+            self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])}, stdin)
 
 
 def _module(node: NodeId) -> str:

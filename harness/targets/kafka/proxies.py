@@ -24,7 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import harness
-from harness.broker.node import die_with, open_many_files
+from harness.broker.control import Answer, Door, Operation, serve_control_on
+from harness.broker.control_fields import address, pairs
+from harness.broker.node import die_with, open_many_files, receive_secret
+from harness.broker.secret import Secret
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, Link
 from harness.target import Receipt
@@ -63,6 +66,7 @@ class Proxies:
         self._witnesses: dict[Link, Witness] = {}
         self._process: subprocess.Popen[bytes] | None = None
         self._control: Address | None = None
+        self._secret = Secret.draw()
 
     def start(self) -> None:
         """Start the process, from the main thread, and wait until every route is open.
@@ -76,10 +80,10 @@ class Proxies:
             self._control = control.getsockname()
             config = self._directory / "proxies.json"
             config.write_text(json.dumps(self._config(control.fileno())))
-            with (self._directory / "proxies.log").open("ab") as log:
+            with (self._directory / "proxies.log").open("ab") as log, self._secret.told() as stdin:
                 self._process = subprocess.Popen(
                     [sys.executable, "-P", "-m", __name__, str(config)],
-                    stdin=subprocess.DEVNULL,
+                    stdin=stdin,
                     stdout=log,
                     stderr=log,
                     pass_fds=(control.fileno(),),
@@ -213,7 +217,7 @@ class Proxies:
     def _ask(self, timeout_s: float = _CONTROL_TIMEOUT_S, /, **request: Any) -> dict[str, Any]:
         assert self._control is not None, "the proxies have not been started"
         try:
-            return ask(_NAME, self._control, timeout_s, **request)
+            return ask(_NAME, self._control, self._secret, timeout_s, **request)
         except NoAnswer as problem:
             log = (self._directory / "proxies.log").read_text(errors="replace").splitlines()
             raise EnvironmentFault(f"{problem} Their log ends with: {' | '.join(log[-5:]) or '(nothing)'}") from None
@@ -247,19 +251,20 @@ class _Process:
 
     def __init__(self, routes: Sequence[Mapping[str, Any]]) -> None:
         self._routes = routes
+        self._ends = sorted({end for route in routes for end in (route["source"], route["destination"])})
         ends = {(route["source"], route["destination"]) for route in routes}
         links = {Link(*pair) for pair in ends} | {Link(back, there) for there, back in ends}
         self._gates = {link: Gate(link) for link in links}
         self._stalled: dict[Link, Gate] = {}
         self._probes_back: set[Address] = set()
 
-    async def run(self, control: socket.socket) -> None:
-        """Serve until killed."""
+    async def run(self, control: socket.socket, secret: Secret) -> None:
+        """Serve until killed. The control channel listened before the secret was drawn: no introduction is too old."""
         async with asyncio.TaskGroup() as tasks:
             for route in self._routes:
                 listening = socket.create_server(tuple(route["listens"]), backlog=_BACKLOG)
                 tasks.create_task(self._accept(listening, self._relay(route), tasks))
-            server = await asyncio.start_server(self._answer, sock=control)
+            server = await serve_control_on(control, Door(secret, _NAME, since_ns=0), self._operations())
             tasks.create_task(server.serve_forever())
 
     def _relay(self, route: Mapping[str, Any]) -> Relay:
@@ -275,43 +280,41 @@ class _Process:
             self._probes_back.discard(peer)
             tasks.create_task(relay.serve(near, probes_back=probes_back))
 
-    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        try:
-            answer = self._obey(json.loads(await reader.readline()))
-            writer.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
-            await writer.drain()
-        except ConnectionError:
-            pass  # whoever asked has gone
-        finally:
-            writer.close()
+    def _operations(self) -> dict[str, Operation]:
+        return {
+            "cut": lambda request, answer: answer(self._cut(self._links(request))),
+            "probe_back": self._probe_back,
+            "stall": lambda request, answer: answer(self._stall(self._links(request))),
+            "held_bytes": lambda _, answer: answer(self._held_bytes()),
+        }
 
-    def _obey(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        match request["op"]:
-            case "cut":
-                self._cut({Link(*link) for link in request["links"]})
-            case "probe_back":
-                self._probes_back.add(tuple(request["address"]))
-            case "stall":
-                self._stall({Link(*link) for link in request["links"]})
-            case "held_bytes":
-                both = {"held_bytes": self._gates, "stalled_bytes": self._stalled}
-                return {name: {str(link): g.held_bytes() for link, g in gates.items()} for name, gates in both.items()}
-        return {}
+    def _links(self, request: Mapping[str, Any]) -> set[Link]:
+        return {Link(*pair) for pair in pairs(request, "links", self._ends)}
 
-    def _cut(self, links: set[Link]) -> None:
+    def _probe_back(self, request: Mapping[str, Any], answer: Answer) -> None:
+        self._probes_back.add(address(request, "address"))
+        answer({})
+
+    def _held_bytes(self) -> dict[str, Any]:
+        both = {"held_bytes": self._gates, "stalled_bytes": self._stalled}
+        return {name: {str(link): g.held_bytes() for link, g in gates.items()} for name, gates in both.items()}
+
+    def _cut(self, links: set[Link]) -> dict[str, Any]:
         for link, gate in self._gates.items():
             if link in links:
                 gate.shut()
             else:
                 gate.open()
+        return {}
 
-    def _stall(self, links: set[Link]) -> None:
+    def _stall(self, links: set[Link]) -> dict[str, Any]:
         for link in self._stalled.keys() - links:
             apart = self._stalled.pop(link)
             self._gates[link].take_over(apart)
             apart.open()
         for link in links - self._stalled.keys():
             self._stalled[link] = self._gates[link].stalled()
+        return {}
 
 
 def main() -> None:
@@ -320,7 +323,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; ending this one is the launcher's business
     die_with(config["parent_pid"])
     open_many_files()
-    asyncio.run(_Process(config["routes"]).run(socket.socket(fileno=config["control"])))
+    asyncio.run(_Process(config["routes"]).run(socket.socket(fileno=config["control"]), receive_secret()))
 
 
 if __name__ == "__main__":

@@ -10,13 +10,15 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+from harness.broker.secret import HARNESS, Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
-from harness.model import CONTROLLER_ID, NodeId
+from harness.model import CONTROLLER_ID, NodeId, node_name
 from harness.replication.knobs import CURRENT_GENERATION, generation
 
 
@@ -57,6 +59,7 @@ class Cluster:
         self.ips[CONTROLLER_ID] = f"{prefix}.100"
         names = {ip: "controller" if node == CONTROLLER_ID else str(node) for node, ip in self.ips.items()}
         self.directory = directory
+        self.secret = Secret.draw()
         self.processes: dict[NodeId, subprocess.Popen[bytes]] = {}
         defaults = {
             "min_insync_replicas": min(2, brokers),
@@ -114,8 +117,8 @@ class Cluster:
         path = self.directory / f"node-{node}.json"
         config.write(path)
         module = "harness.broker.controller" if node == CONTROLLER_ID else "harness.broker"
-        with (self.directory / f"node-{node}.log").open("ab") as log:
-            self.processes[node] = subprocess.Popen([sys.executable, "-m", module, str(path)], stderr=log)
+        with (self.directory / f"node-{node}.log").open("ab") as log, self.secret.told() as stdin:
+            self.processes[node] = subprocess.Popen([sys.executable, "-m", module, str(path)], stdin=stdin, stderr=log)
         return self.processes[node]
 
     def kill(self, node: int, with_signal: signal.Signals = signal.SIGKILL) -> int:
@@ -130,12 +133,23 @@ class Cluster:
             process.wait(60)
         self._claim.close()
 
+    @contextmanager
+    def control(self, of: int) -> Iterator[tuple[socket.socket, TextIO]]:
+        """A connection to a node's control channel on which one may ask, and what comes back."""
+        introduction = self.secret.introduction(HARNESS, node_name(NodeId(of)))
+        with (
+            socket.create_connection(self.configs[NodeId(of)].control, timeout=30) as connection,
+            connection.makefile() as lines,
+        ):
+            connection.sendall(introduction.hex().encode() + b"\n")
+            assert lines.readline().strip() == self.secret.reply(introduction, HARNESS, node_name(NodeId(of))).hex()
+            yield connection, lines
+
     def ask(self, of: int, **request: Any) -> dict[str, Any]:
-        with socket.create_connection(self.configs[NodeId(of)].control, timeout=30) as connection:
+        with self.control(of) as (connection, lines):
             connection.sendall(json.dumps(request).encode() + b"\n")
-            with connection.makefile() as lines:
-                answer: dict[str, Any] = json.loads(lines.readline())
-                return answer
+            answer: dict[str, Any] = json.loads(lines.readline())
+            return answer
 
     def status(self, node: int) -> dict[str, Any]:
         try:

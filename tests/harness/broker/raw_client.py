@@ -26,8 +26,9 @@ _MOMENT_S = 0.3
 
 
 class RawClient:
-    def __init__(self, ip: str, port: int = 9092) -> None:
-        self.socket = socket.create_connection((ip, port), timeout=_PATIENCE_S)
+    def __init__(self, ip: str, port: int = 9092, source: str | None = None) -> None:
+        own = None if source is None else (source, 0)
+        self.socket = socket.create_connection((ip, port), timeout=_PATIENCE_S, source_address=own)
         self._ids = count()
 
     def __enter__(self) -> RawClient:

@@ -1,40 +1,90 @@
 """The control channel of a live node, and what it says to nonsense."""
 
 import json
-import socket
+from contextlib import suppress
+
+import pytest
 
 from tests.harness.broker.cluster import Cluster
 
 NONSENSE = (
     b"garbage",
+    b"",
+    b"\xff\xfe",
     b"[]",
     b"{}",
+    b"[" * 200_000,
+    b'{"op": ' + b"[" * 900 + b"]" * 900 + b"}",
     b'{"op": "explode"}',
+    b'{"op": ["cut"]}',
+    b'{"op": "' + b"x" * 500_000 + b'"}',
+    b'{"op": "cut"}',
+    b'{"op": "cut", "links": "0->1"}',
     b'{"op": "cut", "links": [["0"]]}',
+    b'{"op": "cut", "links": [["0", ["1"]]]}',
+    b'{"op": "cut", "links": [["0", "7"]]}',
     b'{"op": "ping", "node": "7", "timeout_ms": 9}',
+    b'{"op": "ping", "node": "\\ud800", "timeout_ms": 9}',
+    b'{"op": "ping", "node": "1", "timeout_ms": 1e999}',
+    b'{"op": "ping", "node": "1", "timeout_ms": true}',
     b'{"op": "offset_clock", "ms": "x"}',
+    b'{"op": "offset_clock", "ms": 1.5}',
+    b'{"op": "offset_clock", "ms": NaN}',
+    b'{"op": "offset_clock", "ms": Infinity}',
+    b'{"op": "offset_clock", "ms": 1' + b"0" * 30 + b"}",
+    b'{"op": "offset_clock", "ms": 1' + b"0" * 5_000 + b"}",
+    b'{"op": "limit_disk", "free_bytes": -Infinity}',
+    b'{"op": "limit_disk", "free_bytes": -1}',
+    b'{"op": "limit_disk", "free_bytes": 1, "directory": 7}',
+    b'{"op": "nudge", "address": ["127.0.0.1", "x"]}',
+    b'{"op": "nudge", "address": ["127.0.0.1", 65536]}',
+)
+"""Of which each has ended a node or might, or is of a type or beyond a bound that no request of the harness has."""
+
+ELECTIONS = (
+    b'{"op": "elect", "topic": "shared", "partition": 1' + b"0" * 30 + b"}",
+    b'{"op": "elect", "topic": ["shared"], "partition": 0}',
+    b'{"op": "elect", "topic": "shared", "partition": 0, "leader": 1' + b"0" * 30 + b"}",
+    b'{"op": "elect", "topic": "shared", "partition": 0, "unclean": "yes"}',
 )
 
 
-def test_nonsense_is_answered_with_a_sentence_and_the_channel_lives_on(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=30) as connection:
-        lines = connection.makefile()
-        for nonsense in NONSENSE:
+@pytest.mark.parametrize("node", [0, 100])
+def test_nonsense_is_answered_with_a_sentence_and_the_channel_lives_on(cluster: Cluster, node: int) -> None:
+    with cluster.control(node) as (connection, lines):
+        for nonsense in NONSENSE + (ELECTIONS if node == 100 else ()):
             connection.sendall(nonsense + b"\n")
             answer = json.loads(lines.readline())
             assert answer["ok"] is False
             assert "makes no sense" in answer["error"]
+            assert len(answer["error"]) < 1_000
         connection.sendall(b'{"op": "status"}\n{"op": "status"}\n')
-        assert [json.loads(lines.readline())["node"] for _ in range(2)] == [0, 0]
-        lines.close()
+        assert [json.loads(lines.readline())["node"] for _ in range(2)] == [node, node]
+    assert cluster.status(0)["links"]["cut"] == []
+
+
+@pytest.mark.parametrize("directory", ["..", "../../outside", "/", "log-0", "shared-0", ".", "\0"])
+def test_no_path_leads_out_of_the_log_directories_of_a_node(cluster: Cluster, directory: str) -> None:
+    before = sorted(cluster.directory.rglob("*"))
+    for request in ({"op": "probe_disk"}, {"op": "limit_disk", "free_bytes": 0}):
+        answer = cluster.ask(0, **request, directory=directory)
+        assert (answer["ok"], f"directory: {directory!r} is none of ''" in answer["error"]) == (False, True)
+    assert sorted(cluster.directory.rglob("*")) == before
+
+
+def test_a_line_without_end_is_refused_and_the_node_lives(cluster: Cluster) -> None:
+    with cluster.control(0) as (connection, lines):
+        with suppress(ConnectionError):
+            connection.sendall(b"x" * 3_000_000)
+        assert json.loads(lines.readline())["error"] == "a control request of more than 1048576 bytes is not read"
+    assert cluster.status(0)["registered"]
 
 
 def test_a_request_may_arrive_in_pieces(cluster: Cluster) -> None:
-    with socket.create_connection(cluster.configs[cluster.ids[0]].control, timeout=30) as connection:
+    with cluster.control(0) as (connection, lines):
         for piece in (b'{"op"', b': "status"', b"}\n"):
             connection.sendall(piece)
-        with connection.makefile() as lines:
-            assert json.loads(lines.readline())["ok"] is True
+        assert json.loads(lines.readline())["ok"] is True
 
 
 def test_every_node_can_ping_every_other_including_the_controller(cluster: Cluster) -> None:

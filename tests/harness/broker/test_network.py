@@ -9,6 +9,7 @@ import pytest
 
 from harness.broker.network import MAX_UNSENT_BYTES, AsyncioNetwork
 from harness.broker.ports import Connection
+from harness.broker.secret import INTRODUCTION_BYTES, Secret
 from harness.model import Link
 from tests.harness.broker.cluster import claim_network
 
@@ -17,6 +18,7 @@ atexit.register(CLAIM.close)
 ADDRESS = (f"{PREFIX}.10", 19092)
 OTHER = f"{PREFIX}.11"
 NAMES = {ADDRESS[0]: "0", OTHER: "1"}
+SECRET = Secret.draw()
 
 
 class Echo:
@@ -41,8 +43,8 @@ class Pair:
     """Node 0 that listens, node 1 that connects to it."""
 
     def __init__(self) -> None:
-        self.server = AsyncioNetwork("0", ADDRESS[0], NAMES)
-        self.client = AsyncioNetwork("1", OTHER, NAMES)
+        self.server = AsyncioNetwork("0", ADDRESS[0], NAMES, SECRET)
+        self.client = AsyncioNetwork("1", OTHER, NAMES, SECRET)
         self.accepted: list[Echo] = []
         self.opened: list[Echo] = []
         self.failures = 0
@@ -133,15 +135,17 @@ def test_a_refused_connection_is_reported_once() -> None:
 def test_bytes_over_a_cut_link_wait_and_arrive_in_order_after_mending() -> None:
     async def story(nodes: Pair) -> None:
         end = await nodes.connect()
+        end.connection.send([b"first"])
+        await until(lambda: len(end.frames) == 1)
         nodes.server.cut([Link("1", "0")])
         for text in (b"a", b"b", b"c"):
             end.connection.send([text])
         await settle()
-        assert nodes.accepted[0].frames == []
+        assert nodes.accepted[0].frames == [b"first"]
         assert nodes.server.held_bytes() == {"1->0": 15}
         nodes.server.cut([])
-        await until(lambda: len(end.frames) == 3)
-        assert nodes.accepted[0].frames == [b"a", b"b", b"c"]
+        await until(lambda: len(end.frames) == 4)
+        assert nodes.accepted[0].frames == [b"first", b"a", b"b", b"c"]
         assert nodes.server.held_bytes() == {}
 
     run(story)
@@ -302,3 +306,91 @@ def test_a_connection_that_is_being_opened_does_not_outlive_its_network(turns: i
         assert not [task for task in asyncio.all_tasks() if "AsyncioNetwork._open" in repr(task)]
 
     run(story)
+
+
+# ------------------------------------------------------------------------------------------------- strangers
+
+
+async def say(frame: bytes, source: str) -> bytes:
+    """What is answered to a first frame from the address ``source`` before the connection is closed."""
+    reader, writer = await asyncio.open_connection(*ADDRESS, local_addr=(source, 0))
+    writer.write(struct.pack(">i", len(frame)) + frame)
+    try:
+        async with asyncio.timeout(5):
+            return await reader.read()
+    except ConnectionResetError:
+        return b""
+    finally:
+        writer.close()
+
+
+@pytest.mark.parametrize(
+    "introduction",
+    [
+        b"a request",
+        bytes(INTRODUCTION_BYTES),
+        Secret.draw().introduction("1", "0"),
+        SECRET.introduction("1", "2"),
+        SECRET.introduction("2", "0"),
+        SECRET.introduction("0", "1"),
+        SECRET.introduction("1", "0"),
+    ],
+    ids=["none", "empty", "another run's", "to another", "of another", "to oneself", "from before it listened"],
+)
+def test_who_calls_from_the_address_of_a_node_without_its_introduction_is_not_heard(introduction: bytes) -> None:
+    async def story(nodes: Pair) -> None:
+        assert await say(introduction, OTHER) == b""
+        await until(lambda: nodes.accepted[0].lost == 1)
+        assert nodes.accepted[0].frames == []
+
+    run(story)
+
+
+def test_an_introduction_that_was_heard_at_the_address_of_a_dead_node_does_not_help_once_that_lives_again() -> None:
+    async def story() -> None:
+        heard: list[bytes] = []
+
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            heard.append(await reader.readexactly(4 + INTRODUCTION_BYTES))
+            writer.close()
+
+        impostor = await asyncio.start_server(listen, *ADDRESS)
+        client = AsyncioNetwork("1", OTHER, NAMES, SECRET)
+        client.connect(ADDRESS, "0", Echo, lambda: None)
+        await until(lambda: bool(heard))
+        impostor.close()
+        await impostor.wait_closed()
+        await client.close()
+        async with pair() as nodes:
+            assert await say(heard[0][4:], OTHER) == b""
+            assert nodes.accepted[0].frames == []
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("reply", [b"forged data", bytes(32)])
+def test_who_answers_at_the_address_of_a_node_and_is_not_that_node_is_not_heard(reply: bytes) -> None:
+    async def story() -> None:
+        async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            await reader.readexactly(4 + INTRODUCTION_BYTES)
+            for frame in (reply, b"forged data"):
+                writer.write(struct.pack(">i", len(frame)) + frame)
+            await reader.read()
+            writer.close()
+
+        opened: list[Echo] = []
+
+        def open_(connection: Connection) -> Echo:
+            opened.append(Echo(connection))
+            return opened[0]
+
+        impostor = await asyncio.start_server(listen, *ADDRESS)
+        client = AsyncioNetwork("1", OTHER, NAMES, SECRET)
+        client.connect(ADDRESS, "0", open_, lambda: None)
+        await until(lambda: bool(opened) and opened[0].lost == 1)
+        assert opened[0].frames == []
+        await client.close()
+        impostor.close()
+        await impostor.wait_closed()
+
+    asyncio.run(story())

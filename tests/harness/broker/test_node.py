@@ -1,7 +1,9 @@
-"""A node whose own files cannot be written."""
+"""A node that cannot do its work: its own files cannot be written, or it is not told the secret of its run."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,5 +19,21 @@ def test_a_node_that_cannot_write_its_timeline_says_so_in_a_line_and_has_not_hal
         assert cluster.spawn(0).wait(60) == ExitCode.ENVIRONMENT
         assert cluster.log(0).splitlines()[-1] == "Node 0 cannot write its timeline: No space left on device."
         assert "Traceback" not in cluster.log(0)
+    finally:
+        cluster.stop()
+
+
+def test_a_node_that_is_told_no_secret_does_not_start(tmp_path: Path) -> None:
+    cluster = Cluster(tmp_path, brokers=1)
+    try:
+        cluster.spawn(0)
+        cluster.kill(0)
+        command = [sys.executable, "-m", "harness.broker", str(tmp_path / "node-0.json")]
+        ended = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+        )
+        assert ended.returncode == ExitCode.ENVIRONMENT
+        assert "Node 0 cannot start: standard input does not begin with the secret of a run." in ended.stderr
+        assert "Traceback" not in ended.stderr
     finally:
         cluster.stop()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -38,7 +39,7 @@ class Up:
 
     def __init__(self, *words: object) -> None:
         command = [sys.executable, "-c", CODE, "cluster", "up", *map(str, words)]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, umask=0)
         assert self.process.stdout is not None
         self.first_line = self.process.stdout.readline().strip()
         self.bootstrap = self.first_line.removeprefix("bootstrap=")
@@ -85,6 +86,7 @@ def test_the_first_line_is_an_address_that_a_kafka_client_can_use_and_kept_data_
         write(first.bootstrap, b"one")
         nodes = first.nodes
         assert len(nodes) == 4
+        assert not [path for path in (tmp_path / "data").rglob("*") if path.stat().st_mode & stat.S_IWOTH]
         assert first.send(signal.SIGINT) == (0, "")
         assert not [node for node in nodes if node.is_running()]
     with up(*options) as second:

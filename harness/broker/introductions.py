@@ -1,0 +1,74 @@
+"""Introductions on the connections of nodes to nodes: the first frame in each direction; see :mod:`.secret`.
+
+Who connects from the address of a node and does not introduce itself as that node is hung up on before it has been
+heard, and so is who answers at such an address and is not that node. Clients connect from other addresses, and notice
+nothing of this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from harness.broker.ports import Connection, FrameHandler
+from harness.broker.secret import Secret
+from harness.model import CLIENTS
+
+Owner = Callable[[Connection], FrameHandler]
+"""Makes the owner of a connection."""
+
+
+class _FirstFrame:
+    """Shows the first frame to ``is_right``: the owner hears of the connection no more than its end if that objects."""
+
+    def __init__(self, connection: Connection, owner: FrameHandler, is_right: Callable[[bytes], bool]) -> None:
+        self._connection = connection
+        self._owner = owner
+        self._is_right = is_right
+        self._is_known = False
+
+    def on_frame(self, frame: memoryview) -> None:
+        """See :class:`harness.broker.ports.FrameHandler`."""
+        if self._is_known:
+            self._owner.on_frame(frame)
+        elif self._is_right(bytes(frame)):
+            self._is_known = True
+        else:
+            self._connection.close()
+
+    def on_lost(self) -> None:
+        """See :class:`harness.broker.ports.FrameHandler`."""
+        self._owner.on_lost()
+
+
+def expecting(secret: Secret, name: str, since_ns: int, accept: Owner) -> Owner:
+    """``accept`` for a listener of node ``name`` that has listened since ``since_ns``: nodes must introduce themselves.
+
+    The owner is made when the connection is, so that owners know in which order their connections came.
+    """
+
+    def accepted(connection: Connection) -> FrameHandler:
+        peer = connection.peer
+
+        def is_right(frame: bytes) -> bool:
+            is_known = secret.knows(frame, peer, name, since_ns)
+            if is_known:
+                connection.send([secret.reply(frame, peer, name)])
+            return is_known
+
+        owner = accept(connection)
+        return owner if peer == CLIENTS else _FirstFrame(connection, owner, is_right)
+
+    return accepted
+
+
+def introducing(secret: Secret, name: str, peer: str, connected: Owner) -> Owner:
+    """``connected`` for a connection that node ``name`` is about to open to ``peer``: it says first who calls."""
+    introduction = secret.introduction(name, peer)
+
+    def opened(connection: Connection) -> FrameHandler:
+        connection.send([introduction])
+        return _FirstFrame(
+            connection, connected(connection), lambda frame: secret.is_reply(frame, introduction, name, peer)
+        )
+
+    return opened
