@@ -26,7 +26,7 @@ def thin_acks(rows: RunRows) -> Iterator[ThinAcks]:
         if len(row["isr"]) < rows.min_isr:
             versions[where(row), *(row[name] for name in _VERSION), tuple(row["isr"])].append(row)
     for said in versions.values():
-        yield from _of_version(rows.run, said, acks.get(where(said[0]), []))
+        yield from _of_version(rows, said, acks.get(where(said[0]), []))
 
 
 def _leads(row: Row) -> bool:
@@ -34,19 +34,24 @@ def _leads(row: Row) -> bool:
     return leads and None not in (row["isr"], row["leader_epoch"], row["log_end_offset"])
 
 
-def _of_version(run: str, said: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
+def _of_version(rows: RunRows, said: list[Row], acks: Sequence[Row]) -> Iterator[ThinAcks]:
     said.sort(key=lambda r: (r["time_ns"], r["sequence"]))
     first, last = said[0], said[-1]
-    ours = [
-        row
-        for row in acks
-        if first["log_end_offset"] <= row["offset"] < last["log_end_offset"]
-        and first["time_ns"] <= row["time_ns"] <= last["time_ns"]
-    ]
-    if ours:
-        begin = min(ours, key=lambda r: (r["offset"], r["index"]))
-        yield ThinAcks(
-            run, *where(first), first["node"], first["incarnation"], first["leader_epoch"], len(first["isr"]),
-            first["sequence"], first["time_ns"], last["sequence"], last["time_ns"],
-            begin["offset"], max(row["offset"] for row in ours), begin["value"], begin["index"], begin["time_ns"],
-        )  # fmt: skip
+    appended = [row for row in acks if first["log_end_offset"] <= row["offset"] < last["log_end_offset"]]
+    logged = [row for row in appended if _is_logged(rows, row, first["leader_epoch"])]
+    others = [row for row in appended if row not in logged and first["time_ns"] <= row["time_ns"] <= last["time_ns"]]
+    for ours, in_log in ((logged, True), (others, False)):
+        if ours:
+            begin = min(ours, key=lambda r: (r["offset"], r["index"]))
+            yield ThinAcks(
+                rows.run, *where(first), first["node"], first["incarnation"], first["leader_epoch"], len(first["isr"]),
+                first["sequence"], first["time_ns"], last["sequence"], last["time_ns"],
+                begin["offset"], max(row["offset"] for row in ours), begin["value"], begin["index"], begin["time_ns"],
+                in_log,
+            )  # fmt: skip
+
+
+def _is_logged(rows: RunRows, ack: Row, leader_epoch: int) -> bool:
+    """Whether a replica's log holds what was acknowledged as a record of that leader epoch."""
+    held = rows.logged.get(where(ack), {}).get(ack["offset"], [])
+    return any((row["value"], row["leader_epoch"]) == (ack["value"], leader_epoch) for row in held)

@@ -6,9 +6,11 @@
   held against a leader: whichever came first, nobody sees.
 * ``ack-below-min-isr``: a send with acks=all was acknowledged whose record its leader had appended while its ISR was as
   small as that (T9). It has to refuse such a send before it appends anything (NOT_ENOUGH_REPLICAS), however soon the
-  ISR grows again. Told from rows of one version of the ISR: in the first the log ended before the record, in the last
-  behind it, and the acknowledgement came between the two. Where somebody else had led before the last of them, and had
-  a high watermark above the record, nobody knows who has acknowledged it, and nobody is blamed.
+  ISR grows again, and whenever the acknowledgement comes: a leader of 3.7 or later commits nothing before the ISR has
+  grown. Judged by the append: in the first row of one version of the ISR the log ended at or before the record, in the
+  last behind it, and a replica's log holds the record in that leader's epoch. Of a record that no log holds any more
+  the acknowledgement must have come between the two rows; and where another leader, or this one in another epoch, had
+  a high watermark above the record by then, it may have been that leader who appended it, and none is blamed.
 
 Severity: ``VIOLATION``. ``advance-below-min-isr`` is ``DOCUMENTED`` before 3.7 (KAFKA-15583).
 """
@@ -53,7 +55,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Conclusion]:
     least = run.least_isr(place)
-    if least is None or acks.members >= least or _may_be_another_s(run, place, acks):
+    if least is None or acks.members >= least or (not acks.logged and _may_be_another_s(run, place, acks)):
         return
     row = {"node": acks.node, "incarnation": acks.incarnation}
     says = ((acks.sequence, "leads"), (acks.end_sequence, "still leads"))

@@ -177,9 +177,10 @@ class Lag(NamedTuple):
 class ThinAcks(NamedTuple):
     """Sends acknowledged with acks=all whose records one leader appended while the ISR that it knew was small.
 
-    Smaller than the run's ``guarantees.min_insync_replicas``. The leader's rows are of one version of that ISR, and
-    nobody knows more of it than from the first of them to the last: the log ended at or before each record in the
-    first and behind it in the last, and the acknowledgement came between the two.
+    Smaller than the run's ``guarantees.min_insync_replicas``. The leader's rows are of one version of that ISR: the log
+    ended at or before each record in the first of them and behind it in the last. Either a replica's log holds each
+    record in the leader's epoch (``logged``), whenever it was acknowledged, or the acknowledgement came between the two
+    rows.
 
     Attributes:
         node: the leader.
@@ -205,6 +206,7 @@ class ThinAcks(NamedTuple):
     value: int
     row: int
     acked_ns: int
+    logged: bool
 
 
 LOOKS = 4

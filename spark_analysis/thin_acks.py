@@ -39,8 +39,12 @@ def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
     both = tables.history.where(acked).select(*PLACE, "offset", "value", "index", "time_ns")
     both = both.join(f.broadcast(thin), on=list(PLACE), how="inner")
     appended = (f.col("offset") >= f.col("begun.log_end_offset")) & (f.col("offset") < f.col("ended.log_end_offset"))
+    held = tables.replica_logs.join(f.broadcast(thin), on=[*PLACE, "leader_epoch"], how="inner").where(appended)
+    held = held.select(*PLACE, "leader_epoch", "offset", "value").distinct().withColumn("held", f.lit(True))
+    candidates = both.where(appended).join(held, on=[*PLACE, "leader_epoch", "offset", "value"], how="left")
+    candidates = candidates.withColumn("logged", f.coalesce("held", f.lit(False)))
     meanwhile = f.col("time_ns").between(f.col("begun.time_ns"), f.col("ended.time_ns"))
-    grouped = both.where(appended & meanwhile).groupBy(*_VERSION, "begun", "ended").agg(
+    grouped = candidates.where(f.col("logged") | meanwhile).groupBy(*_VERSION, "begun", "ended", "logged").agg(
         f.min_by(f.struct("offset", "value", "index", "time_ns"), f.struct("offset", "index")).alias("ack"),
         f.max("offset").alias("last"),
     )  # fmt: skip
@@ -55,4 +59,5 @@ def thin_acks(views: Views, wanted: DataFrame) -> DataFrame | None:
         "last", "ack.value",
         f.col("ack.index").alias("row"),
         f.col("ack.time_ns").alias("acked_ns"),
+        "logged",
     )  # fmt: skip

@@ -64,6 +64,7 @@ _ACKNOWLEDGING = (
     _switched("timeout_answered_as_ok", "an expired request answered with the success of its append"),
     _switched("timeout_answered_as_refused", "REQUEST_TIMED_OUT mistaken for NOT_ENOUGH_REPLICAS"),
     _switched("min_isr_unchecked", "KIP-16's min.insync.replicas forgotten"),
+    _switched("min_isr_unchecked_at_append", "KIP-16's check left to the acknowledgement"),
     _knob("min_isr_unchecked_by_the_watermark", "KAFKA-15583",
           "The watermark advances although fewer replicas than min.insync.replicas are in sync.",
           hw_below_min_isr="advance"),

@@ -18,6 +18,8 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "timeout_answered_as_ok": "A leader acknowledges what it has waited for in vain.",
         "timeout_answered_as_refused": "A leader says that it has refused what it has appended and waited for in vain.",
         "min_isr_unchecked": "A leader takes acks=all, and commits, however few replicas are in sync.",
+        "min_isr_unchecked_at_append": "A leader appends acks=all although fewer replicas than min.insync.replicas are "
+        "in sync, and acknowledges it once there are enough.",
         # ------------------------------------------------------------------------------------- watermarks
         "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
         "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",

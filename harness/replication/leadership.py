@@ -99,6 +99,7 @@ class Leadership:
         self._follows_followers = knobs.hw_advance == "after_followers"
         self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
+        self._takes_all = "min_isr_unchecked_at_append" in knobs.bugs
         self._ignores_sequences = "sequence_unchecked" in knobs.bugs
         self._forgives = {ErrorCode.INVALID_PRODUCER_EPOCH} if "producer_epochs_unfenced" in knobs.bugs else ()
         self._miscounts = not {"silent_followers_count", "watermark_ignores_the_slowest"}.isdisjoint(knobs.bugs)
@@ -161,7 +162,7 @@ class Leadership:
             return ErrorCode.INVALID_REQUEST
         if request.acks not in (ACKS_ALL, 0, 1):
             return ErrorCode.INVALID_REQUIRED_ACKS
-        if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr:
+        if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr and not self._takes_all:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         if producer is not None and not self._ignores_sequences and self.stored_before(request) is None:
             error = self._log.producers.error(producer)

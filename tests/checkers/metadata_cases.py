@@ -71,6 +71,50 @@ def what_was_appended_before_the_isr_shrank_was_not_to_be_refused(story: Story) 
     story.finish()
 
 
+@case(Outcome.VIOLATION, TAKEN)
+def what_was_appended_in_too_small_an_isr_had_to_be_refused_however_late_it_is_acknowledged(story: Story) -> None:
+    take_late(story, (0,))
+
+
+@case(Outcome.VIOLATION, TAKEN, guarantees=GUARANTEES | {"min_insync_replicas": 3})
+def what_was_appended_in_too_small_an_isr_is_found_when_the_isr_shrank_further_meanwhile(story: Story) -> None:
+    take_late(story, (0, 1), (0,))
+
+
+@case(Outcome.PASS)
+def what_was_appended_in_an_isr_that_shrank_only_then_is_acknowledged_when_it_has_grown_again(story: Story) -> None:
+    take_late(story, (0, 1), (0,))
+
+
+def take_late(story: Story, *isrs: tuple[int, ...]) -> None:
+    """A record with acks=all is appended in the first ISR, and acknowledged when all others are over."""
+    write(story, 2)
+    shrink(story, *isrs[0])
+    story.send(result="invoke", commit=False, copies=(1, 2))
+    about = {name: story.history[-1][name] for name in ("op", "f", "process", "value", "acks")}
+    story.state(0)
+    for isr in isrs[1:]:
+        shrink(story, *isr)
+    shrink(story, 0, 1, 2)
+    story.commit()
+    story.row(**about, topic="ledger", partition=0, type="ok", offset=2)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def what_another_leader_appended_at_the_offset_may_be_acknowledged(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, result="invoke", commit=False, copies=())
+    shrink(story, 0)
+    story.send(acks=1, result="invoke", commit=False, copies=())
+    zombie = story.state(0)
+    shrink(story, 0, 1, 2)
+    story.elect(1)
+    write(story, 2)
+    story.finish()
+    zombie["time_ns"] = story.now
+
+
 @case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), **OLD)
 def what_somebody_else_had_committed_he_may_have_acknowledged(story: Story) -> None:
     write(story, 2)
@@ -78,6 +122,7 @@ def what_somebody_else_had_committed_he_may_have_acknowledged(story: Story) -> N
     write(story, 2, copies=(1, 2))
     part = story.partitions[0]
     part.leader, part.epoch, part.isr = 1, 1, {0, 1, 2}
+    part.logs = {node: [*log[:2], *((1, value) for _, value in log[2:])] for node, log in part.logs.items()}
     part.marks[1] = len(part.logs[1])
     story.state(1)
     story.state(0).update(role="leader", leader=0, leader_epoch=0, isr=[0])
