@@ -154,7 +154,7 @@ def _ask_spark(
 
 def _is_settled(run: Opened) -> bool:
     """Whether the run promises to settle, and is known to have had every fault healed."""
-    return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults)
+    return not run.unreadable.get("faults") and comes_to_rest(run.manifest.guarantees, run.faults, run.manifest.unrest)
 
 
 def _witnesses(rows: Mapping[str, Sequence[Row]], faults: Sequence[Row]) -> Witnesses:

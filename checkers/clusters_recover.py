@@ -1,14 +1,21 @@
 """A healed cluster comes to rest: one leader, everybody in sync, equal logs, everything committed (R2, T13).
 
-``stuck``: at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed, a
-partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
+``stuck``, on any target: every fault that was injected was healed, the runner waited, and then went on looking until
+nothing had got nearer to rest for several times ``replica.lag.time.max.ms``, in looks that followed each other closely;
+and no probe blames the environment (``unrest`` in ``run.json``, see :mod:`harness.runner.unrest`).
+
+``stuck`` too, at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed:
+a partition has no leader among the replicas, its ISR is not full, a replica's log does not end where the leader's does,
 the leader's high watermark has not reached that end, or a replica's log begins before the leader's although it must
 have heard of the deletion: it has records that its leader appended, in its last term, after its log began there (from
 0.11 on, KIP-107: before, leaders do not tell). One anomaly per partition, about the first reason. Kafka promises that a
 cluster recovers, and not when; so other runs cannot be stuck: whether a longer wait would have helped, nobody knows.
 
-Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end: nobody can be in
-sync with what is down.
+Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end of a run that
+promises to settle: nobody can be in sync with what is down; when there is no leader, and every broker that could be
+elected cleanly has ended itself, or machines lost what they had not flushed and so none can; and when a fault has
+damaged a log of the partition in a way that no start has to notice (:mod:`checkers.rotten_logs`): a follower refuses
+what it finds damaged for as long as its leader has it.
 """
 
 from __future__ import annotations
@@ -18,9 +25,13 @@ from itertools import islice
 from typing import NamedTuple
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.copies import robs
 from checkers.generations import since
-from checkers.recovery import comes_to_rest
-from harness.model import TopicPartition
+from checkers.lossy_failures import LOSSY_FAULTS
+from checkers.recovery import all_healed, comes_to_rest
+from checkers.rotten_logs import rotten, swapped
+from harness.model import TopicPartition, partition_named
+from spark_analysis.answer import Excuse
 from spark_analysis.facts import Stretch
 
 KINDS = ("stuck",)
@@ -36,19 +47,51 @@ class _Unrest(NamedTuple):
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
-    if not comes_to_rest(run.guarantees, run.faults):
+    if run.unrest and all_healed(run.faults):
+        yield from _watched(run)
+    if not comes_to_rest(run.guarantees, run.faults, run.unrest):
         return
     for place, ends in run.ended.items():
         if len(ends) < (run.replication(place) or len(ends)):
             continue
         down = [x for x in ends.values() if detail(x).get("source") == "disk" or x.role == "offline"]
         for one, why, says in islice(_unrest(run, place, ends, down), 1):
-            excuse = "down" if one in down else None
+            excuse: Excuse | None = "down" if one in down else "damage" if _is_damaged(run, place) else None
             yield Conclusion(
                 run.finding("stuck", place, leader_epoch=one.leader_epoch, excuse=excuse, **seen_at(one)),
                 f"All faults were healed, and {place} did not come to rest: {why}.",
                 (cite(one, says),),
             )
+
+
+def _watched(run: RunFacts) -> Iterator[Conclusion]:
+    """Every partition that the runner saw get no nearer to rest; the last rows about it show how it ended."""
+    for name, phrases in sorted(run.unrest["missing"].items()):
+        place = partition_named(name)
+        shown = islice(_unrest(run, place, run.ended.get(place, {}), ()), 1) if run.ended.get(place) else ()
+        yield Conclusion(
+            run.finding("stuck", place, excuse=_excuse(run, place)),
+            f"All faults were healed, and {place} did not come to rest: {'; '.join(phrases)}. Nothing got nearer to "
+            f"rest for {run.unrest['still_s']:g} s ({run.unrest['looks']} looks), and no probe blames the environment.",
+            tuple(cite(one, says) for one, _, says in shown),
+        )
+
+
+def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
+    """What keeps a partition from resting without any fault of the cluster's."""
+    eligible = run.unrest.get("eligible", {}).get(str(place))
+    gone = set(run.unrest.get("gone", ()))
+    if eligible is not None and set(eligible) <= gone and (eligible or gone or _lost_something(run)):
+        return "down"
+    return "damage" if _is_damaged(run, place) else None
+
+
+def _lost_something(run: RunFacts) -> bool:
+    return any(robs(fault, LOSSY_FAULTS) and fault["injected_ns"] is not None for fault in run.faults)
+
+
+def _is_damaged(run: RunFacts, place: TopicPartition) -> bool:
+    return place in swapped(run.faults) or any(place == where for where, _ in rotten(run.faults))
 
 
 def _unrest(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -54,6 +54,7 @@ class RunFacts:
     Attributes:
         wanted: what the configuration demands; None: it does not say.
         generation: the protocol's generation; empty: not known.
+        unrest: what the runner saw of a healed cluster that did not come to rest, as in ``run.json``; empty: it did.
     """
 
     run: str
@@ -62,6 +63,7 @@ class RunFacts:
     guarantees: Mapping[str, Any]
     wanted: Expected | None
     generation: str = ""
+    unrest: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sampled(self) -> bool:

@@ -56,7 +56,10 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     wanted = expected(run.manifest)
     unread = {table for table, sentences in run.unreadable.items() if sentences}
     missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
-    facts = RunFacts(name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation)
+    facts = RunFacts(
+        name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
+        run.manifest.unrest,
+    )  # fmt: skip
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes = {"history": history, "timeline": broken_timeline, "faults": missing or unproven_losses(run.faults)}

@@ -27,7 +27,7 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
         *tables,
         healed_ns(faults),
         sampled=is_sampled(manifest.guarantees),
-        settled=comes_to_rest(manifest.guarantees, faults),
+        settled=comes_to_rest(manifest.guarantees, faults, manifest.unrest),
         lag_ns=lag_allowed_ns(manifest.guarantees),
         min_isr=isr_wanted(manifest.guarantees),
         rotten=rotten(faults),

@@ -16,13 +16,22 @@ from harness.model import TopicPartition
 
 def healed_ns(faults: Sequence[Row]) -> int | None:
     """When the last fault was proven to be healed; None: there was none, or nobody knows."""
-    times = [fault["heal_proven_ns"] for fault in faults]
+    times = [fault["heal_proven_ns"] for fault in faults if _was_injected(fault)]
     return None if not times or None in times else int(max(times))
 
 
-def comes_to_rest(guarantees: Mapping[str, Any], faults: Sequence[Row]) -> bool:
-    """Whether a run promises to settle, and every fault was healed."""
-    return guarantees.get("settles") is True and all(fault["heal_proven_ns"] is not None for fault in faults)
+def all_healed(faults: Sequence[Row]) -> bool:
+    """Whether a probe has seen every fault healed that was injected; one that found nothing to aim at never was."""
+    return all(fault["heal_proven_ns"] is not None for fault in faults if _was_injected(fault))
+
+
+def comes_to_rest(guarantees: Mapping[str, Any], faults: Sequence[Row], unrest: Mapping[str, Any]) -> bool:
+    """Whether a run promises to settle, every fault was healed, and the runner did not see it stuck (``unrest``)."""
+    return guarantees.get("settles") is True and all_healed(faults) and not unrest
+
+
+def _was_injected(fault: Row) -> bool:
+    return fault["injected_ns"] is not None
 
 
 def recovery(run: RunFacts) -> Iterator[Recovery]:

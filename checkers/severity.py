@@ -115,7 +115,8 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
     doubts = _doubts(facts, manifest, finding)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
-    lacking = RELIES_ON.get(finding.kind, frozenset()) & gaps
+    seen_by_runner = finding.kind == "stuck" and finding.node is None  # no row of a table says so, but run.json
+    lacking = frozenset[str]() if seen_by_runner else RELIES_ON.get(finding.kind, frozenset()) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
     if finding.excuse == "acks":

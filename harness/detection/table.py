@@ -98,6 +98,7 @@ _IN_SYNC = (
     _switched("isr_never_shrunk", "the ISR expiration thread died",
               unnoticed="a replica that stands still while its session lives is soon moving again in the random mixes",
               scenarios=("a-laggard-with-a-session",)),
+    _switched("isr_never_grown", "Partition.maybeExpandIsr never called"),
     _knob("isr_joined_at_a_stale_watermark", "KAFKA-7128",
           "A follower joins the ISR that has not reached the start of its leader's epoch.",
           scenarios=("in-sync-at-a-stale-watermark",), isr_join="hw"),

@@ -56,6 +56,8 @@ class Manifest:
             but a missing verdict is ``VIOLATION``.
         guarantees: what the configuration promises:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
+        unrest: of a run whose healed cluster did not come to rest although no probe blames the environment, what the
+            runner saw (:meth:`harness.runner.unrest.Unrest.to_json`); empty of any other.
         duration_s: from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
         tables: how much there was of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before,
@@ -73,6 +75,7 @@ class Manifest:
     configuration: Mapping[str, Any] = field(default_factory=dict)
     predictions: Sequence[Mapping[str, Any]] = ()
     guarantees: Mapping[str, Any] = field(default_factory=dict)
+    unrest: Mapping[str, Any] = field(default_factory=dict)
     duration_s: float | None = None
     why: str = ""
     tables: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

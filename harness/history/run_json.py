@@ -41,7 +41,7 @@ def _one_of(*words: str) -> Kind:
 _DOCUMENT: Mapping[str, Kind] = {
     **dict.fromkeys(("run", "scenario", "started_wall", "state", "generation", "why"), _STRING),
     "seed": _INTEGER,
-    **dict.fromkeys(("versions", "configuration", "guarantees", "tables"), _OBJECT),
+    **dict.fromkeys(("versions", "configuration", "guarantees", "tables", "unrest"), _OBJECT),
     "predictions": Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value))),
     "duration_s": _SECONDS,
 }
@@ -52,6 +52,15 @@ _GUARANTEES: Mapping[str, Kind] = {
     ),
     "timeline": _STRING,
 }  # fmt: skip
+_STRINGS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(_STRING.fits, value)))
+_COUNTS = Kind("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_COUNT.fits, value)))
+_UNREST: Mapping[str, Kind] = {
+    "still_s": _SECONDS,
+    "looks": _COUNT,
+    **dict.fromkeys(("missing", "eligible"), _OBJECT),
+    "gone": _COUNTS,
+    "probes": _STRINGS,
+}
 _PREDICTION: Mapping[str, Kind] = {
     "kind": _STRING,
     "topic": _TEXT,
@@ -73,6 +82,10 @@ def wrong(document: Mapping[str, Any]) -> str | None:
 def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
     yield from _mistyped("", document, _DOCUMENT)
     yield from _mistyped("guarantees.", document.get("guarantees", {}), _GUARANTEES)
+    yield from _mistyped("unrest.", unrest := document.get("unrest", {}), _UNREST)
+    for key, kind in (("missing", _STRINGS), ("eligible", _COUNTS)):
+        named = unrest.get(key, {})
+        yield from _mistyped(f"unrest.{key}.", named, dict.fromkeys(named, kind))
     for number, prediction in enumerate(document.get("predictions", ())):
         where = f"predictions[{number}]"
         for key in sorted(set(prediction) - set(_PREDICTION)):

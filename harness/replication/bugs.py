@@ -32,6 +32,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "isr_joined_early": "A leader proposes every follower that fetches, however far behind it is.",
         "isr_shrunk_alone": "A leader no longer waits for a lagging member, and does not tell the controller.",
         "isr_never_shrunk": "A leader never proposes to drop a member that lags.",
+        "isr_never_grown": "A leader never proposes to take a follower back into the ISR.",
         # ------------------------------------------------------------------------------------- following
         "divergence_unnoticed": "A leader never says that a follower's log differs from its own.",
         "stale_fetch_applied": "A follower appends what it had asked an earlier leader for, if it fits its log's end.",

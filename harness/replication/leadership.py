@@ -396,7 +396,7 @@ class Leadership:
         if node in self._isr.members or node in self._ineligible or not self._isr.settled:
             return []
         progress = self._followers[node]
-        if not self._may_join(node, progress):
+        if not self._may_join(node, progress) or "isr_never_grown" in self._knobs.bugs:
             return []
         reached = progress.log_end_offset
         joined = reached >= self._log.high_watermark

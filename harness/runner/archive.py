@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
 from harness.clock import Clock
@@ -44,6 +45,10 @@ class Archive(Protocol):
         """What the schedule did and saw."""
         ...
 
+    def take_unrest(self, seen: Mapping[str, Any]) -> None:
+        """What was seen of a healed cluster that did not come to rest; see :mod:`harness.runner.unrest`."""
+        ...
+
     def take_logs(self, target: Target) -> None:
         """The nodes' own log output."""
         ...
@@ -77,6 +82,10 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         self._directory.write_diary(diary.to_json())
 
+    def take_unrest(self, seen: Mapping[str, Any]) -> None:
+        """See :class:`Archive`."""
+        self._directory.write_manifest(replace(self._directory.manifest(), unrest=seen))
+
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`."""
         target.copy_logs(self._directory.broker_logs)
@@ -88,12 +97,14 @@ class KeptArchive:
     Attributes:
         tables: by name, without the history.
         diary: None before the end.
+        unrest: what was seen of a healed cluster that did not come to rest; empty: it did, or there is none.
     """
 
     def __init__(self, run: str) -> None:
         self.run = run
         self.tables: dict[str, Rows] = {}
         self.diary: Diary | None = None
+        self.unrest: Mapping[str, Any] = {}
         self._recorder: KeptRecorder | None = None
 
     def recorder(self, clock: Clock) -> Recorder:
@@ -120,6 +131,10 @@ class KeptArchive:
     def take_diary(self, diary: Diary) -> None:
         """See :class:`Archive`."""
         self.diary = diary
+
+    def take_unrest(self, seen: Mapping[str, Any]) -> None:
+        """See :class:`Archive`."""
+        self.unrest = seen
 
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`; what nodes in memory say is in their timelines."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from harness.errors import InvalidRun
-from harness.history.run_directory import Manifest
+from harness.history.run_directory import Manifest, RunState
 from harness.runner.archive import KeptArchive
 from harness.runner.journal import NothingToUndo
 from harness.runner.manifest import manifest, now, restless
@@ -49,4 +49,5 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
         finally:
             stage.clear()
     ended = made if stage.waited else restless(made)
-    return Rehearsal(replace(ended, state="abandoned" if why else "complete", why=why), archive)
+    state: RunState = "abandoned" if why else "complete"
+    return Rehearsal(replace(ended, state=state, why=why, unrest=archive.unrest), archive)

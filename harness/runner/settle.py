@@ -65,13 +65,31 @@ def misled(records: Iterable[FaultRecord]) -> list[Selector]:
     return list(dict.fromkeys(fault.node for fault in moved))
 
 
-def require_settled(missing: Sequence[str], timeout_s: float) -> None:
-    """Refuse a cluster that :func:`settle` has not seen whole.
+def require_healed(records: Iterable[FaultRecord]) -> None:
+    """Refuse to blame a cluster of which a fault may still be in force; one that was never injected is not.
 
     Raises:
-        InvalidRun: ``missing`` is not empty.
+        InvalidRun: a fault was injected, and no probe has seen it healed.
     """
-    if missing:
-        more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
-        shown = "; ".join(missing[:_SHOWN])
-        raise InvalidRun(f"the healed cluster did not settle within {timeout_s:g} s: {shown}{more}.")
+    for one in records:
+        if one.injected_ns is not None and one.heal_proven_ns is None:
+            fault = f"fault {one.name} ({one.kind})"
+            raise InvalidRun(f"the cluster did not settle, and {fault} was not proven healed: {one.heal_proof}.")
+
+
+def require_innocent(missing: Sequence[str], blamed: Sequence[str]) -> None:
+    """Refuse to blame a cluster when a probe blames the environment.
+
+    Raises:
+        InvalidRun: names what was missing, and what the probe saw.
+    """
+    if blamed:
+        raise InvalidRun(
+            f"the healed cluster did not settle: {in_short(missing)}. A probe blames its environment: {blamed[0]}."
+        )
+
+
+def in_short(missing: Sequence[str]) -> str:
+    """The first of several phrases, and how many more there are."""
+    more = f" and {len(missing) - _SHOWN} more" if len(missing) > _SHOWN else ""
+    return "; ".join(missing[:_SHOWN]) + more

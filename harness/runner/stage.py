@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
-from harness.errors import InvalidRun
+from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NO_LEADER
 from harness.runner import settle as settling
 from harness.runner.archive import Archive
@@ -18,6 +18,7 @@ from harness.runner.performance import Cast, Performance
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.runner.rig import Rig
+from harness.runner.unrest import still_for_s, watched
 from harness.workload import Workload
 
 _FINAL_READ_TIMEOUT_S = 30.0
@@ -60,7 +61,26 @@ class Stage:
         self._workload.start()
 
     def do_harm(self) -> None:
-        """Perform the schedule, or let chaos loose."""
+        """Perform the schedule, or let chaos loose; a schedule that waits in vain may have found a stuck cluster.
+
+        Raises:
+            InvalidRun: it did not come to its end.
+        """
+        try:
+            self._do_harm()
+        except InvalidRun:
+            with suppress(InvalidRun, EnvironmentFault):  # the first of several reasons is the one to tell
+                self._look_for_a_stall()
+            raise
+
+    def _look_for_a_stall(self) -> None:
+        """Heal everything, and write down whether the cluster is stuck; see :meth:`_watched`."""
+        self.heal()
+        self.stop_load()
+        if self._plan.expectation is None:
+            self._awaited()
+
+    def _do_harm(self) -> None:
         assert self._workload is not None
         if self._chaos is not None:
             self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
@@ -83,12 +103,8 @@ class Stage:
     def settle(self) -> None:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self._report("waiting until every replica is in sync and equally far")
-        missing = self._settle()
+        missing = self._settle() if self._plan.expectation is not None else self._awaited()
         self.waited = True
-        if self._plan.expectation is None:
-            if missing and self._plan.kafka is not None and settling.restart_the_misled(self._nemesis):
-                missing = self._settle()
-            settling.require_settled(missing, self._plan.scenario.settle_s)
         partitions = self._target.view().partitions
         self._diary.unsettled = missing
         self._diary.replicas = {name: tuple(seen.replicas) for name, seen in partitions.items()}
@@ -98,6 +114,30 @@ class Stage:
 
     def _settle(self) -> list[str]:
         return settling.settle(self._target, self._plan.partitions, self._plan.scenario.settle_s, self._rig.clock)
+
+    def _awaited(self) -> list[str]:
+        """What a cluster of which nothing is predicted still lacks when it is stuck; raises as :meth:`_watched`."""
+        missing = self._settle()
+        if missing and self._plan.kafka is not None and settling.restart_the_misled(self._nemesis):
+            missing = self._settle()
+        return self._watched() if missing else []
+
+    def _watched(self) -> list[str]:
+        """What a cluster that did not settle in time still lacks when it gets no nearer, and only it is to blame.
+
+        Raises:
+            InvalidRun: a probe blames the environment, or a fault is not known to be healed.
+        """
+        settling.require_healed(self._nemesis.records)
+        still_s = still_for_s(self._plan.settings)
+        self._report(f"it did not settle; looking whether anything gets nearer to rest within {still_s:g} s")
+        unrest = watched(self._target, self._plan.partitions, still_s, self._rig.clock)
+        if unrest is None:
+            return []
+        settling.require_innocent(unrest.missing, unrest.blamed)
+        self._report(f"it is stuck: {settling.in_short(unrest.missing)}")
+        self._archive.take_unrest(unrest.to_json(self._plan.partitions))
+        return list(unrest.missing)
 
     def _is_out_of_space(self, node: str) -> bool:
         return self._target.has_refused_write(node).holds

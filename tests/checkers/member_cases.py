@@ -16,11 +16,11 @@ __all__ = ["CASES"]
 # ------------------------------------------------------------------------------------------------------- watermarks
 
 
-def shrink(story: Story) -> None:
+def shrink(story: Story, acks: int = -1) -> None:
     write(story, 2)
     story.partitions[0].isr = {0}
     story.state(0)
-    story.send()
+    story.send(acks=acks)
     story.partitions[0].isr = set(NODES)
     for node in (1, 2):
         story.partitions[0].logs[node] = list(story.partitions[0].logs[0])
@@ -29,14 +29,14 @@ def shrink(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, ("advance-below-min-isr", "VIOLATION", 2))
+@case(Outcome.VIOLATION, ("ack-below-min-isr", "VIOLATION", 2), ("advance-below-min-isr", "VIOLATION", 2))
 def a_watermark_that_does_not_wait_for_enough_replicas_is_found(story: Story) -> None:
     shrink(story)
 
 
 @case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), generation="2.8")
 def before_3_7_no_watermark_waits_for_enough_replicas(story: Story) -> None:
-    shrink(story)
+    shrink(story, acks=1)
 
 
 @case(Outcome.PASS, guarantees={"min_insync_replicas": 1})
@@ -105,6 +105,7 @@ def a_leader_that_does_not_wait_for_whom_the_controller_has_in_the_isr_is_found(
     Outcome.VIOLATION,
     ("unjustified-advance", "VIOLATION", 2),
     ("advance-below-min-isr", "VIOLATION", 2),
+    ("ack-below-min-isr", "VIOLATION", 2),
     guarantees={"min_insync_replicas": 3},
 )
 def a_leader_that_does_not_wait_for_whom_the_controller_calls_eligible_is_found(story: Story) -> None:

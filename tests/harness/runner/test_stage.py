@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from harness import scenario
 from harness.clock import SystemClock
 from harness.errors import InvalidRun
 from harness.history.run_directory import RunDirectory
-from harness.model import NodeId, TopicPartition
+from harness.model import Link, NodeId, TopicPartition
 from harness.runner import plan
 from harness.runner import settle as settling
 from harness.runner.archive import DirectoryArchive
@@ -42,6 +42,20 @@ chaos: {faults: [{fault: clock, node: any, offset_ms: 3600000}]}
 
 
 WHOLE = partition_view(0, [0, 1, 2])
+
+
+class Hurried(SystemClock):
+    """Its time passes while it is waited on alone, and at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now_ns = 0
+
+    def monotonic_ns(self) -> int:
+        return self._now_ns
+
+    def sleep(self, seconds: float) -> None:
+        self._now_ns += round(seconds * 1e9)
 
 
 class Waiting(ScriptedTarget):
@@ -74,7 +88,7 @@ def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]
     """What the stage says while it waits for ``target``, which has suffered ``harm``."""
     said: list[str] = []
     directory = RunDirectory.create(path / "run", manifest(plan(made.scenario), "small/1", now()))
-    rig = Rig(target, SystemClock(), cast("Callable[..., Any]", logging.getLogger))
+    rig = Rig(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
     with Journal(path / "journal") as journal:
         stage = Stage(made, DirectoryArchive(directory), rig, journal, said.append)
         for number, written in enumerate(harm):
@@ -82,6 +96,11 @@ def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]
         stage.heal()
         stage.settle()
     return said
+
+
+def unrest(path: Path) -> Mapping[str, Any]:
+    """What ``run.json`` says of a cluster that did not settle."""
+    return RunDirectory.open(path / "run").manifest().unrest
 
 
 CLOCK = {"fault": "clock", "node": 1, "offset_ms": 3_600_000}
@@ -101,18 +120,46 @@ def test_a_real_broker_whose_clock_was_set_back_is_restarted_when_it_does_not_re
 def test_a_real_broker_that_does_not_return_without_a_fault_of_its_clock_is_a_finding(
     chaotic: Plan, tmp_path: Path, harm: list[dict[str, Any]]
 ) -> None:
-    target = waiting()
-    with pytest.raises(InvalidRun, match=r"did not settle .* the ISR is \[0, 2\], not \[0, 1, 2\]"):
-        settle(on_real_kafka(chaotic), target, tmp_path, *harm)
+    settle(on_real_kafka(chaotic), waiting(), tmp_path, *harm)
+    assert unrest(tmp_path)["missing"] == {"ledger-0": ["the ISR is [0, 2], not [0, 1, 2]"]}
 
 
 def test_a_built_in_broker_that_does_not_return_is_a_finding_whatever_its_clock_did(
     chaotic: Plan, tmp_path: Path
 ) -> None:
     target = waiting()
-    with pytest.raises(InvalidRun, match="did not settle"):
-        settle(chaotic, target, tmp_path, CLOCK)
+    settle(chaotic, target, tmp_path, CLOCK)
+    assert unrest(tmp_path)["missing"]
     assert ("kill", "1") not in target.calls
+
+
+def test_a_cluster_that_does_not_settle_because_of_its_environment_makes_the_run_invalid(
+    chaotic: Plan, tmp_path: Path
+) -> None:
+    target = waiting()
+    target.lossy.add(Link("0", "1"))
+    with pytest.raises(InvalidRun, match=r"the ISR is \[0, 2\], not .* A probe blames its environment: 0->1"):
+        settle(chaotic, target, tmp_path)
+    assert not unrest(tmp_path)
+
+
+def test_a_cluster_is_not_blamed_while_a_fault_may_be_in_force(chaotic: Plan, tmp_path: Path) -> None:
+    target = waiting()
+    target.ignored.add("mend")
+    with pytest.raises(InvalidRun, match=r"did not settle, and fault f0 \(partition\) was not proven healed"):
+        settle(chaotic, target, tmp_path, {"fault": "partition", "links": [[0, 1]]})
+    assert not unrest(tmp_path)
+
+
+def test_a_fault_that_found_nothing_to_aim_at_does_not_keep_a_cluster_from_being_stuck(
+    chaotic: Plan, tmp_path: Path
+) -> None:
+    target = waiting()
+    target.shown = cluster_view(
+        3, {LEDGER: dataclasses.replace(WHOLE, isr=(NodeId(0),), replicas=(NodeId(0), NodeId(9)))}
+    )
+    settle(chaotic, target, tmp_path, {"fault": "kill", "node": "follower", "topic": "other"})
+    assert unrest(tmp_path)["missing"]
 
 
 def test_only_nodes_whose_clocks_have_moved_are_misled(tmp_path: Path) -> None:

@@ -1,0 +1,204 @@
+"""What justifies the verdict ``stuck``: a healed cluster gets no nearer to rest, and no probe blames the environment.
+
+That a cluster has not come to rest in the time that a scenario allows proves nothing yet: the machine may be slow, or a
+link may not be whole. So the runner goes on looking until nothing has got nearer to rest for as long as Kafka takes, at
+the most, to notice anything about a replica (``replica.lag.time.max.ms``, a broker's session), several times over. Only
+looks that follow each other closely count, for a machine that keeps the harness waiting keeps brokers waiting, too.
+Then the runner probes everything that is not the system under test: processes that a signal has ended or stopped, the
+links between the nodes that answer, their disks and their clocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import permutations
+from typing import Any
+
+from harness.broker.settings import Settings
+from harness.clock import PacedClock
+from harness.errors import EnvironmentFault
+from harness.model import NO_LEADER, Link, NodeId, TopicPartition, node_name
+from harness.runner.conditions import unsettled
+from harness.target import ClusterView, Receipt, Target
+
+STILL_TIMES = 5
+"""For how many times the longest time-out of the cluster nothing must have got nearer to rest."""
+
+_LOOKS = 20
+"""Into how many parts that time is cut: in each of them there must be a look."""
+
+_PATIENCE = 10
+"""For how many times that time the runner goes on looking at a cluster that does get nearer, or on a slow machine."""
+
+_OFF_MS = 1_000
+"""By how much a clock may be off that is right."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrest:
+    """A cluster that did not come to rest.
+
+    Attributes:
+        still_s: for how long nothing had got nearer to rest; ``looks``: how often the runner looked meanwhile.
+        missing: what was missing in the end, one phrase each.
+        view: the cluster then; ``gone``: the brokers that had ended themselves.
+        blamed: what probes blame in the environment, one sentence each; empty: nothing.
+        probes: what the other probes saw.
+    """
+
+    still_s: float
+    looks: int
+    missing: tuple[str, ...]
+    view: ClusterView
+    gone: tuple[NodeId, ...] = ()
+    blamed: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
+
+    def to_json(self, partitions: Sequence[TopicPartition]) -> dict[str, Any]:
+        """What ``run.json`` says of it; the phrases by partition."""
+        phrases = {str(name): [_without(name, phrase) for phrase in self.missing if _is_of(name, phrase)]
+                   for name in partitions}  # fmt: skip
+        return {
+            "still_s": round(self.still_s, 3),
+            "looks": self.looks,
+            "missing": {name: found for name, found in phrases.items() if found},
+            "eligible": {
+                str(name): [*seen.isr, *seen.elr]
+                for name, seen in sorted(self.view.partitions.items())
+                if seen.leader == NO_LEADER and name in partitions
+            },
+            "gone": list(self.gone),
+            "probes": list(self.probes),
+        }
+
+
+def still_for_s(settings: Settings) -> float:
+    """For how long nothing must have got nearer to rest, of a cluster with these settings."""
+    return STILL_TIMES * max(settings.replica_lag_time_max_ms, settings.broker_session_timeout_ms) / 1000
+
+
+def watched(
+    target: Target, partitions: Sequence[TopicPartition], still_s: float, clock: PacedClock
+) -> Unrest | None:  # fmt: skip
+    """Look at a cluster that is not at rest until it is (None), or has got no nearer for ``still_s``, and probe it."""
+    begun_s = since_s = looked_s = _now_s(clock)
+    nearest, looks, slowest_s = _Distance(), 0, 0.0
+    while missing := unsettled(target, partitions):
+        nearer = nearest.falls_to(len(missing), _behind(target, partitions))
+        took_s, looked_s = _now_s(clock) - looked_s, _now_s(clock)
+        slowest_s = max(slowest_s, took_s)
+        if nearer or took_s > _late_s(still_s):
+            since_s, looks = looked_s, 0
+        looks += 1
+        if looked_s - since_s >= still_s:
+            return _probed(target, Unrest(looked_s - since_s, looks, tuple(missing), target.view()))
+        if looked_s - begun_s >= _PATIENCE * still_s:
+            what = "it was still getting nearer" if slowest_s <= _late_s(still_s) else f"a look took {slowest_s:.1f} s"
+            why = f"after {looked_s - begun_s:.0f} s {what}"
+            return Unrest(0.0, looks, tuple(missing), target.view(), blamed=(why,))
+        clock.sleep(still_s / _LOOKS)
+    return None
+
+
+def _late_s(still_s: float) -> float:
+    """How long it may take from one look to the next at the most; half of that is spent asleep."""
+    return 2 * still_s / _LOOKS
+
+
+def _now_s(clock: PacedClock) -> float:
+    return clock.monotonic_ns() / 1e9
+
+
+class _Distance:
+    """How far a cluster was from rest when it was nearest: how much was missing, and by how many records."""
+
+    def __init__(self) -> None:
+        self._missing: int | None = None
+        self._records: int | None = None
+
+    def falls_to(self, missing: int, records: int) -> bool:
+        """Whether one of the two is less than ever before."""
+        nearer = self._missing is None or self._records is None or missing < self._missing or records < self._records
+        self._missing = missing if self._missing is None else min(missing, self._missing)
+        self._records = records if self._records is None else min(records, self._records)
+        return nearer
+
+
+def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
+    """By how many records replicas, and high watermarks, are not where their leaders' logs end, all in all."""
+    view, total = target.view(), 0
+    for name in partitions:
+        seen = view.partitions.get(name)
+        leading = None if seen is None else target.replica(node_name(seen.leader), name)
+        if seen is None or leading is None:
+            continue
+        total += leading.log_end_offset - leading.high_watermark
+        for node in seen.replicas:
+            if (replica := target.replica(node_name(node), name)) is not None:
+                total += abs(leading.log_end_offset - replica.log_end_offset)
+    return total
+
+
+# ------------------------------------------------------------------------------------------------------------- probes
+
+
+def _probed(target: Target, unrest: Unrest) -> Unrest:
+    """With what probes blame in the environment, and what the others saw."""
+    receipts = [one for one in _receipts(target) if one is not None]
+    return replace(
+        unrest,
+        gone=tuple(node for node in _brokers(unrest.view) if target.has_exited(node_name(node)).holds),
+        blamed=tuple(one.seen for one in receipts if not one.holds),
+        probes=tuple(one.seen for one in receipts if one.holds),
+    )
+
+
+def _receipts(target: Target) -> Iterator[Receipt | None]:
+    """Whether the environment does its part, as each probe sees it; None: this target has no such probe."""
+    running = []
+    for node in target.nodes():
+        answers = target.is_running(node)
+        if answers.holds:
+            running.append(node)
+            yield answers
+            yield _look(partial(target.takes_writes, node))
+            yield _look(partial(_is_right, target, node))
+        else:
+            yield _look(partial(_is_its_own_doing, target, node, answers.seen))
+    for ends in permutations(running, 2):
+        yield _look(partial(target.carries, Link(*ends)))
+
+
+def _brokers(view: ClusterView) -> list[NodeId]:
+    return sorted({node for partition in view.partitions.values() for node in partition.replicas})
+
+
+def _is_its_own_doing(target: Target, node: str, seen: str) -> Receipt:
+    """Whether a node that does not answer was neither stopped nor killed, nor refused room by its disk."""
+    for probe in (target.is_paused, target.is_dead, target.has_refused_write):
+        if (harmed := probe(node)).holds:
+            return Receipt(False, harmed.seen)
+    return Receipt(True, seen)
+
+
+def _is_right(target: Target, node: str) -> Receipt:
+    """Whether a node's clock is as the harness's."""
+    off_ms = target.clock_offset_ms(node)
+    return Receipt(abs(off_ms) <= _OFF_MS, f"node {node}: its clock is off by {off_ms} ms")
+
+
+def _look(probe: Callable[[], Receipt]) -> Receipt | None:
+    try:
+        return probe()
+    except EnvironmentFault:
+        return None
+
+
+def _is_of(name: TopicPartition, phrase: str) -> bool:
+    return phrase.startswith(f"{name}: ")
+
+
+def _without(name: TopicPartition, phrase: str) -> str:
+    return phrase.removeprefix(f"{name}: ")

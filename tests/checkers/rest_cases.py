@@ -1,0 +1,110 @@
+"""Stories of clusters that do not come to rest although they were healed. Importing this module adds to ``CASES``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, write
+from tests.checkers.lineage_cases import SETTLES, STUCK
+from tests.checkers.metadata_cases import CASES
+from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.story import GUARANTEES, Story
+
+__all__ = ["CASES"]
+
+SEEN: dict[str, Any] = {
+    "unrest": {
+        "still_s": 20.0,
+        "looks": 21,
+        "missing": {"ledger-0": ["the ISR is [0, 1], not [0, 1, 2]"]},
+        "probes": ["node 2: process 7 exists, and answers", "0->2: a request got through"],
+    }
+}
+"""What a runner writes down that saw node 2 stay out of the ISR, and found nothing wrong around it."""
+
+AIMLESS: dict[str, Any] = dict.fromkeys(
+    ("injected_ns", "proven_ns", "proof", "healed_ns", "heal_proven_ns", "heal_proof")
+)
+
+
+def without(story: Story) -> None:
+    """Node 2 is out of sync in the end."""
+    write(story, 2)
+    story.partitions[0].isr = {0, 1}
+    story.finish()
+
+
+@case(Outcome.VIOLATION, STUCK, guarantees=SAMPLED, **SEEN)
+def a_cluster_that_is_looked_at_now_and_then_is_stuck_when_it_was_seen_to_stand_still(story: Story) -> None:
+    without(story)
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def a_cluster_that_is_looked_at_now_and_then_is_not_stuck_by_how_it_ended(story: Story) -> None:
+    without(story)
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, STUCK, guarantees=SETTLES["guarantees"], **SEEN)
+def what_the_runner_saw_and_what_the_last_rows_say_is_one_stall(story: Story) -> None:
+    without(story)
+
+
+@case(Outcome.INVALID, reason="was never healed", guarantees=GUARANTEES, **SEEN)
+def while_a_fault_may_be_in_force_no_cluster_is_stuck(story: Story) -> None:
+    without(story)
+    story.fault(healed_ns=None, heal_proven_ns=None)
+
+
+@case(Outcome.VIOLATION, STUCK, reason="was never injected", **SETTLES)
+def a_fault_that_found_nothing_to_aim_at_excuses_no_stall(story: Story) -> None:
+    without(story)
+    story.fault(**AIMLESS)
+
+
+@case(Outcome.VIOLATION, STUCK, reason="has only final rows", guarantees=GUARANTEES, **SEEN)
+def what_the_runner_saw_needs_no_timeline(story: Story) -> None:
+    without(story)
+    story.timeline = [row for row in story.timeline if row["node"] != 1 or row["kind"] == "final"]
+
+
+def leaderless(eligible: list[int], gone: list[int]) -> dict[str, Any]:
+    """What a runner writes down of a partition that has no leader."""
+    seen = SEEN["unrest"] | {"missing": {"ledger-0": ["there is no leader"]}}
+    return {"guarantees": SAMPLED, "unrest": seen | {"eligible": {"ledger-0": eligible}, "gone": gone}}
+
+
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), **leaderless([2], [2]))
+def nobody_leads_while_all_that_may_be_elected_have_ended_themselves(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, STUCK, **leaderless([1, 2], [2]))
+def who_may_be_elected_and_is_there_has_to_be_elected(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, STUCK, **leaderless([], []))
+def a_partition_of_which_nobody_lost_anything_always_has_somebody_to_elect(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), **leaderless([], []))
+def where_all_who_were_in_sync_lost_power_nobody_may_be_elected_cleanly(story: Story) -> None:
+    write(story, 2)
+    story.fault(kind="power_loss")
+    story.finish()
+
+
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), guarantees=SAMPLED, **SEEN)
+def a_follower_refuses_what_a_fault_has_damaged_in_its_leaders_log(story: Story) -> None:
+    write(story, 2)
+    harm = {"topic": "ledger", "partition": 0, "offset": 0, "clean": True}
+    story.fault(kind="corrupt_log", nodes=["0"], parameters=json.dumps(harm))
+    story.finish()

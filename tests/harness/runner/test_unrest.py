@@ -1,0 +1,169 @@
+"""When a cluster that does not come to rest is stuck, and when its environment is to blame."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import pytest
+
+from checkers.memory import decided
+from harness import scenario
+from harness.checker import Verdict
+from harness.clock import SystemClock
+from harness.errors import EnvironmentFault
+from harness.model import Link, NodeId, TopicPartition
+from harness.runner import plan
+from harness.runner.rehearsal import rehearse
+from harness.runner.unrest import Unrest, watched
+from harness.target import ClusterView, ReplicaView
+from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+
+LEDGER = TopicPartition("ledger", 0)
+STILL_S = 10.0
+WHOLE = partition_view(0, [0, 1, 2])
+SHRUNK = replace(WHOLE, isr=(NodeId(0), NodeId(2)))
+
+
+class Hurried(SystemClock):
+    """Its time passes while it is waited on alone, and at once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.now_s = 0.0
+
+    def monotonic_ns(self) -> int:
+        return round(self.now_s * 1e9)
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@dataclass
+class Cluster(ScriptedTarget):
+    """Broker 1 is out of the ISR. ``looked`` is called with every look."""
+
+    looked: Callable[[], None] = lambda: None
+    clock: Hurried = field(default_factory=Hurried)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shown = cluster_view(3, {LEDGER: SHRUNK})
+        for node in range(3):
+            self.at(node, 100)
+
+    def at(self, node: int, log_end: int) -> None:
+        role = "leader" if node == 0 else "follower"
+        self.replicas[str(node), LEDGER] = ReplicaView(role, NodeId(0), 0, log_end, log_end, 0, (), {})
+
+    def view(self) -> ClusterView:
+        self.looked()
+        return super().view()
+
+
+def look_at(cluster: Cluster) -> Unrest | None:
+    return watched(cluster, [LEDGER], STILL_S, cluster.clock)
+
+
+def test_a_cluster_that_stands_still_while_all_around_it_is_well_is_stuck() -> None:
+    seen = look_at(Cluster())
+    assert seen is not None
+    assert (seen.missing, seen.blamed) == (("ledger-0: the ISR is [0, 2], not [0, 1, 2]",), ())
+    assert seen.still_s >= STILL_S
+    assert seen.looks >= 20
+    assert "1->2: a probe got through" in seen.probes
+    assert seen.to_json([LEDGER])["missing"] == {"ledger-0": ["the ISR is [0, 2], not [0, 1, 2]"]}
+
+
+def test_a_cluster_that_comes_to_rest_at_last_is_not_stuck() -> None:
+    cluster = Cluster()
+
+    def recover() -> None:
+        if cluster.clock.now_s > STILL_S / 2:
+            cluster.shown = cluster_view(3, {LEDGER: WHOLE})
+
+    cluster.looked = recover
+    assert look_at(cluster) is None
+
+
+def test_a_replica_that_is_still_catching_up_has_not_stopped() -> None:
+    cluster = Cluster()
+    cluster.looked = lambda: cluster.at(1, round(cluster.clock.now_s))
+    seen = look_at(cluster)
+    assert seen is not None
+    assert seen.blamed == ("after 100 s it was still getting nearer",)
+
+
+def test_a_cluster_that_goes_to_and_fro_gets_no_nearer() -> None:
+    cluster = Cluster()
+    cluster.looked = lambda: cluster.at(1, 50 + round(cluster.clock.now_s) % 3)
+    seen = look_at(cluster)
+    assert seen is not None
+    assert not seen.blamed
+
+
+def test_a_machine_that_keeps_the_harness_waiting_convicts_no_cluster() -> None:
+    cluster = Cluster()
+    cluster.looked = lambda: cluster.clock.sleep(STILL_S / 5)
+    seen = look_at(cluster)
+    assert seen is not None
+    assert "a look took" in seen.blamed[0]
+
+
+@pytest.mark.parametrize(
+    ("harm", "words"),
+    [
+        (lambda cluster: cluster.lossy.add(Link("2", "1")), "2->1: a probe got lost"),
+        (lambda cluster: cluster.kill("1"), "node 1 is dead"),
+        (lambda cluster: cluster.pause("1"), "node 1 is stopped"),
+        (lambda cluster: cluster.limit_disk("1", 0), "the disk of node 1 takes no writes"),
+        (lambda cluster: cluster.offset_clock("1", -60_000), "node 1: its clock is off by -60000 ms"),
+    ],
+)
+def test_what_a_probe_blames_is_named(harm: Callable[[Cluster], None], words: str) -> None:
+    cluster = Cluster()
+    harm(cluster)
+    seen = look_at(cluster)
+    assert seen is not None
+    assert words in seen.blamed
+
+
+def test_a_probe_that_the_target_does_not_have_blames_nothing() -> None:
+    class Clockless(Cluster):
+        def clock_offset_ms(self, node: str) -> int:
+            raise EnvironmentFault(f"the clock of node {node} cannot be moved.")
+
+    seen = look_at(Clockless())
+    assert seen is not None
+    assert not seen.blamed
+
+
+SCENARIO = """\
+id: away-and-back
+title: A follower is killed and comes back
+source: a test
+topics: [{name: ledger}]
+workload: {name: unique_sends}
+settle_s: 5
+schedule:
+  - send: {per_partition: 3}
+  - inject: {fault: kill, node: 2, as: gone}
+  - until: {isr: [0, 1]}
+  - send: {per_partition: 3}
+  - heal: gone
+"""
+
+
+def verdict_on(text: str, bug: str = "") -> tuple[str, list[str]]:
+    """The outcome of a run in virtual time, and the kinds that nothing excuses."""
+    rehearsal = rehearse(plan(scenario.parse(text), "simulated", seed=1, overrides={"replication.bugs": bug}))
+    archive = rehearsal.archive
+    tables = (archive.history, archive.tables["timeline"], archive.tables["replica_logs"])
+    verdict = decided(rehearsal.manifest, tables, archive.tables["faults"])
+    return str(verdict.outcome), [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
+
+
+@pytest.mark.parametrize("more", ["", "  - until: {isr: [0, 1, 2]}\n"], ids=["at the end", "in the schedule"])
+def test_a_leader_that_takes_no_follower_back_is_convicted_wherever_the_run_waits_for_it(more: str) -> None:
+    assert verdict_on(SCENARIO + more, "isr_never_grown") == ("violation", ["stuck"])
+    assert verdict_on(SCENARIO + more) == ("pass", [])
