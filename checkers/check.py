@@ -20,6 +20,8 @@ from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
+from harness.history.seal import sealed
+from harness.history.table_file import TooManyRows
 from spark_analysis.answer import Answers
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def check(
         InvalidRun: a directory is no run directory, or of another format. (Missing and truncated tables make an
             INVALID verdict instead.)
         UsageError: two directories hold the same run, or the reference is asked to read a URI.
+        TooManyRows: the reference is asked about more than it holds in memory.
         EnvironmentFault: there is no Java for Spark, or a file system does not answer.
     """
     if engine == "reference":
@@ -66,7 +69,7 @@ def check(
     for source, run in zip(sources, runs, strict=True):
         evidence = Evidence(run.manifest, run.faults, run.unreadable)
         verdict = judge(evidence, answers, witnesses[run.manifest.run], engine)
-        source.write_verdict(to_json(verdict))
+        source.write_verdict(sealed(to_json(verdict), run.inputs))
         verdicts.append(verdict)
     return verdicts
 
@@ -119,7 +122,7 @@ def _require_distinct(sources: Sequence[Source], runs: Sequence[Opened]) -> None
 def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses]]:
     tables = []
     for run in runs:
-        history, timeline, replica_logs = (rows_of(run.files, name) for name in ASKED)
+        history, timeline, replica_logs = (_held(run, name) for name in ASKED)
         known = rows_in_memory(run.manifest, (history, timeline, replica_logs), run.faults)
         tables.append(replace(known, settled=_is_settled(run)))
     witnesses = {
@@ -127,6 +130,15 @@ def _ask_reference(runs: Sequence[Opened]) -> tuple[Answers, dict[str, Witnesses
         for rows, run in zip(tables, runs, strict=True)
     }
     return reference.answer(tables), witnesses
+
+
+def _held(run: Opened, table: str) -> list[Row]:
+    try:
+        return rows_of(run.files, table)
+    except TooManyRows as error:
+        raise TooManyRows(
+            f"run {run.manifest.run}: {error.sentence}", "Check it with Spark (--engine spark)."
+        ) from None
 
 
 def _ask_spark(

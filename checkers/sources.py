@@ -12,14 +12,22 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from urllib.parse import urlparse
 from urllib.request import url2pathname
 
-import pyarrow.parquet as pq
-
 from checkers.row import Row
+from harness.documents import Unfit, json_document
 from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
-from harness.history.arrow import arrow_schema
-from harness.history.run_directory import manifest_of, read_file, require_readable, require_rows_of, require_sound
+from harness.history.run_directory import manifest_of
 from harness.history.schema import TABLES, Table
+from harness.history.seal import inputs
+from harness.history.table_file import (
+    TooManyRows,
+    read_columns,
+    read_files,
+    require_few,
+    require_readable,
+    require_rows_of,
+    require_sound,
+)
 from spark_analysis.files import TableFile, local_files
 
 if TYPE_CHECKING:
@@ -32,12 +40,19 @@ ASKED = ("history", "timeline", "replica_logs")
 
 
 class Opened(NamedTuple):
-    """A run whose files have been looked through: those that can be read, and why others cannot, by table."""
+    """A run whose files have been looked through.
+
+    Attributes:
+        files: by table, those that can be read.
+        unreadable: by table, why others cannot, a sentence each.
+        inputs: the digests of all of them, see ``harness.history.seal``; empty where they are not on this machine.
+    """
 
     manifest: Manifest
     files: Mapping[str, Sequence[TableFile]]
     unreadable: Mapping[str, Sequence[str]]
     faults: Sequence[Row]
+    inputs: Mapping[str, str]
 
 
 class Source(Protocol):
@@ -84,6 +99,7 @@ class LocalRun:
 
     def opened(self) -> Opened:
         """Look through all of its files, several at a time."""
+        told = inputs(self._directory)
         manifest = self._directory.manifest()
         files: dict[str, list[TableFile]] = {}
         unreadable: dict[str, list[str]] = {}
@@ -95,7 +111,7 @@ class LocalRun:
                 files[name] = local_files(path for path, it in zip(paths, looked, strict=True) if isinstance(it, int))
                 broken = [*lacking, *(why for why in looked if isinstance(why, str))]
                 unreadable[name] = broken or lacking_rows(manifest, name, rows)
-        return Opened(manifest, files, unreadable, rows_of(files, "faults"))
+        return Opened(manifest, files, unreadable, _faults(files, unreadable), told)
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
         """Replace ``verdict.json``."""
@@ -110,9 +126,21 @@ class LocalRun:
 
 
 def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
-    """Every row of a table whose files are on this machine."""
-    paths = [Path(url2pathname(urlparse(file.uri).path)) for file in files[name]]
-    return [row for path in paths for row in read_file(TABLES[name], path)]
+    """Every row of a table whose files are on this machine.
+
+    Raises:
+        TooManyRows: there are more than are read into memory.
+    """
+    return list(read_files(TABLES[name], [Path(url2pathname(urlparse(file.uri).path)) for file in files[name]]))
+
+
+def _faults(files: Mapping[str, Sequence[TableFile]], unreadable: dict[str, list[str]]) -> list[Row]:
+    """Every fault; none where there are too many to be held, and then that is why the table is unreadable."""
+    try:
+        return rows_of(files, "faults")
+    except TooManyRows as error:
+        unreadable["faults"].append(f"The faults are not looked at: {error.sentence}")
+        return []
 
 
 def lacking_rows(manifest: Manifest, name: str, rows: Sequence[int]) -> list[str]:
@@ -168,7 +196,7 @@ class HadoopRun:
             if not found:
                 unreadable[name].append(f"{self.where}/{pattern} is missing: the run did not come that far.")
             unreadable[name] = unreadable[name] or lacking_rows(manifest, name, list(whole.values()))
-        return Opened(manifest, files, unreadable, self._rows(files["faults"]))
+        return Opened(manifest, files, unreadable, self._faults(files["faults"], unreadable), {})
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
         """Replace ``verdict.json``."""
@@ -180,8 +208,8 @@ class HadoopRun:
         if content is None:
             raise InvalidRun(f"{path} is missing: this is not a run directory.")
         try:
-            document = json.loads(content)
-        except ValueError as error:
+            document = json_document(content)
+        except Unfit as error:
             raise InvalidRun(f"{path} cannot be read: {error}.") from error
         if not isinstance(document, dict):
             raise InvalidRun(f"{path} does not hold a JSON object.")
@@ -231,9 +259,15 @@ class HadoopRun:
         others = told.runs - {run}
         return f"{file.uri}: rows of run {min(others)!r} in the directory of run {run!r}." if others else ""
 
-    def _rows(self, files: Sequence[TableFile]) -> list[Row]:
-        schema, rows = arrow_schema(TABLES["faults"]), []
-        for file in files:
-            with self._directory.open(file) as content:
-                rows += pq.read_table(content, schema=schema).to_pylist()
+    def _faults(self, files: Sequence[TableFile], unreadable: dict[str, list[str]]) -> list[Row]:
+        """As for a directory of this machine."""
+        table, rows = TABLES["faults"], []
+        try:
+            for file in files:
+                with self._directory.open(file) as content:
+                    rows += read_columns(table, file.uri, content).to_pylist()
+                require_few(table, len(rows))
+        except TooManyRows as error:
+            unreadable["faults"].append(f"The faults are not looked at: {error.sentence}")
+            return []
         return rows

@@ -11,7 +11,10 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from harness.errors import ExitCode
+from pydantic import RootModel
+
+from harness.errors import ExitCode, InvalidRun, UsageError
+from harness.refusal import validated
 
 
 class Verdict(StrEnum):
@@ -315,7 +318,15 @@ def differing_parts(one: RunVerdict, other: RunVerdict) -> list[str]:
 
 
 def from_json(document: Mapping[str, Any]) -> RunVerdict:
-    """The inverse of :func:`to_json`."""
+    """The inverse of :func:`to_json`.
+
+    Raises:
+        InvalidRun: something is missing, or is not of its type; names its key.
+    """
+    try:
+        validated(_Document, document, "")
+    except UsageError as error:
+        raise InvalidRun(f"verdict.json: {error.sentence}", "Check the run again.") from None
     anomalies = tuple(
         Anomaly(
             **{
@@ -351,6 +362,10 @@ def _extent(document: Mapping[str, Any]) -> Extent:
         "ranges": tuple(OffsetRange(**one) for one in document["ranges"]),
     }
     return Extent(**{**document, **nested})
+
+
+class _Document(RootModel[RunVerdict]):
+    """``verdict.json``, for its shape."""
 
 
 def _loss(document: Mapping[str, Any]) -> LossStory:

@@ -11,13 +11,16 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedReader
+from math import isinf
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import yaml
 from pydantic_core import from_json
 
 from harness.errors import UsageError
+from harness.refusal import shortened
 
 MOST_YAML_BYTES = 1 << 20
 """The size of a scenario file or a compose file."""
@@ -35,6 +38,8 @@ MOST_JSON_VALUES = 2_000_000
 
 _LONGEST_NUMBER = 100
 """Characters of a YAML scalar that is no string; of a number in base 60 PyYAML takes time with their square."""
+
+_BLOCK_BYTES = 256 << 10
 
 _KINDS = {
     stat.S_IFDIR: "a directory",
@@ -56,17 +61,17 @@ def require_regular(path: Path) -> None:
         Unfit: ``path`` is a directory, a pipe, a device or a socket.
         OSError: there is no such file, or it is not this user's to look at.
     """
-    _require_regular(path.stat())
+    _require_regular(_named(path).stat())
 
 
-def opened(path: Path) -> BinaryIO:
+def opened(path: Path) -> BufferedReader:
     """The regular file ``path``, open for reading.
 
     Raises:
         Unfit: see :func:`require_regular`.
         OSError: the file cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    descriptor = os.open(_named(path), os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     try:
         _require_regular(os.fstat(descriptor))
         return os.fdopen(descriptor, "rb")
@@ -82,11 +87,15 @@ def content(path: Path, most_bytes: int) -> bytes:
         Unfit: see :func:`require_regular`, or the file is larger.
         OSError: the file cannot be read.
     """
+    found = bytearray()
     with opened(path) as file:
         # What the file system says may be wrong: files below /proc have no size, and others grow.
-        if os.fstat(file.fileno()).st_size <= most_bytes and len(found := file.read(most_bytes + 1)) <= most_bytes:
-            return found
-    raise Unfit(f"it has more than {most_bytes:,} bytes")
+        size = os.fstat(file.fileno()).st_size
+        while max(size, len(found)) <= most_bytes and (block := file.read(_BLOCK_BYTES)):
+            found += block
+    if max(size, len(found)) > most_bytes:
+        raise Unfit(f"it has more than {most_bytes:,} bytes")
+    return bytes(found)
 
 
 def text(path: Path, most_bytes: int = MOST_YAML_BYTES) -> str:
@@ -113,7 +122,7 @@ def json_file(path: Path) -> Any:
 
 
 def json_document(document: bytes) -> Any:
-    """A JSON document as plain data; a number too large for a float is infinite.
+    """A JSON document as plain data, all of whose numbers have 64 bits.
 
     Raises:
         Unfit: it is no JSON, has more than :data:`MOST_JSON_VALUES` values, or is nested more than 200 deep.
@@ -121,9 +130,25 @@ def json_document(document: bytes) -> Any:
     if sum(map(document.count, (b",", b"[", b"{"))) > MOST_JSON_VALUES:
         raise Unfit(f"it holds more than {MOST_JSON_VALUES:,} values")
     try:
-        return from_json(document, allow_inf_nan=False)
+        found = from_json(document, allow_inf_nan=False)
     except ValueError as error:
         raise Unfit(f"it is no JSON: {error}") from None
+    _require_64_bits(found)
+    return found
+
+
+def _require_64_bits(value: Any) -> None:
+    left = [value]
+    while left:
+        match left.pop():
+            case dict() as one:
+                left += one.values()
+            case list() as one:
+                left += one
+            case int() as one if not -(2**63) <= one < 2**63:
+                raise Unfit(f"it holds the number {shortened(one)}, which does not fit into 64 bits")
+            case float() as one if isinf(one):
+                raise Unfit("it holds a number that does not fit into 64 bits")
 
 
 class BoundedLoader(yaml.SafeLoader):
@@ -222,6 +247,13 @@ def _no_yaml(origin: str, error: yaml.MarkedYAMLError) -> UsageError:
     if isinstance(error, _TooMuch):
         return BeyondLimits(f"{where}: {error.problem}.")
     return UsageError(f"{where}: this is not valid YAML: {error.problem}.")
+
+
+def _named(path: Path) -> Path:
+    """``path``, which may come from a file and have what no name of a file has."""
+    if "\0" in str(path):
+        raise Unfit("its name has a null character")
+    return path
 
 
 def _require_regular(found: os.stat_result) -> None:

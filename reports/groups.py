@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from harness.errors import InvalidRun
-from harness.history.run_directory import RunDirectory
 from harness.model import TopicPartition, partition_named
 from reports.rows import State
 from reports.run import Run
@@ -35,15 +32,10 @@ class Standing:
 
 def standings(run: Run) -> Sequence[Standing]:
     """Every group that the schedule has used, partition by partition; empty where there is no diary."""
-    try:
-        diary = RunDirectory.open(run.directory).read_diary()
-    except InvalidRun:
-        return []
-    groups: Mapping[str, Any] = diary.get("groups") or {}
     return [
         _standing(run, group, partition_named(name), position)
-        for group in sorted(groups)
-        for name, position in sorted(groups[group]["position"].items())
+        for group in sorted(run.groups)
+        for name, position in sorted(run.groups[group]["position"].items())
     ]
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
+from hashlib import sha256
+from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,7 +29,9 @@ from reports.scale import Window, seconds
 SIZE_CAP: Final = 2_000_000
 """The size of a report in bytes that is never exceeded while there is anything to leave out."""
 
-_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ufffe\uffff]")
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+"""What no page may hold; names of files that are not UTF-8 are read with surrogates."""
+
 _NEAR: Final = 6
 """Places of anomalies at most this many offsets apart share one table of logs."""
 
@@ -109,7 +114,10 @@ def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Parti
     lost = losses.lost(run.verdict)
     places = _places(run.verdict.extents)
     rows = {p: rows_of(p) for p in _needed(chosen, lost[: detail.stories], places[: detail.stories])}
+    style = f"\n{_style()}\n"
     return {
+        "style": Markup(style),  # noqa: S704 - our own file
+        "policy": _policy(style),
         "run": run,
         "banner": sentences.banner(run),
         "sections": losses.sections(run.verdict, detail.rows),
@@ -134,6 +142,16 @@ def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Parti
         "prediction": sentences.prediction,
         "count": sentences.count,
     }
+
+
+def _style() -> str:
+    return resources.files("reports").joinpath("templates/report.css").read_text(encoding="utf-8")
+
+
+def _policy(style: str) -> str:
+    """A content security policy under which the page has its own style, and nothing that a name may smuggle into it."""
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
 # ------------------------------------------------------------------------------------------------------- choosing

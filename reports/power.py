@@ -18,12 +18,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-import pyarrow.parquet as pq
-
 from checkers.sampled_timelines import MAY_BE_MISSED, NOT_LOOKED_FOR
 from harness.checker import Outcome
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
+from harness.history.schema import TABLES
+from harness.history.table_file import require_readable
 from harness.model import is_broker
 from harness.replication.knobs import GENERATIONS, REMEDIES
 from reports.rows import Fault
@@ -185,7 +185,8 @@ def _replicas(manifest: Manifest) -> int:
 def _number_of_rows(run: Run, table: str) -> int:
     """On disk: a report does not read a table that is too large."""
     try:
-        return sum(pq.read_metadata(file).num_rows for file in RunDirectory(run.directory).table_files(table))
+        files = RunDirectory(run.directory).table_files(table)
+        return sum(require_readable(TABLES[table], file) for file in files)
     except InvalidRun:
         return 0
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from harness.checker import RunVerdict, from_json
 from harness.errors import InvalidRun
 from harness.history.arrow import arrow_schema
-from harness.history.run_directory import Manifest, RunDirectory, read_columns, require_readable
+from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import TABLES
+from harness.history.seal import doubts
+from harness.history.table_file import TooManyRows, read_columns, require_readable
 from harness.model import CONTROLLER_ID, TopicPartition
 from reports import rows
 
@@ -44,7 +46,10 @@ class Run:
     Attributes:
         faults: by the time they were aimed.
         brokers: the ids of all brokers, ascending.
-        left_out: by table that is missing, broken or too large, a sentence; it is drawn as if it were empty.
+        left_out: by table, or ``diary``, that is missing, broken or too large, a sentence; it is drawn as if it were
+            empty.
+        doubts: why the verdict may not be that of this run, a sentence each; see ``harness.history.seal``.
+        groups: by name, the consumer groups of the schedule, as ``diary.json`` has them.
     """
 
     directory: Path
@@ -58,6 +63,8 @@ class Run:
     start_ns: int
     end_ns: int
     left_out: Mapping[str, str]
+    doubts: Sequence[str] = ()
+    groups: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def sampled(self) -> bool:
@@ -153,6 +160,7 @@ def read(path: Path) -> Run:
     if document is None:
         raise InvalidRun(f"{directory.verdict_path} is missing: the run has not been checked.", "Check it first.")
     tables, left_out = _tables(directory)
+    groups, unread = _groups(directory)
     faults = [rows.fault(r) for r in _sorted(tables["faults"], ("aimed_ns", "fault"))]
     start_ns, end_ns = _extent(tables, faults)
     return Run(
@@ -166,7 +174,9 @@ def read(path: Path) -> Run:
         brokers=_brokers(tables),
         start_ns=start_ns,
         end_ns=end_ns,
-        left_out=left_out,
+        left_out={**left_out, **unread},
+        doubts=doubts(directory, document),
+        groups=groups,
     )
 
 
@@ -180,22 +190,25 @@ def _tables(directory: RunDirectory) -> tuple[Mapping[str, pa.Table], Mapping[st
     for name, table in TABLES.items():
         tables[name] = arrow_schema(table).empty_table()
         try:
-            files = _files(directory, name)
-            number = sum(pq.read_metadata(file).num_rows for file in files)
+            files = directory.table_files(name)
+            number = sum(require_readable(table, file) for file in files)
             if number > MOST_ROWS:
                 left_out[name] = f"Checked, but not drawn: the {number:,} rows of {table.path}."
             else:
                 tables[name] = pa.concat_tables([read_columns(table, file) for file in files])
-        except InvalidRun as error:
+        except (InvalidRun, TooManyRows) as error:
             left_out[name] = f"Not looked at: {error.sentence}"
     return tables, left_out
 
 
-def _files(directory: RunDirectory, name: str) -> Sequence[Path]:
-    files = directory.table_files(name)
-    for file in files:
-        require_readable(TABLES[name], file)
-    return files
+def _groups(directory: RunDirectory) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+    """The groups in the diary, and why it was not looked at; a run that kept none has none."""
+    if not (directory.path / "diary.json").exists():
+        return {}, {}
+    try:
+        return directory.read_diary()["groups"], {}
+    except InvalidRun as error:
+        return {}, {"diary": f"Not looked at: {error.sentence}"}
 
 
 def _extent(tables: Mapping[str, pa.Table], faults: Sequence[rows.Fault]) -> tuple[int, int]:

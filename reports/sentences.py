@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
-from harness.checker import Outcome, Prediction, Verdict
+from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
 from reports.glossary import LOST_WRITE, OUTCOMES
 from reports.run import Run
@@ -23,6 +23,9 @@ _MARKS: Final[Mapping[Outcome, tuple[str, str]]] = MappingProxyType(
         Outcome.INVALID: ("undecided", "NO VERDICT"),
     }
 )
+
+
+_AGAIN: Final = "All below is what verdict.json holds now; `seawall check` of the run directory judges it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +53,16 @@ class Banner:
 
 def banner(run: Run) -> Banner:
     """The banner of a run."""
-    outcome = run.verdict.outcome
+    outcome = Outcome.INVALID if run.doubts else run.verdict.outcome
     tone, word = _MARKS[outcome]
     unmet = [f"Predicted and not observed: {prediction(p)}." for p in run.verdict.unmet]
     return Banner(
         tone,
         word,
-        _finding(run),
+        "the verdict is not known to be that of this run" if run.doubts else _finding(run),
         [_writes(run), faults_proven(run), *_gaps(run), *run.verdict.limits],
-        [*run.verdict.reasons, *unmet],
-        f"{int(run.verdict.exit_code)} ({outcome.value}: {OUTCOMES[outcome]})",
+        [*run.doubts, *([_AGAIN] if run.doubts else ()), *run.verdict.reasons, *unmet],
+        f"{int(EXIT_CODES[outcome])} ({outcome.value}: {OUTCOMES[outcome]})",
         command(run.manifest),
     )
 

@@ -11,6 +11,7 @@ import typer
 from rich.table import Table
 
 from harness.cli.terminal import progress, stdout
+from harness.errors import UsageError
 
 if TYPE_CHECKING:
     from harness.detection.matrix import Matrix, Score
@@ -37,16 +38,34 @@ def detection(
     from harness.detection.matrix import from_json, measure, to_json
     from harness.detection.table import chosen
 
+    known = _known(json_) if bugs and json_ is not None and json_.exists() else None
     say = progress()
     matrix = measure(chosen(bugs), seeds, jobs or os.cpu_count() or 1, lambda done, of: say(f"{done} of {of} tasks"))
     _show(matrix)
-    if bugs and json_ is not None and json_.exists():
-        matrix = _joined(from_json(json.loads(json_.read_text())), matrix)
+    if known is not None:
+        matrix = _joined(known, matrix)
     written = json.dumps(to_json(matrix), indent=1, sort_keys=True) + "\n"
     if json_ is not None:
         json_.write_text(written)
     if docs is not None:
         docs.write_text(document(from_json(json.loads(written))))  # the page says what the file does, rounded as there
+
+
+def _known(path: Path) -> Matrix:
+    """The figures in a file, which is read before hours are spent on others.
+
+    Raises:
+        UsageError: it holds something else.
+    """
+    from harness.detection.matrix import from_json
+    from harness.documents import Unfit, json_file
+
+    try:
+        return from_json(json_file(path))
+    except (OSError, Unfit) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise UsageError(f"{path} is no file of this matrix.", "Name another with --json.") from None
 
 
 def _joined(known: Matrix, measured: Matrix) -> Matrix:

@@ -9,7 +9,16 @@ import typer
 
 
 def report(run_directory: Annotated[Path, typer.Argument(metavar="RUN_DIR", help="A checked run directory.")]) -> None:
-    """Write report.html of a run that has been checked, and print its path."""
+    """Write report.html of a run that has been checked, and print its path.
+
+    Ends with 3 where the verdict is not known to be that of what is in the directory; the report says so, too.
+    """
+    from harness.errors import InvalidRun
+    from harness.history import RunDirectory
+    from harness.history.seal import doubts
     from reports import write
 
     typer.echo(write(run_directory))
+    directory = RunDirectory(run_directory)
+    if found := doubts(directory, directory.read_verdict() or {}):
+        raise InvalidRun(" ".join(found), f"Judge it again: seawall check {run_directory}")

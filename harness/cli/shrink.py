@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,7 +13,8 @@ from harness.cli.run import overrides
 from harness.cli.simulate import DEFAULT_DEPTH, Depth, Settings
 from harness.cli.terminal import Say, progress
 from harness.errors import ExitCode, SeawallError, UsageError
-from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS, written
+from harness.replication.knobs import generation as generation_named
 
 if TYPE_CHECKING:
     from harness.scenario import Scenario
@@ -110,19 +112,14 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
     from harness.scenario import Scenario
 
     path = Path(what)
-    if (path / "run.json").is_file():
+    if (path / "run.json").exists():
         from harness.history.run_directory import RunDirectory
 
         manifest = RunDirectory.open(path).manifest()
-        recorded = validated(Scenario, dict(manifest.configuration["scenario"]), "")
+        recorded = validated(Scenario, manifest.configuration.get("scenario", {}), "")
         document = recorded.model_dump(mode="json", by_alias=True, exclude_defaults=True)
         name = generation or manifest.generation
-        knobs = manifest.configuration.get("knobs", {})
-        changed = {
-            f"replication.{knob}": str(value).lower() if isinstance(value, bool) else str(value)
-            for knob, value in knobs.items()
-            if getattr(GENERATIONS[name], knob) != value
-        }
+        changed = _turned(manifest.configuration.get("knobs", {}), asdict(generation_named(name)))
     else:
         scenario = _the_one(what)
         document = scenario.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -134,6 +131,12 @@ def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[
             "Find a seed that shows the same with `seawall simulate`, and shrink that.",
         )
     return document, name, changed
+
+
+def _turned(knobs: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, str]:
+    """The knobs of a run that are not as its generation has them, as ``--set`` takes them."""
+    ours = {knob: tuple(map(str, value)) if isinstance(value, list) else value for knob, value in knobs.items()}
+    return {f"replication.{knob}": written(value) for knob, value in ours.items() if known.get(knob) != value}
 
 
 def _the_one(name: str) -> Scenario:

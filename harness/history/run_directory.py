@@ -17,23 +17,23 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from io import IOBase
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from harness import documents
 from harness.clock import Clock
-from harness.errors import InvalidRun
-from harness.history.arrow import arrow_schema, write_rows
-from harness.history.forms import breach
+from harness.documents import Unfit
+from harness.errors import InvalidRun, UsageError
+from harness.history.arrow import write_rows
+from harness.history.diary_json import DiaryDocument
 from harness.history.recorder import Recorder
 from harness.history.run_json import wrong
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
+from harness.history.table_file import read_files, require_readable
 from harness.history.unwritable import unwritable, writing_below
+from harness.refusal import shortened, validated
 
 _LAST_WORDS_BYTES = 256 * 1024
 
@@ -179,9 +179,9 @@ class RunDirectory:
         Raises:
             InvalidRun: the table is missing, or a file of it is truncated, has other columns or a row that breaks the
                 schema; names the file.
+            TooManyRows: there are more than are read into memory.
         """
-        files = self.table_files(name)
-        return [row for path in files for row in read_file(TABLES[name], path)]
+        return list(read_files(TABLES[name], self.table_files(name)))
 
     def table_files(self, name: str) -> list[Path]:
         """The files of the table ``name``, in order; at least one.
@@ -232,9 +232,15 @@ class RunDirectory:
         """``diary.json`` as plain data.
 
         Raises:
-            InvalidRun: it is missing or broken.
+            InvalidRun: it is missing, broken or not what it should be.
         """
-        return _read_json(self.path / "diary.json")
+        path = self.path / "diary.json"
+        document = _read_json(path)
+        try:
+            validated(DiaryDocument, document, "")
+        except UsageError as error:
+            raise InvalidRun(f"{path}: {error.sentence}") from None
+        return document
 
     def write_verdict(self, document: Mapping[str, Any]) -> None:
         """Replace ``verdict.json``."""
@@ -257,7 +263,7 @@ def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
     """
     if document.get("format") != FORMAT_VERSION:
         raise InvalidRun(
-            f"{path}: format {document.get('format')!r} is not this version's {FORMAT_VERSION}.",
+            f"{path}: format {shortened(document.get('format'))} is not this version's {FORMAT_VERSION}.",
             "Check it with the version of seawall that recorded it.",
         )
     if found := wrong(document):
@@ -268,136 +274,22 @@ def manifest_of(document: Mapping[str, Any], path: object) -> Manifest:
     except TypeError as error:
         raise InvalidRun(f"{path} is incomplete: {error}.") from error
     if manifest.state not in get_args(RunState):
-        raise InvalidRun(f"{path}: state {manifest.state!r} is none of {', '.join(get_args(RunState))}.")
+        raise InvalidRun(f"{path}: state {shortened(manifest.state)} is none of {', '.join(get_args(RunState))}.")
     return manifest
-
-
-def require_readable(table: Table, path: Path | str, file: IOBase | None = None) -> int:
-    """Look at the footer of a Parquet file, without reading its rows.
-
-    Args:
-        table: what it should hold.
-        path: where it is.
-        file: the file itself, where ``path`` is not on this machine.
-
-    Returns:
-        how many rows it has.
-
-    Raises:
-        InvalidRun: the file is truncated or is not the table; names the file.
-    """
-    try:
-        footer = pq.read_metadata(path if file is None else file)
-        schema = footer.schema.to_arrow_schema()
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidRun(f"{path} is truncated or no Parquet file: {_first_line(error)}.") from error
-    missing = [f.name for f in arrow_schema(table) if f.name not in schema.names]
-    if missing:
-        raise InvalidRun(f"{path} lacks column {', '.join(missing)} of the table {table.name}.")
-    types = [(column.name, schema.field(column.name).type, column.type) for column in table.columns]
-    wanted = arrow_schema(table)
-    for name, found, declared in types:
-        if found != wanted.field(name).type:
-            raise InvalidRun(f"{path}: column {name} of the table {table.name} is of type {found}, not {declared}.")
-    return int(footer.num_rows)
-
-
-def require_rows_of(run: str, table: Table, path: Path) -> int:
-    """Read every page of a Parquet file, a batch at a time, and see whose rows they are, and whether they are sound.
-
-    Returns:
-        how many rows it has.
-
-    Raises:
-        InvalidRun: a page cannot be read, a row is of another run, or breaks the schema; names the file.
-    """
-    rows = require_readable(table, path)
-    try:
-        for batch in _checked(table, path):
-            _require_run(run, batch.column("run"), path)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
-    return rows
-
-
-def require_sound(table: Table, path: str, file: IOBase) -> None:
-    """Read every page of a Parquet file that is not on this machine, and see whether its rows are sound.
-
-    Raises:
-        InvalidRun: a row breaks the schema; names the file.
-    """
-    for _ in _checked(table, path, file):
-        pass
-
-
-def _checked(table: Table, path: Path | str, file: IOBase | None = None) -> Iterator[pa.RecordBatch]:
-    before = 0
-    with pq.ParquetFile(path if file is None else file, page_checksum_verification=True) as content:
-        for batch in content.iter_batches(columns=[column.name for column in table.columns]):
-            batch.validate(full=True)
-            _require_forms(table, batch, path, before)
-            yield batch
-            before += batch.num_rows
-
-
-def _require_forms(table: Table, rows: pa.RecordBatch, path: Path | str, before: int) -> None:
-    found = breach(table, rows)
-    if found is not None:
-        raise InvalidRun(f"{path}: row {before + found.row} {found.says}.")
-
-
-def _require_run(run: str, names: pa.Array, path: Path) -> None:
-    foreign = sorted(set(names.unique().to_pylist()) - {run}, key=str)
-    if foreign:
-        raise InvalidRun(f"{path}: rows of run {foreign[0]!r} in the directory of run {run!r}.")
-
-
-def read_file(table: Table, path: Path) -> list[dict[str, Any]]:
-    """The rows of one file of ``table``.
-
-    Raises:
-        InvalidRun: as :func:`read_columns`.
-    """
-    try:
-        found: list[dict[str, Any]] = read_columns(table, path).to_pylist()
-    except UnicodeDecodeError as error:
-        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
-    return found
-
-
-def read_columns(table: Table, path: Path) -> pa.Table:
-    """The rows of one file of ``table``, as Arrow's.
-
-    Raises:
-        InvalidRun: the file is truncated, is not the table, or a row breaks the schema; names the file.
-    """
-    require_readable(table, path)
-    before = 0
-    try:
-        rows = pq.read_table(path, schema=arrow_schema(table))
-        for batch in rows.to_batches():
-            _require_forms(table, batch, path, before)
-            before += batch.num_rows
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
-    return rows
 
 
 def _file_name(table: Table) -> str:
     return table.path if table.path.endswith(".parquet") else f"{table.path}/part-00000.parquet"
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".") if str(error) else type(error).__name__
-
-
 def _read_json(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_text())
+        document = documents.json_file(path)
     except FileNotFoundError as error:
         raise InvalidRun(f"{path} is missing: this is not a run directory.") from error
-    except (OSError, ValueError) as error:
-        raise InvalidRun(f"{path} cannot be read: {_first_line(error)}.") from error
+    except (OSError, Unfit) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidRun(f"{path} cannot be read: {reason}.") from error
     if not isinstance(document, dict):
         raise InvalidRun(f"{path} does not hold a JSON object.")
     return document

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
+from harness.refusal import shortened
+
 VERDICTS = ("VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE")
 """What a prediction's verdict may be: the values of ``harness.checker.Verdict``."""
 
@@ -29,6 +31,8 @@ _INTEGER = Kind("a whole number", _is_int)
 _COUNT = Kind("a whole number from 0 on", lambda value: _is_int(value) and value >= 0)
 _FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 _OBJECT = Kind("an object", lambda value: isinstance(value, dict))
+_OBJECTS = Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value)))
+_OBJECTS_OR_NULL = Kind("a list of objects or null", lambda value: value is None or _OBJECTS.fits(value))
 _SECONDS = Kind("a number or null", lambda value: value is None or _is_int(value) or isinstance(value, float))
 _TEXT = Kind("a string or null", lambda value: value is None or isinstance(value, str))
 _COUNT_OR_NULL = Kind("a whole number from 0 on or null", lambda value: value is None or _COUNT.fits(value))
@@ -38,11 +42,20 @@ def _one_of(*words: str) -> Kind:
     return Kind(f"one of {', '.join(words)}", lambda value: value in words)
 
 
+def _up_to(most: int) -> Kind:
+    """What readers make a list of, which must not fill the memory."""
+    return Kind(f"a whole number from 0 to {most:,}", lambda value: _is_int(value) and 0 <= value <= most)
+
+
+def _are_counts_or_null(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and all(map(_COUNT.fits, value)))
+
+
 _DOCUMENT: Mapping[str, Kind] = {
     **dict.fromkeys(("run", "scenario", "started_wall", "state", "generation", "why"), _STRING),
     "seed": _INTEGER,
     **dict.fromkeys(("versions", "configuration", "guarantees", "tables", "unrest"), _OBJECT),
-    "predictions": Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value))),
+    "predictions": _OBJECTS,
     "duration_s": _SECONDS,
 }
 _GUARANTEES: Mapping[str, Kind] = {
@@ -69,6 +82,28 @@ _PREDICTION: Mapping[str, Kind] = {
 }
 _SIZE: Mapping[str, Kind] = dict.fromkeys(("rows", "parts"), _COUNT)
 
+_CONFIGURATION: Mapping[str, Kind] = {
+    **dict.fromkeys(("target", "reproduce"), _STRING),
+    **dict.fromkeys(("scenario", "knobs", "settings", "workload", "imported"), _OBJECT),
+}
+_SCENARIO: Mapping[str, Kind] = {
+    "cluster": _OBJECT,
+    "topics": _OBJECTS,
+    "schedule": _OBJECTS_OR_NULL,
+    "chaos": Kind("an object or null", lambda value: value is None or _OBJECT.fits(value)),
+}
+_CLUSTER: Mapping[str, Kind] = {"brokers": _up_to(1_000)}
+_TOPIC: Mapping[str, Kind] = {
+    "name": _STRING,
+    "partitions": _up_to(100_000),
+    "replication_factor": _up_to(1_000),
+    "replicas": Kind("a list of whole numbers from 0 on or null", _are_counts_or_null),
+}
+_STEP: Mapping[str, Kind] = dict.fromkeys(("inject", "hold"), _OBJECT)
+_NAMED: Mapping[str, Kind] = {"as": _STRING}
+_CHAOS: Mapping[str, Kind] = {"faults": _OBJECTS}
+_CHAOS_FAULT: Mapping[str, Kind] = {"weight": _up_to(10_000)}
+
 
 def wrong(document: Mapping[str, Any]) -> str | None:
     """The first key of ``run.json`` whose value is not such as it must be, in a clause; None: there is none.
@@ -93,13 +128,32 @@ def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
         if "kind" not in prediction:
             yield f"{where} has no kind"
         yield from _mistyped(f"{where}.", prediction, _PREDICTION)
+    yield from _of_configuration(document.get("configuration", {}))
     for name, size in document.get("tables", {}).items():
         if not _OBJECT.fits(size):
-            yield f"tables.{name} is {size!r}, and should be {_OBJECT.name}"
+            yield f"tables.{name} is {shortened(size)}, and should be {_OBJECT.name}"
         yield from _mistyped(f"tables.{name}.", size, _SIZE)
+
+
+def _of_configuration(configuration: Mapping[str, Any]) -> Iterator[str]:
+    """What readers look at of the resolved scenario; the rest may be anything."""
+    yield from _mistyped("configuration.", configuration, _CONFIGURATION)
+    where, scenario = "configuration.scenario", configuration.get("scenario", {})
+    yield from _mistyped(f"{where}.", scenario, _SCENARIO)
+    yield from _mistyped(f"{where}.cluster.", scenario.get("cluster", {}), _CLUSTER)
+    for number, topic in enumerate(scenario.get("topics", ())):
+        yield from _mistyped(f"{where}.topics[{number}].", topic, _TOPIC)
+    for number, step in enumerate(scenario.get("schedule") or ()):
+        yield from _mistyped(f"{where}.schedule[{number}].", step, _STEP)
+        for kind in _STEP:
+            yield from _mistyped(f"{where}.schedule[{number}].{kind}.", step.get(kind, {}), _NAMED)
+    chaos = scenario.get("chaos") or {}
+    yield from _mistyped(f"{where}.chaos.", chaos, _CHAOS)
+    for number, fault in enumerate(chaos.get("faults", ())):
+        yield from _mistyped(f"{where}.chaos.faults[{number}].", fault, _CHAOS_FAULT)
 
 
 def _mistyped(where: str, values: Mapping[str, Any], kinds: Mapping[str, Kind]) -> Iterator[str]:
     for key, kind in kinds.items():
         if key in values and not kind.fits(values[key]):
-            yield f"{where}{key} is {values[key]!r}, and should be {kind.name}"
+            yield f"{where}{key} is {shortened(values[key])}, and should be {kind.name}"

@@ -27,8 +27,8 @@ from typing import Any, NamedTuple, TextIO
 
 from harness.errors import EnvironmentFault, UsageError
 from harness.history import RunDirectory
-from harness.history.run_directory import read_file
 from harness.history.schema import TABLES
+from harness.history.table_file import read_files
 from harness.jepsen.edn import vector, written
 
 Row = Mapping[str, Any]
@@ -51,6 +51,7 @@ def export_history(directory: RunDirectory, out: Path) -> Exported:
 
     Raises:
         InvalidRun: the history cannot be read.
+        TooManyRows: it is more than is read into memory.
         UsageError: a read_uncommitted consumer was given what that form cannot say that it may be given.
         EnvironmentFault: ``out`` cannot be written.
     """
@@ -69,8 +70,7 @@ def export_history(directory: RunDirectory, out: Path) -> Exported:
 
 
 def _rows(directory: RunDirectory) -> Iterator[Row]:
-    for path in directory.table_files("history"):
-        yield from read_file(TABLES["history"], path)
+    return read_files(TABLES["history"], directory.table_files("history"))
 
 
 def _groups(rows: Iterable[Row]) -> Iterator[list[Row]]:

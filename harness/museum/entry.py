@@ -10,8 +10,13 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from harness.errors import UsageError
+from pydantic import BaseModel
+
+from harness import documents
+from harness.documents import Unfit
+from harness.errors import InvalidRun, UsageError
 from harness.history.run_directory import Manifest, RunDirectory
+from harness.refusal import validated
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.matrix import compared
 from harness.runner.observation import Gathered, observe
@@ -86,6 +91,9 @@ def entry(path: Path) -> Entry:
     scenario = load(manifest.scenario)
     if not _is_a_release(manifest) or manifest.generation not in expectations(scenario):
         raise UsageError(f"run {manifest.run} is none of a release of Kafka, of a scenario with outcomes for it.")
+    lacking = [name for name in _WHAT_IS_PLAYED if name not in manifest.configuration.get("scenario", {})]
+    if lacking:
+        raise InvalidRun(f"{path}/run.json: configuration.scenario has no {', '.join(lacking)}.")
     expected = [one.model_dump(mode="json") for one in predictions(scenario, manifest.generation)]
     started_s = time.monotonic()
     observed = observe(replace(gathered, manifest=replace(manifest, predictions=expected)))
@@ -205,9 +213,15 @@ def read(path: Path) -> list[Entry]:
     if not path.exists():
         return []
     try:
-        return [_from_json(one) for one in json.loads(path.read_text(encoding="utf-8"))["runs"]]
-    except (ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{path} is no file of the museum's: {error}.") from None
+        return validated(_File, documents.json_file(path), "").runs
+    except (OSError, Unfit) as error:
+        raise UsageError(f"{path} cannot be read: {error}.") from None
+    except UsageError as error:
+        raise UsageError(f"{path} is no file of the museum's: {error.sentence}") from None
+
+
+class _File(BaseModel):
+    runs: list[Entry]
 
 
 def write(path: Path, entries: Iterable[Entry]) -> None:
@@ -215,8 +229,3 @@ def write(path: Path, entries: Iterable[Entry]) -> None:
     runs = {one.run: one for one in entries}
     ordered = sorted(runs.values(), key=lambda one: (one.catalogue, numbers(one.release), one.started, one.run))
     path.write_text(json.dumps({"runs": [asdict(one) for one in ordered]}, indent=1) + "\n", encoding="utf-8")
-
-
-def _from_json(document: Mapping[str, Any]) -> Entry:
-    lists = {name: tuple(document[name]) for name in ("predicted", "observed", "differences")}
-    return Entry(**{**document, **lists})

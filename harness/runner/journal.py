@@ -19,9 +19,13 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 import psutil
+from pydantic import RootModel
 
-from harness.errors import EnvironmentFault, InvalidRun
+from harness import documents
+from harness.documents import Unfit
+from harness.errors import EnvironmentFault, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
+from harness.refusal import validated
 from harness.targets import log_dirs
 from harness.targets.births import boot, start_time
 from harness.targets.compose.leftovers import remove_lost, remove_project
@@ -283,11 +287,10 @@ def _gathered(directory: RunDirectory, run: str) -> Iterator[str]:
 
 def _read(path: Path) -> Entries | None:
     try:
-        raw = json.loads(path.read_text())
-        nodes = {name: ProcessMark(**mark) for name, mark in raw["nodes"].items()}
-        temporary = raw.get("is_temporary", False) is True
-        owner, project = ProcessMark(**raw["owner"]), str(raw.get("project", ""))
-        containers = [str(name) for name in raw.get("containers", ())]
-        return Entries(owner, raw["run_directory"], temporary, nodes, raw["faults"], project, containers)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return validated(_Document, documents.json_file(path), "").root
+    except (OSError, Unfit, UsageError):
         return None
+
+
+class _Document(RootModel[Entries]):
+    """The content of a journal file as JSON."""

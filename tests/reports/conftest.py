@@ -25,6 +25,7 @@ from harness.checker import (
 from harness.history.arrow import write_rows
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.history.schema import HISTORY
+from harness.history.seal import inputs, sealed
 from harness.model import CONTROLLER_ID
 
 BOOT_NS = 8_123_456_000_000_000
@@ -168,7 +169,8 @@ class Recording:
             directory.write_table(name, [{**row, **run} for row in rows])
         (directory.broker_logs / "0.log").write_text("started\n")
         reach = verdict.extents or extents_of(verdict.anomalies)
-        directory.write_verdict(to_json(replace(verdict, run=self.manifest.run, extents=reach)))
+        told = to_json(replace(verdict, run=self.manifest.run, extents=reach))
+        directory.write_verdict(sealed(told, inputs(directory)))
         return path
 
 
@@ -202,7 +204,7 @@ def manifest(run: str, scenario: str, **told: Any) -> Manifest:
     """A manifest with everything a report shows."""
     first = {"seed": 7, "started_wall": "2026-03-04T05:06:07+00:00", "state": "complete", "duration_s": 11.0}
     versions = {"seawall": "0.1.0", "python": "3.11.7", "confluent-kafka": "2.16.1"}
-    configuration = {"target": {"kind": "builtin", "brokers": 3}, "topics": [{"name": "ledger"}]}
+    configuration = {"target": "builtin", "topics": [{"name": "ledger"}]}
     configuration["reproduce"] = f"seawall run {scenario} --generation 0.10 --seed 7"
     guarantees = {"min_insync_replicas": 2, "unclean_election": False}
     rest = {"versions": versions, "configuration": configuration, "guarantees": guarantees, "generation": "0.10"}

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
+import shutil
+import subprocess
+from base64 import b64encode
 from collections.abc import Callable
 from dataclasses import replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET
@@ -184,6 +190,77 @@ def test_hostile_strings_stay_text(tmp_path: Path, new_recording: Callable[[Mani
     assert "<script" not in html
     assert "alert('x')" in words(html)
     assert "\x07" not in html
+    assert_its_policy_allows_its_style_alone(html)
+
+
+def assert_its_policy_allows_its_style_alone(html: str) -> None:
+    root = tree(html)
+    [style] = [element.text or "" for element in root.iter() if element.tag == "style"]
+    [policy] = [element.get("content", "") for element in root.iter() if element.get("http-equiv")]
+    digest = b64encode(sha256(style.encode()).digest()).decode()
+    assert policy == f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    names = {name.rpartition("}")[2] for element in root.iter() for name, _ in element.items()}
+    assert "style" not in names
+    assert not [name for name in names if name.startswith("on")]
+
+
+@pytest.mark.parametrize("name", ["loss", "random_page"])
+def test_a_policy_allows_the_style_of_the_page_and_nothing_else(name: str, request: pytest.FixtureRequest) -> None:
+    html = request.getfixturevalue(name)
+    assert_its_policy_allows_its_style_alone(html)
+    assert html.index("Content-Security-Policy") < html.index("<style>")
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+@pytest.mark.parametrize("name", ["loss", "random_page"])
+def test_a_browser_shows_the_page_without_a_complaint(
+    name: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(request.getfixturevalue(name))
+    assert complaints(path) == []
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="chromium is not installed")
+def test_a_browser_runs_nothing_that_got_into_the_page(loss: str, tmp_path: Path) -> None:
+    """The policy is what would hold if a name were not escaped."""
+    path = tmp_path / "report.html"
+    smuggled = "<script>console.log('it ran')</script><b style='color: red'>x</b><img src='https://127.0.0.1/x' />"
+    path.write_text(loss.replace("<main>", f"<main>{smuggled}"))
+    said = "".join(complaints(path))
+    assert "it ran" not in said
+    assert said.count("Content Security Policy") >= 3
+
+
+def complaints(path: Path) -> list[str]:
+    """What a browser writes on its console when it shows a page."""
+    browser = ("chromium", "--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", "--dump-dom")
+    profile = f"--user-data-dir={path.parent / 'profile'}"
+    done = subprocess.run((*browser, profile, path.as_uri()), capture_output=True, text=True, check=True, timeout=120)
+    assert "</html>" in done.stdout
+    return [line for line in done.stderr.splitlines() if "CONSOLE" in line]
+
+
+def test_a_verdict_whose_shape_is_wrong_is_refused_with_its_key(tmp_path: Path, double_failover_recording: Any) -> None:
+    directory = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.PASS, "python"))
+    document = json.loads((directory / "verdict.json").read_text())
+    for changed, complaint in (
+        ({"outcome": "nope"}, "outcome: 'nope' is refused"),
+        ({"anomalies": [3]}, "anomalies[0]: 3 is refused"),
+        ({"counts": {"sends_ok": "x"}}, "counts.sends_ok: 'x' is refused"),
+        ({"losses": [{}]}, "losses[0]: 'topic' is missing."),
+        ({"recovery": {}}, "recovery: {} is refused"),
+    ):
+        (directory / "verdict.json").write_text(json.dumps(document | changed))
+        with pytest.raises(InvalidRun) as refused:
+            reports.write(directory)
+        assert str(refused.value).startswith(f"verdict.json: {complaint}")
+
+
+def test_files_whose_names_are_no_text_are_listed(tmp_path: Path, double_failover_recording: Any) -> None:
+    directory = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.PASS, "python"))
+    (directory / os.fsdecode(b"notes-\xff")).touch()
+    assert "notes-\N{REPLACEMENT CHARACTER}" in page(directory)
 
 
 @pytest.mark.parametrize("name", ["loss", "random_page"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -141,7 +142,35 @@ def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path)
     assert (lost["topic"], lost["partition"], lost["offset"], lost["value"], lost["leader_epoch"]) == (
         "ledger", 0, 0, 0, 0,
     )  # fmt: skip
-    assert guilty == json.loads((tmp_path / "1" / "verdict.json").read_text())
+    written = json.loads((tmp_path / "1" / "verdict.json").read_text())
+    assert guilty.items() <= written.items()
+    assert written.keys() - guilty.keys() == {"inputs", "digest"}
+
+
+def test_a_report_of_a_verdict_that_was_edited_says_so_and_ends_with_3(seawall: Seawall, tmp_path: Path) -> None:
+    path = lossy(tmp_path / "1")
+    assert seawall("check", path, "--engine", "reference").code == 1
+    verdict = path / "verdict.json"
+    verdict.write_text(verdict.read_text().replace('"outcome": "violation"', '"outcome": "pass"'))
+    said = seawall("report", path)
+    assert (said.code, said.out.strip()) == (3, str(path / "report.html"))
+    assert "verdict.json was changed after the checker had written it. Judge it again: seawall check" in said.err
+    page = (path / "report.html").read_text()
+    assert "NO VERDICT" in page
+    assert "NOT GUILTY" not in page
+    assert "verdict.json was changed after the checker had written it." in page
+    assert seawall("check", path, "--engine", "reference").code == 1
+    assert seawall("report", path).code == 0
+
+
+def test_a_report_of_a_run_that_changed_since_its_check_names_the_table(seawall: Seawall, tmp_path: Path) -> None:
+    path = sound(tmp_path / "1")
+    assert seawall("check", path, "--engine", "reference").code == 0
+    shutil.copy(lossy(tmp_path / "2") / "history" / "part-00000.parquet", path / "history" / "part-00000.parquet")
+    said = seawall("report", path)
+    assert said.code == 3
+    assert "What was checked is not what is in this directory now: history changed since." in said.err
+    assert "NOT GUILTY" not in (path / "report.html").read_text()
 
 
 def test_a_report_is_written_again_from_the_verdict(seawall: Seawall, tmp_path: Path) -> None:

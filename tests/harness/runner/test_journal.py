@@ -13,6 +13,7 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
+from harness import documents
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.runner.journal import Entries, Journal, ProcessMark, heal_leftovers, journal_directory
@@ -99,7 +100,7 @@ def test_a_journal_that_is_gone_before_it_is_read_is_nothing_to_tell_of(
         raise FileNotFoundError(path)
 
     dead_harness(tmp_path, {})
-    monkeypatch.setattr(Path, "read_text", gone)
+    monkeypatch.setattr(documents, "json_file", gone)
     assert heal_leftovers() == []
 
 

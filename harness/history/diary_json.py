@@ -1,0 +1,31 @@
+"""The shape of ``diary.json``, for whoever reads it without having run its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+from pydantic import BaseModel, Field
+
+Partition = Annotated[str, Field(pattern=r"^.*-[0-9]{1,9}$")]
+"""``ledger-0``"""
+
+
+class GroupDocument(BaseModel):
+    """What the members of a consumer group were given, and where the group stands."""
+
+    given: Mapping[Partition, list[int]]
+    position: Mapping[Partition, int]
+
+
+class DiaryDocument(BaseModel):
+    """``diary.json``; see ``harness.runner.diary.Diary`` for what it means."""
+
+    values: Mapping[Partition, Mapping[str, int]]
+    orders: list[tuple[str, Partition, list[tuple[str, int | None]]]]
+    replicas: Mapping[Partition, list[int]] = {}
+    groups: Mapping[str, GroupDocument]
+    unavailable: list[str] = []
+    leaderless: list[str] = []
+    unsettled: list[str] = []
+    exited: list[str] = []

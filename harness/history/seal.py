@@ -1,0 +1,87 @@
+"""Ties ``verdict.json`` to the run that it judges: the digests of what the checker read, and one of the verdict itself.
+
+Whoever edits a file can compute these digests again: a seal finds what was mixed up, edited or recorded anew since the
+check, and is no proof against forgery. Only ``seawall check`` decides again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from harness import documents
+from harness.documents import Unfit
+from harness.history.run_directory import RunDirectory
+from harness.history.schema import TABLES
+
+_INPUTS = "inputs"
+_DIGEST = "digest"
+_DOCUMENTS = ("run.json", "diary.json")
+
+
+def inputs(directory: RunDirectory) -> dict[str, str]:
+    """The SHA-256 of what is told of a run by its documents and by each of its tables, by name; of what is there.
+
+    A table's is that of the names and digests of its files, in order. Every byte is read, which takes a second for each
+    GB or so; a file that has been read already is not read again while its size and times are the same.
+    """
+    found = {name: _file(directory.path / name) for name in _DOCUMENTS}
+    with ThreadPoolExecutor(os.cpu_count(), "digest") as pool:
+        for name in TABLES:
+            files = directory.table_files(name) if directory.has_table(name) else []
+            digests = list(pool.map(_file, files))
+            found[name] = _table(files, digests) if files else None
+    return {name: digest for name, digest in found.items() if digest is not None}
+
+
+def sealed(verdict: Mapping[str, Any], told: Mapping[str, str]) -> dict[str, Any]:
+    """A verdict as it is written: with the digests ``told`` of its inputs, and its own."""
+    bound: dict[str, Any] = json.loads(json.dumps({**verdict, _INPUTS: dict(told)}))  # as it will be read
+    return {**bound, _DIGEST: _own(bound)}
+
+
+def doubts(directory: RunDirectory, verdict: Mapping[str, Any]) -> Sequence[str]:
+    """Why ``verdict.json`` is not the checker's verdict on what is in its directory, a sentence each; none: it is."""
+    told = verdict.get(_INPUTS)
+    if not isinstance(told, dict) or _DIGEST not in verdict:
+        return ["verdict.json does not say what it was made of: it may be of another run, or of an older version."]
+    if verdict[_DIGEST] != _own({name: value for name, value in verdict.items() if name != _DIGEST}):
+        return ["verdict.json was changed after the checker had written it."]
+    if not told:
+        return ["verdict.json was made of a run behind a URI, of which no digests were taken: this may be another run."]
+    now = inputs(directory)
+    changed = [name for name in (*_DOCUMENTS, *TABLES) if told.get(name) != now.get(name)]
+    if not changed:
+        return []
+    return [f"What was checked is not what is in this directory now: {', '.join(changed)} changed since."]
+
+
+def _own(document: Mapping[str, Any]) -> str:
+    written = json.dumps(document, sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(written.encode()).hexdigest()
+
+
+def _table(files: Sequence[Path], digests: Sequence[str | None]) -> str:
+    told = [f"{path.name} {digest}\n" for path, digest in zip(files, digests, strict=True)]
+    return hashlib.sha256("".join(told).encode(errors="surrogateescape")).hexdigest()
+
+
+def _file(path: Path) -> str | None:
+    """The SHA-256 of a file; None: it is not there, or cannot be read."""
+    try:
+        found = path.stat()
+        return _hashed(path, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    except (OSError, Unfit):
+        return None
+
+
+@lru_cache(maxsize=100_000)
+def _hashed(path: Path, *_: int) -> str:
+    with documents.opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
