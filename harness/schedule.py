@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -122,8 +122,12 @@ class Chaos(BaseModel):
     Attributes:
         faults: the mix. Besides its parameters a fault may have a ``weight`` (how often it comes up in a round,
             default 1) and a ``for_s`` of its own.
-        interval_s: how long the cluster is left alone between two faults.
+        interval_s: how long the cluster is left alone between two faults; of several at once, between their beginnings.
         for_s: how long a fault lasts.
+        at_once: how many faults may be in force at one time, besides those that only move a clock. With 1 each waits
+            until every ISR is full again.
+        budget: of several at once, which may be: no more than the configuration promises to survive, or ``any``; see
+            :mod:`harness.runner.fault_budget`.
     """
 
     model_config = _STRICT
@@ -131,6 +135,8 @@ class Chaos(BaseModel):
     faults: tuple[FaultMapping, ...] = Field(min_length=1)
     interval_s: Span = (0.5, 1.5)
     for_s: Span = (1.0, 2.5)
+    at_once: int = Field(default=1, ge=1, le=9)
+    budget: Literal["promised", "any"] = "promised"
 
     @model_validator(mode="after")
     def _spans_are_ordered(self) -> Self:

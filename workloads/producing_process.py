@@ -12,19 +12,20 @@ from harness.clients.sending_process import SendingProcess, TransactingProcess, 
 from harness.clients.transactional_sender import TransactionalSender
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
-from harness.workload import ALL_ACKS, SendOrder, Sent
+from harness.workload import SendOrder, Sent
 from workloads.surroundings import Surroundings
 
 
 class ProducingProcess:
-    """Sends one record at a time, with acks=all; a context manager that closes its client."""
+    """Sends one record at a time; a context manager that closes its client. ``acks``: -1 (all), 1 or 0."""
 
-    def __init__(self, around: Surroundings, manner: Manner, timeout_s: float, size: int) -> None:
+    def __init__(self, around: Surroundings, manner: Manner, acks: int, timeout_s: float, size: int) -> None:
         number = around.new_process()
         self._process = SendingProcess(around.recorder, number)
+        self._acks = acks
         self._size = size
         name = f"seawall-{number}"
-        self._sender = Sender(around.bootstrap, name, ALL_ACKS, timeout_s, around.log, manner=manner)
+        self._sender = Sender(around.bootstrap, name, acks, timeout_s, around.log, manner=manner)
 
     def __enter__(self) -> Self:
         return self
@@ -37,7 +38,7 @@ class ProducingProcess:
 
         When ``give_up`` is set before the answer came, the operation ends with ``info``.
         """
-        data = self._process.begin(partition, ALL_ACKS, self._size)
+        data = self._process.begin(partition, self._acks, self._size)
         answer = self._sender.send(partition, data, give_up)
         self._process.end(answer)
         return answer.kind

@@ -25,7 +25,17 @@ from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.steps import Seconds
-from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, Done, SendOrder, Sent, SpoofedFetchOrder
+from harness.workload import (
+    ALL_ACKS,
+    CommitOrder,
+    Consumed,
+    ConsumeOrder,
+    DeleteOrder,
+    Done,
+    SendOrder,
+    Sent,
+    SpoofedFetchOrder,
+)
 from workloads.crew import Crew, Patience
 from workloads.group_reading import GroupMember, commit
 from workloads.pending import Threaded
@@ -51,8 +61,9 @@ class UniqueSendsParameters(BaseModel):
         size: the least size of a record, in bytes.
         delivery_timeout_s: how long a background producer waits for an answer.
         isolation: whether consumers are given what transactions have not committed.
-        idempotent: whether background producers number their records (KIP-98) and send them again until they are
-            answered; generations and releases before 0.11 do not know that, and there they send once only.
+        acks: what background producers ask for, dealt out to them in turn.
+        idempotent: whether background producers with acks=all number their records (KIP-98) and send them again until
+            they are answered; generations and releases before 0.11 do not know that, and there they send once only.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -62,8 +73,18 @@ class UniqueSendsParameters(BaseModel):
     rate: float = Field(default=0.0, ge=0, le=100_000)
     size: int = Field(default=0, ge=0, le=1_000_000)
     delivery_timeout_s: Seconds = Field(default=2.0, gt=0)
+    acks: tuple[Literal["all", 0, 1], ...] = Field(default=("all",), min_length=1)
     idempotent: bool = False
     isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted"
+
+    def acks_of(self, producer: int) -> int:
+        """What the background producer of that number, from 0, asks for: -1 (all), 1 or 0."""
+        written = self.acks[producer % len(self.acks)]
+        return ALL_ACKS if written == "all" else written
+
+    def numbers(self, acks: int) -> bool:
+        """Whether a background producer with these acks numbers its records."""
+        return self.idempotent and acks == ALL_ACKS
 
 
 class UniqueSends:
@@ -144,7 +165,7 @@ class UniqueSends:
         interval_s = self._parameters.producers / self._parameters.rate
         due = time.monotonic() + drawn.random() * interval_s
         while not self._crew.stopping.wait(max(0.0, due - time.monotonic())):
-            with self._producing() as client:
+            with self._producing(self._parameters.acks_of(number)) as client:
                 due = self._produce_as(client, drawn, due, interval_s)
 
     def _produce_as(self, client: ProducingProcess, drawn: random.Random, due: float, interval_s: float) -> float:
@@ -175,10 +196,10 @@ class UniqueSends:
                 self._named[order.producer] = kind(self._around, order, self._parameters.size)
             return self._named[order.producer]
 
-    def _producing(self) -> ProducingProcess:
+    def _producing(self, acks: int) -> ProducingProcess:
         ours = self._parameters
-        manner = NUMBERED if ours.idempotent else PLAIN
-        return ProducingProcess(self._around, manner, ours.delivery_timeout_s, ours.size)
+        manner = NUMBERED if ours.numbers(acks) else PLAIN
+        return ProducingProcess(self._around, manner, acks, ours.delivery_timeout_s, ours.size)
 
     # ------------------------------------------------------------------------------------------------ consuming
 

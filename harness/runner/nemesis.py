@@ -114,6 +114,14 @@ class Nemesis:
             self._inject_and_note(name, record, record.fault)
         return record
 
+    def forgo(self, name: str, fault: Fault, why: str) -> None:
+        """Write down that ``fault`` was to come up, and why it never could: it is not proven."""
+        self.records.append(
+            FaultRecord(name, fault.kind, None, self._target.view(), self._clock.monotonic_ns(), proof=why)
+        )
+        self._noted(self.records)
+        self._report(f"{name}: {fault.kind}: {why}")
+
     def _inject_and_note(self, name: str, record: FaultRecord, fault: Fault) -> None:
         before = self._look(fault.probe)
         self._noted([*self.records[:-1], replace(record, injected_ns=self._clock.monotonic_ns())])

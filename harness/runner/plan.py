@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -19,6 +19,7 @@ from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
+from harness.runner.fault_budget import Promise
 from harness.runner.real import COMPOSE, PROCESS, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
@@ -64,7 +65,7 @@ class Plan:
         duration_s: how long chaos lasts at least; None for a schedule.
         kafka: what is run where the target is real Kafka, else None.
         left_out: why a fault of the random mix does not come up, by its index, for each that does not: what a compose
-            file runs cannot be broken in every way.
+            file runs cannot be broken in every way, and not every cluster promises to survive every fault.
     """
 
     scenario: Scenario
@@ -195,6 +196,7 @@ def plan(
         left_out=left_out,
     )
     with _named(scenario):
+        made = _within_the_budget(made)
         _refuse_the_impossible(made)
     return made
 
@@ -342,6 +344,28 @@ def _possible(
     if len(left_out) == len(chosen):
         return chosen, {}
     return tuple(one for index, one in enumerate(chosen) if index not in left_out), left_out
+
+
+def _within_the_budget(made: Plan) -> Plan:
+    """``made`` without those of its random faults that no moment of a run would be right for, and why not.
+
+    Raises:
+        UsageError: nothing would be left.
+    """
+    chaos = made.scenario.chaos
+    if chaos is None or chaos.at_once == 1 or chaos.budget == "any":
+        return made
+    promise = Promise.of(made.settings, made.knobs, is_real=made.kafka is not None)
+    numbers = [index for index in range(len(chaos.faults)) if index not in made.left_out]
+    refused = {
+        index: f"chaos.faults[{index}]: {one.fault.kind!r} is not within budget 'promised': {why}."
+        for index, one in zip(numbers, made.chaos_faults, strict=True)
+        if (why := promise.never_affords(one.fault))
+    }
+    kept = [one for index, one in zip(numbers, made.chaos_faults, strict=True) if index not in refused]
+    if not kept:
+        raise UsageError(next(iter(refused.values())), "Set chaos.budget=any to have it all the same.")
+    return replace(made, chaos_faults=tuple(kept), left_out={**made.left_out, **refused})
 
 
 def _path(made: Plan, index: int) -> str:

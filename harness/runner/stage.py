@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack, suppress
 
+from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NO_LEADER
 from harness.runner import settle as settling
@@ -14,11 +15,13 @@ from harness.runner.collect import collect
 from harness.runner.diary import Diary
 from harness.runner.journal import Undo
 from harness.runner.nemesis import Nemesis
+from harness.runner.overlapping_chaos import OverlappingChaos
 from harness.runner.performance import Cast, Performance
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.runner.rig import Rig
 from harness.runner.unrest import still_for_s, watched
+from harness.target import Target
 from harness.workload import Workload
 
 _FINAL_READ_TIMEOUT_S = 30.0
@@ -39,7 +42,7 @@ class Stage:
         self._target = rig.target
         self._recorder = archive.recorder(rig.clock)
         self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report, noted=archive.take_faults)
-        self._chaos = Chaos(plan, self._target, self._nemesis, rig.clock) if plan.scenario.chaos else None
+        self._chaos = chaos_of(plan, self._target, self._nemesis, rig.clock)
         self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None
         self._collected = False
@@ -181,3 +184,11 @@ class Stage:
             if self._workload is not None:
                 last_things_first.callback(self._workload.stop)
             last_things_first.callback(self._nemesis.heal_all)
+
+
+def chaos_of(plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> Chaos | OverlappingChaos | None:
+    """Random faults, one at a time or several; None for a schedule."""
+    if plan.scenario.chaos is None:
+        return None
+    kind = Chaos if plan.scenario.chaos.at_once == 1 else OverlappingChaos
+    return kind(plan, target, nemesis, clock)

@@ -24,7 +24,6 @@ from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
 from harness.simulation.stack.world import Address
 from harness.workload import (
-    ALL_ACKS,
     CommitOrder,
     Consumed,
     ConsumeOrder,
@@ -72,9 +71,12 @@ class Parameters(Protocol):
         """How long a background producer waits for an answer."""
         ...
 
-    @property
-    def idempotent(self) -> bool:
-        """Whether background producers number their records."""
+    def acks_of(self, producer: int) -> int:
+        """What the background producer of that number asks for: -1 (all), 1 or 0."""
+        ...
+
+    def numbers(self, acks: int) -> bool:
+        """Whether a background producer with these acks numbers its records."""
         ...
 
 
@@ -182,16 +184,17 @@ class SimulatedSends:
         interval_ns = round(self._parameters.producers / self._parameters.rate * _NS_PER_S)
         due_ns = self._world.now_ns + int(drawn.random() * interval_ns)
         idle = self._client("pacing")
-        manner = NUMBERED if self._parameters.idempotent else PLAIN
+        acks = self._parameters.acks_of(number)
+        manner = NUMBERED if self._parameters.numbers(acks) else PLAIN
         while not self._stopping:
-            number = self._around.new_process()
-            client = self._client(str(number))
-            producer = Producer(client, ALL_ACKS, self._parameters.delivery_timeout_s, manner)
-            process = SendingProcess(self._around.recorder, number)
+            fresh = self._around.new_process()
+            client = self._client(str(fresh))
+            producer = Producer(client, acks, self._parameters.delivery_timeout_s, manner)
+            process = SendingProcess(self._around.recorder, fresh)
             while not self._stopping and process.is_usable:
                 await idle.sleep(max(0, due_ns - self._world.now_ns) / _NS_PER_S)
                 if not self._stopping:
-                    await self._send_batch(producer, drawn.choice(self._partitions), [process], ALL_ACKS)
+                    await self._send_batch(producer, drawn.choice(self._partitions), [process], acks)
                 due_ns = max(due_ns + interval_ns, self._world.now_ns - interval_ns)
             self._finish(client)
             due_ns = max(due_ns, self._world.now_ns + round(_AFTER_ERROR_S * _NS_PER_S))

@@ -24,20 +24,18 @@ from harness.simulation.stack.sends import SimulatedSends
 from harness.simulation.stack.world import Weather, World
 from harness.wire.keys import ApiKey
 from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
+from workloads.unique_sends import UniqueSendsParameters
 
 PARTITIONS = [TopicPartition("ledger", 0), TopicPartition("ledger", 1)]
 WEATHER = Weather(delay_ns=(50_000, 2_000_000), loss=0.0005)
 _BOOTSTRAP = "10.0.0.10:9092,10.0.0.11:9092,10.0.0.12:9092"
 
 
-@dataclass(frozen=True)
-class Parameters:
+class Parameters(UniqueSendsParameters):
     producers: int = 2
     consumers: int = 1
     rate: float = 100.0
-    size: int = 0
     delivery_timeout_s: float = 1.0
-    idempotent: bool = False
 
 
 @dataclass

@@ -1,0 +1,243 @@
+"""The fault budget: which faults may be in force together with those that are.
+
+Whatever the budget, each fault must be provable when it begins and when it ends. So the nodes of a fault that is to
+begin must run, and a fault of links or clocks ends once the processes at its ends run; what has a process to itself
+has it to itself.
+
+``promised`` asks for no more than the configuration promises to survive. Kafka's replication promises that committed
+records survive any number of crashes, pauses, partitions and full disks at once, for what a broker has written
+outlives its process; and fewer than ``min.insync.replicas`` *lossy* failures at one time, which take from a broker's
+disk what it had written (a power loss takes what was not flushed). The second promise needs more words, because no
+release keeps it as it stands:
+
+* At one time at most ``min.insync.replicas - 1`` brokers have lost something and are not back in every ISR that they
+  were in. With a minimum of one nothing lossy is promised.
+* A broker in the ISR of everything it holds may fail lossily, while each of these ISRs has another member that has lost
+  nothing and that no fault touches. The last member of an ISR may not: up to 3.9 it is elected although it has lost its
+  tail ("last replica standing", KIP-966).
+* Until the controller has dropped such a broker from an ISR, the others may fail in any way that leaves that ISR one
+  untouched member. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
+* The broker starts again only when it has been dropped: up to 3.9 one that is back before its session expires stays in
+  the ISR with a log that is too short, and may be elected. With eligible leader replicas (4.0 and later) the controller
+  knows of the unclean shutdown, and the broker may start again at once.
+
+A cluster that flushes every record (``log.flush.interval.messages=1``) loses nothing with the power, and a power loss
+counts as a crash there. ``any`` asks for none of this.
+
+What is promised is promised of ``acks=all``: records with other acks may be lost in any of these, which is WEAK.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from harness.broker.settings import Settings
+from harness.fault import Fault
+from harness.model import NodeId, TopicPartition, is_broker, node_name
+from harness.replication.knobs import Knobs
+from harness.target import Capability, ClusterView, PartitionView, Target
+
+BudgetName = Literal["promised", "any"]
+
+LOSSY = frozenset({Capability.POWER_LOSS, Capability.WIPE_DISK, Capability.CORRUPT_LOG, Capability.LOG_DIR_FAILURE})
+"""After these a broker's disk holds less than the broker had written."""
+
+OF_PROCESSES = LOSSY | {Capability.KILL, Capability.STOP, Capability.PAUSE, Capability.DISK_FULL}
+"""While one of these is in force the node's process does not run, or may end at any moment."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What the configuration promises, as far as the budget needs to know.
+
+    Attributes:
+        lossy: how many brokers may at one time have lost something.
+        flushes: whether a power loss takes nothing, because every record is flushed.
+        knows_unclean: whether the controller takes no broker for in sync that has stopped uncleanly.
+        starts_cut_off: whether a broker can start while links of its own are cut.
+    """
+
+    lossy: int
+    flushes: bool
+    knows_unclean: bool
+    starts_cut_off: bool = True
+
+    @classmethod
+    def of(cls, settings: Settings, knobs: Knobs, *, is_real: bool) -> Promise:
+        """What ``settings`` and the protocol promise; ``is_real``: of Kafka's own brokers."""
+        return cls(
+            lossy=settings.min_insync_replicas - 1,
+            flushes=settings.log_flush_interval_messages == 1,
+            knows_unclean=knobs.elections == "elr",
+            starts_cut_off=not is_real,
+        )
+
+    def is_lossy(self, fault: Fault) -> bool:
+        """Whether ``fault`` takes something from a disk."""
+        return fault.needs in LOSSY and not (self.flushes and fault.needs is Capability.POWER_LOSS)
+
+    def never_affords(self, fault: Fault) -> str:
+        """Why the fault is never in the ``promised`` budget; empty: it may be."""
+        if not self.is_lossy(fault) or self.lossy > 0:
+            return ""
+        return f"with min.insync.replicas={self.lossy + 1} Kafka promises to survive no failure that takes from a disk"
+
+
+class FaultBudget:
+    """Keeps account of the faults of one run.
+
+    Args:
+        name: see the module.
+        promise: what the configuration promises.
+        target: is asked whether nodes run, and what replicas hold.
+    """
+
+    def __init__(self, name: BudgetName, promise: Promise, target: Target) -> None:
+        self._keeps_promises = name == "promised"
+        self._promise = promise
+        self._target = target
+        self._in_force: dict[str, Fault] = {}
+        self._electable: dict[str, set[TopicPartition]] = {}
+        self._catching_up: dict[str, set[TopicPartition]] = {}
+
+    def began(self, name: str, fault: Fault, view: ClusterView) -> None:
+        """The fault called ``name`` is in force; ``view`` is of just before."""
+        self._in_force[name] = fault
+        if self._promise.is_lossy(fault):
+            for node in fault.nodes():
+                self._electable[node] = set(_in_isr(view, node))
+                self._catching_up[node] = set(_held(view, node))
+
+    def ended(self, name: str) -> None:
+        """The fault called ``name`` is healed."""
+        del self._in_force[name]
+
+    @property
+    def has_lossy(self) -> bool:
+        """Whether some broker has lost something and has not caught up everywhere."""
+        return bool(self._catching_up)
+
+    def review(self, view: ClusterView) -> None:
+        """Take note of who has been dropped from an ISR, or has caught up."""
+        for node, electable in self._electable.items():
+            down = self._touched_by_process_fault(node)
+            for name in sorted(self._catching_up[node]):
+                seen = view.partitions.get(name)
+                if seen is None:
+                    continue
+                if NodeId(int(node)) not in seen.isr:
+                    electable.discard(name)
+                elif not down and (name not in electable or self._has_caught_up(node, name, seen)):
+                    electable.discard(name)
+                    self._catching_up[node].discard(name)
+        done = [node for node, names in self._catching_up.items() if not names]
+        for node in done:
+            del self._catching_up[node], self._electable[node]
+
+    def refusal(self, fault: Fault, view: ClusterView, overdue: Sequence[Fault] = ()) -> str:
+        """Why ``fault``, which is aimed, must not begin now; empty: it may.
+
+        ``overdue`` are faults that end as soon as the processes at their ends run.
+        """
+        return next(self._refusals(fault, view, overdue), "")
+
+    def may_end(self, fault: Fault) -> bool:
+        """Whether ``fault``, which is in force and has lasted, can be proven to end, and ends within the budget."""
+        if fault.needs not in OF_PROCESSES:
+            return not any(self._touched_by_process_fault(node) for node in fault.nodes())
+        if not self._keeps_promises or self._promise.knows_unclean or not self._promise.is_lossy(fault):
+            return True
+        return not any(self._electable.get(node) for node in fault.nodes())
+
+    # ------------------------------------------------------------------------------------------------ internals
+
+    def _refusals(self, fault: Fault, view: ClusterView, overdue: Sequence[Fault]) -> Iterator[str]:
+        claims = set(fault.claims())
+        for name, other in self._in_force.items():
+            if claims.intersection(other.claims()):
+                yield f"fault {name} has it"
+            elif fault.needs not in OF_PROCESSES and other.needs in OF_PROCESSES and _share(fault, other):
+                yield f"fault {name} has a process of it"
+            elif self._is_full_or_cannot_start(fault, other) and _share(fault, other):
+                yield f"fault {name} keeps it from being proven"
+        if fault.needs in OF_PROCESSES and any(_share(fault, other) for other in overdue):
+            yield "another fault waits for the node to run"
+        for node in fault.nodes():
+            if not self._target.is_running(node).holds:
+                yield f"node {node} does not run"
+        if fault.needs is Capability.DISK_FULL and not self._is_written_to(fault, view):
+            yield "too few replicas are in sync for writes that the disk could refuse"
+        if self._keeps_promises:
+            yield from self._more_than_promised(fault, view)
+
+    def _is_full_or_cannot_start(self, fault: Fault, other: Fault) -> bool:
+        """Whether ``other`` cuts links without which ``fault`` could not be proven, or not be healed."""
+        if other.needs not in (Capability.PARTITION, Capability.STALL):
+            return False
+        if fault.needs is Capability.DISK_FULL:
+            return True
+        return fault.needs in OF_PROCESSES and not self._promise.starts_cut_off
+
+    def _is_written_to(self, fault: Fault, view: ClusterView) -> bool:
+        """Whether acks=all is taken, and soon answered, wherever the fault's node holds a replica."""
+        held = {name: node for node in fault.nodes() for name in _held(view, node)}
+        return bool(held) and all(self._takes_writes(name, node, view) for name, node in held.items())
+
+    def _takes_writes(self, name: TopicPartition, node: str, view: ClusterView) -> bool:
+        members = {node_name(member) for member in view.partitions[name].isr}
+        return node in members and len(members) > self._promise.lossy and members == set(self._untouched(name, view))
+
+    def _more_than_promised(self, fault: Fault, view: ClusterView) -> Iterator[str]:
+        away = set(fault.nodes()) if fault.needs is not Capability.CLOCK else set()
+        exposed = set().union(*self._electable.values()) if self._electable else set()
+        if self._promise.is_lossy(fault):
+            (node,) = fault.nodes()
+            if len({*self._catching_up, node}) > self._promise.lossy:
+                yield "as many brokers as may have lost something"
+            if set(_in_isr(view, node)) != set(_held(view, node)) or not view.partitions:
+                yield f"node {node} is not in sync everywhere"
+            exposed |= set(_held(view, node))
+        for name in sorted(exposed):
+            if not [node for node in self._untouched(name, view) if node not in away]:
+                yield f"{name} would have no member of the ISR left that is untouched"
+
+    def _untouched(self, name: TopicPartition, view: ClusterView) -> list[str]:
+        """The members of the ISR that have everything, and that no fault touches."""
+        seen = view.partitions.get(name)
+        touched = {node for one in self._in_force.values() if one.needs is not Capability.CLOCK for node in one.nodes()}
+        lost = {node for node, names in self._electable.items() if name in names}
+        members = map(node_name, seen.isr) if seen is not None else ()
+        return [node for node in members if node not in touched | lost and self._target.is_running(node).holds]
+
+    def _touched_by_process_fault(self, node: str) -> bool:
+        return any(node in one.nodes() for one in self._in_force.values() if one.needs in OF_PROCESSES)
+
+    def _has_caught_up(self, node: str, name: TopicPartition, seen: PartitionView) -> bool:
+        """Whether a broker that was never seen to be dropped follows its leader, up to what that has committed."""
+        mine, leading = self._target.replica(node, name), self._target.replica(node_name(seen.leader), name)
+        if mine is None or leading is None or mine.leader != seen.leader or node_name(seen.leader) == node:
+            return False
+        return mine.leader_epoch == leading.leader_epoch and mine.log_end_offset >= leading.high_watermark
+
+
+def _share(one: Fault, other: Fault) -> bool:
+    return not set(one.nodes()).isdisjoint(other.nodes())
+
+
+def _held(view: ClusterView, node: str) -> Iterator[TopicPartition]:
+    return _where(view.partitions, node, in_sync=False)
+
+
+def _in_isr(view: ClusterView, node: str) -> Iterator[TopicPartition]:
+    return _where(view.partitions, node, in_sync=True)
+
+
+def _where(partitions: Mapping[TopicPartition, PartitionView], node: str, *, in_sync: bool) -> Iterator[TopicPartition]:
+    if is_broker(node):
+        yield from (
+            name
+            for name, seen in sorted(partitions.items())
+            if NodeId(int(node)) in (seen.isr if in_sync else seen.replicas)
+        )

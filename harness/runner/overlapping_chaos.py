@@ -1,0 +1,170 @@
+"""Overlapping chaos: faults of every kind begin while others last, as far as a fault budget allows."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+from harness.clock import PacedClock
+from harness.fault import Fault
+from harness.runner import settle as settling
+from harness.runner.fault_budget import FaultBudget, Promise
+from harness.runner.nemesis import Nemesis
+from harness.runner.plan import ChaosFault, Plan
+from harness.schedule import shuffled_rounds
+from harness.selection import NothingToAimAt
+from harness.target import Capability, ClusterView, Target
+
+_LOOK_S = 0.05
+_PATIENCE_S = 20.0
+"""How long the last faults of a round may have to wait for the budget, and a fault for its end."""
+
+
+class _Lasting(NamedTuple):
+    """A fault in force: its name, and when its time is over."""
+
+    name: str
+    fault: Fault
+    until_s: float
+
+
+class OverlappingChaos:
+    """Injects the faults of a plan's mix until its duration is over and every one of them has come up once.
+
+    A round is a shuffled bag of the mix. Whenever it is time for another fault, the first one in the bag that can be
+    aimed and that the budget allows begins; the others wait in the bag. So a fault that needs a calm cluster gets one,
+    for in the end only such faults are left in the bag.
+    """
+
+    def __init__(self, plan: Plan, target: Target, nemesis: Nemesis, clock: PacedClock) -> None:
+        assert plan.scenario.chaos is not None
+        assert plan.duration_s is not None
+        chaos = plan.scenario.chaos
+        self._mix = plan.chaos_faults
+        self._interval_s = chaos.interval_s
+        self._at_once = chaos.at_once
+        self._duration_s = plan.duration_s
+        self._seed = plan.seed
+        self._partitions = plan.partitions
+        self._drawn = random.Random(f"{plan.seed}:overlapping chaos")
+        self._target = target
+        self._nemesis = nemesis
+        self._clock = clock
+        promise = Promise.of(plan.settings, plan.knobs, is_real=plan.kafka is not None)
+        self._budget = FaultBudget(chaos.budget, promise, target)
+        self._rounds = shuffled_rounds([chosen.weight for chosen in self._mix], self._seed)
+        self._size = sum(chosen.weight for chosen in self._mix)
+        self._bag: list[int] = []
+        self._lasting: list[_Lasting] = []
+        self._seen = ClusterView(0, (), {})
+        self._began = 0
+
+    def unleash(self) -> None:
+        """Inject, prove, wait, heal, prove, and again, several at a time."""
+        end_s = self._now_s() + self._duration_s
+        self._refill()
+        while self._now_s() < end_s or (self._is_first_round() and self._now_s() < end_s + _PATIENCE_S):
+            self._pass_time(self._drawn.uniform(*self._interval_s))
+            if sum(one.fault.needs is not Capability.CLOCK for one in self._lasting) < self._at_once:
+                self._strike()
+        self._end_all()
+        if self._is_first_round():
+            self._catch_up_on_the_first_round()
+
+    # ------------------------------------------------------------------------------------------------ beginning
+
+    def _strike(self) -> None:
+        view = self._look()
+        for place, index in enumerate(self._bag):
+            aimed = self._aimed(self._mix[index])
+            if aimed is not None and not self._budget.refusal(aimed, view, self._overdue()):
+                del self._bag[place]
+                self._begin(self._mix[index], aimed, view)
+                if not self._bag:
+                    self._refill()
+                return
+
+    def _begin(self, chosen: ChaosFault, aimed: Fault, view: ClusterView) -> None:
+        self._began += 1
+        name = self._next_name(0)
+        self._nemesis.inject(name, aimed)
+        self._budget.began(name, aimed, view)
+        self._lasting.append(_Lasting(name, aimed, self._now_s() + self._drawn.uniform(*chosen.for_s)))
+
+    def _aimed(self, chosen: ChaosFault) -> Fault | None:
+        """Aimed at what was last seen: a controller that is away says nothing. None: nothing is there to aim at."""
+        seed = random.Random(f"{self._seed}:aim:{self._next_name(1)}").getrandbits(63)
+        with suppress(NothingToAimAt):
+            return chosen.fault.aimed(self._seen, seed)
+        return None
+
+    def _next_name(self, ahead: int) -> str:
+        return f"f{self._began + ahead:03d}"
+
+    def _refill(self) -> None:
+        self._bag = [next(self._rounds) for _ in range(self._size)]
+
+    def _is_first_round(self) -> bool:
+        """Whether some fault of the mix has not come up yet."""
+        return self._began < self._size
+
+    # ------------------------------------------------------------------------------------------------ ending
+
+    def _pass_time(self, seconds: float) -> None:
+        """Let time pass, and heal whatever is due meanwhile."""
+        until_ns = self._clock.monotonic_ns() + round(seconds * 1e9)
+        while True:
+            self._heal_due()
+            left_ns = until_ns - self._clock.monotonic_ns()
+            if left_ns <= 0:
+                return
+            self._clock.sleep(min(_LOOK_S, left_ns / 1e9))
+
+    def _heal_due(self) -> None:
+        if self._budget.has_lossy:
+            self._budget.review(self._look())
+        now_s = self._now_s()
+        for one in [one for one in self._lasting if one.until_s <= now_s]:
+            if self._budget.may_end(one.fault) or one.until_s + _PATIENCE_S <= now_s:
+                self._heal(one)
+
+    def _heal(self, one: _Lasting) -> None:
+        self._lasting.remove(one)
+        self._nemesis.heal(one.name)
+        self._budget.ended(one.name)
+
+    def _overdue(self) -> Sequence[Fault]:
+        return [one.fault for one in self._lasting if one.until_s <= self._now_s()]
+
+    def _end_all(self) -> None:
+        """Heal what is in force as the budget has it; each fault lasts as long as it was to last."""
+        while self._lasting:
+            self._pass_time(_LOOK_S)
+
+    def _catch_up_on_the_first_round(self) -> None:
+        """Inject what has not come up yet one after the other, each into a cluster that is whole."""
+        left, self._bag = self._bag, []
+        for index in left:
+            settling.regained(self._target, self._partitions, _PATIENCE_S, self._clock)
+            chosen, view = self._mix[index], self._look()
+            aimed = self._aimed(chosen)
+            why = "there is nothing to aim at" if aimed is None else self._budget.refusal(aimed, view)
+            if aimed is None or why:
+                self._began += 1
+                self._nemesis.forgo(self._next_name(0), chosen.fault, why)
+            else:
+                self._begin(chosen, aimed, view)
+                self._end_all()
+
+    # ------------------------------------------------------------------------------------------------ looking
+
+    def _look(self) -> ClusterView:
+        view = self._target.view()
+        if view.partitions:
+            self._seen = view
+        return view
+
+    def _now_s(self) -> float:
+        return self._clock.monotonic_ns() / 1e9
