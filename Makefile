@@ -5,6 +5,9 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 UV := uv==0.13.8
+# Hashes of every file of a release, so that each platform finds its own.
+COMPILE = $(BIN)/python -m uv pip compile --universal --python-version 3.11 --generate-hashes --no-annotate \
+	--custom-compile-command "make lock" --quiet
 NEWEST_KAFKA := 4.3.0
 # One release of real Kafka for each generation, and the newest.
 KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0 $(NEWEST_KAFKA)
@@ -100,18 +103,18 @@ lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 
 check: lint test ## lint, then test: what .ci/run does
 
-lock: $(STAMP) ## pin again what pyproject.toml asks for, with hashes, in requirements.lock
-	@$(BIN)/python -m uv pip compile pyproject.toml --group dev --universal --python-version 3.11 --upgrade \
-		--generate-hashes --no-annotate --custom-compile-command "make lock" --quiet --output-file requirements.lock
+lock: $(STAMP) ## pin again, with hashes: uv in requirements-uv.lock, and what pyproject.toml asks for in requirements.lock
+	@echo '$(UV)' | $(COMPILE) - --output-file requirements-uv.lock
+	@$(COMPILE) pyproject.toml --group dev --upgrade --output-file requirements.lock
 
 clean: ## remove what was made here: .venv, caches, runs
 	@rm -rf $(VENV) runs dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-$(STAMP): pyproject.toml requirements.lock
+$(STAMP): pyproject.toml requirements.lock requirements-uv.lock
 	@$(BIN)/python -m pip --version >/dev/null 2>&1 || { $(find_python); $$python -m venv --clear $(VENV); }
 	@echo "setup: installing the pinned packages into $(VENV); PySpark is large, so this takes half a minute or more" >&2
-	@$(BIN)/python -m pip install --quiet $(UV)
+	@$(BIN)/python -m pip install --quiet --require-hashes --no-deps --only-binary :all: --requirement requirements-uv.lock
 	@$(BIN)/python -m uv pip install --quiet --compile-bytecode --python $(BIN)/python --require-hashes --requirement requirements.lock
 	@$(BIN)/python -m uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation --editable .
 	@touch $@

@@ -17,7 +17,7 @@ from harness.cli.application import app
 from harness.cli.origin import PACKAGES
 
 ROOT = Path(__file__).resolve().parents[1]
-GENERATED = {"requirements.lock"}
+GENERATED = {"requirements.lock", "requirements-uv.lock"}
 NAMES_WITHOUT_A_NOUN = {"utils", "util", "helpers", "helper", "common", "core", "base", "manager", "misc"}
 UNFINISHED = re.compile("TO" + r"DO|FIX" + r"ME|\bXX" + r"X\b")
 SOMEBODYS_MACHINE = re.compile(r"(?<![\w.:/-])/(work|root|home|Users)/")
@@ -150,6 +150,17 @@ def test_the_lock_file_pins_everything_with_hashes_and_names_no_registry() -> No
     pins = re.findall(r"^[a-z0-9][\w.\[\]-]*", lock, re.MULTILINE)
     assert len(pins) == len(re.findall(r"^\S+==\S+.*\\\n +--hash=sha256:", lock, re.MULTILINE)) > 40
     assert "://" not in lock
+
+
+def test_the_tool_that_installs_the_rest_is_pinned_with_the_hashes_of_every_platform() -> None:
+    makefile, lock = (ROOT / "Makefile").read_text(), (ROOT / "requirements-uv.lock").read_text()
+    [wanted] = re.findall(r"^UV := (uv==\S+)$", makefile, re.MULTILINE)
+    assert re.findall(r"^[a-z]\S+", lock, re.MULTILINE) == [wanted]
+    assert len(re.findall(r"--hash=sha256:[0-9a-f]{64}", lock)) >= 10  # Linux, macOS and Windows on several processors
+    installs = re.findall(r"-m (?:uv )?pip install .*", makefile)
+    unpinned = [line for line in installs if "--require-hashes" not in line and "--no-deps" not in line]
+    assert len(installs) >= 3
+    assert not unpinned
 
 
 def test_every_dependency_is_pinned_and_has_its_reason_written_down() -> None:

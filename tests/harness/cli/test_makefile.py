@@ -30,7 +30,7 @@ def test_help_lists_every_target_that_is_meant_for_people() -> None:
 
 @pytest.mark.parametrize("target", ["setup", "demo", "test", "lint"])
 def test_without_a_python_that_will_do_every_target_says_so_and_leaves_nothing(tmp_path: Path, target: str) -> None:
-    for name in ("pyproject.toml", "requirements.lock"):
+    for name in ("pyproject.toml", "requirements.lock", "requirements-uv.lock"):
         (tmp_path / name).touch()
     said = make(tmp_path, target, "PYTHON=no-such-python false")
     assert said.returncode != 0
@@ -49,7 +49,8 @@ case "$*" in ${FAILS:-nothing}) exit ${WITH:-1};; esac
 def checkout(tmp_path: Path) -> Path:
     """A directory with the Makefile and an environment in which commands only write down what was asked of them."""
     shutil.copy(MAKEFILE, tmp_path / "Makefile")
-    for name in ("pyproject.toml", "requirements.lock", ".venv/bin/seawall", ".venv/bin/python", ".venv/.installed"):
+    locks = ("pyproject.toml", "requirements.lock", "requirements-uv.lock")
+    for name in (*locks, ".venv/bin/seawall", ".venv/bin/python", ".venv/.installed"):
         path = tmp_path / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(COUNTED)
@@ -105,3 +106,14 @@ def test_the_museum_is_written_also_when_a_release_went_otherwise(checkout: Path
     ended, run, _ = asked(checkout, "museum", "*matrix*process:0.10*")
     assert ended != 0
     assert run[-1] == "seawall museum runs/museum"
+
+
+def test_a_uv_that_is_not_the_pinned_one_is_not_installed(tmp_path: Path) -> None:
+    """pip compares what it is given with the lock before anything of it runs."""
+    for name in ("pyproject.toml", "requirements.lock"):
+        (tmp_path / name).touch()
+    lock = (MAKEFILE.parent / "requirements-uv.lock").read_text()
+    (tmp_path / "requirements-uv.lock").write_text(re.sub(r"sha256:[0-9a-f]{64}", f"sha256:{'0' * 64}", lock))
+    said = make(tmp_path, "setup")
+    assert said.returncode != 0
+    assert not (tmp_path / ".venv" / "bin" / "uv").exists()
