@@ -17,7 +17,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
-from harness.history.schema import Table
+from harness.history.schema import HISTORY, Table
 from spark_analysis.files import TableFile
 from spark_analysis.tables import spark_schema
 
@@ -199,6 +199,9 @@ def _is_strange(table: Table) -> Column:
         wrong += [~value.isin(*column.words)] if column.words else []
         wrong += [] if column.least is None else [value < column.least]
         wrong += [] if column.most is None else [value > column.most]
+    if table is HISTORY:
+        given = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
+        wrong.append(given & f.col("intact").isNull())
     return reduce(or_, [f.coalesce(one, f.lit(False)) for one in wrong])
 
 

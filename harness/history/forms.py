@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from harness.history.schema import TIMELINE, Column, DetailType, Table
+from harness.history.schema import HISTORY, TIMELINE, Column, DetailType, Table
 
 ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
 """The kinds of a timeline's rows that are about a partition."""
@@ -36,6 +36,8 @@ def _breaches(table: Table, rows: pa.RecordBatch) -> Iterator[Breach]:
         yield from _of_column(column, rows.column(column.name))
     if table is TIMELINE:
         yield from _of_timeline(rows)
+    if table is HISTORY:
+        yield from _of_history(rows)
 
 
 def _of_column(column: Column, values: pa.Array) -> Iterator[Breach]:
@@ -112,6 +114,14 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
     for name, needed in said.items():
         if _any(lacking := pc.and_(needed, rows.column(name).is_null())):
             yield Breach(_first(lacking), f"has no {name}, and is about a leader")
+
+
+def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
+    """Whoever was given a record looked whether its payload is intact."""
+    given = pc.and_(_is_any(rows.column("f"), ("poll",)), pc.invert(_is_any(rows.column("type"), ("invoke",))))
+    given = pc.and_(given, rows.column("topic").is_valid())
+    if _any(lacking := pc.and_(given, rows.column("intact").is_null())):
+        yield Breach(_first(lacking), "has no intact, and is about a record that a poll delivered")
 
 
 def _any(flags: pa.Array) -> bool:

@@ -129,7 +129,12 @@ HISTORY = Table(
         _c("acks", "int32", "of a send: -1 (all), 1 or 0", nullable=True, least=-1, most=1),
         _c("error", "string", "the error's name, for fail and info", nullable=True),
         _c("final", "bool", "whether the operation belongs to the final read"),
-        _c("intact", "bool", "of a polled record: whether payload hash, topic and partition check out", nullable=True),
+        _c(
+            "intact",
+            "bool",
+            "of a polled record, and then never null: whether payload hash, topic and partition check out",
+            nullable=True,
+        ),
         _c("group", "string", "of a subscribe, a commit, a committed or a poll: the consumer group", nullable=True),
         _c(
             "isolation",

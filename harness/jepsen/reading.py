@@ -221,6 +221,11 @@ class _Rows:
             "partition": partitions, "offset": offsets, "value": values, "error": errors, "final": finals,
             "acks": [self._assumptions.acks if send else None for send in sends],
             "isolation": [self._assumptions.isolation if poll else None for poll in polls],
+            # What Jepsen names is what its client had decoded; it writes no hashes of its own.
+            "intact": [
+                True if poll and kind != "invoke" and partition is not None else None
+                for poll, kind, partition in zip(polls, types, partitions, strict=True)
+            ],
         }  # fmt: skip
         path = self._directory / f"part-{self._part:05d}.parquet"
         write_columns(HISTORY, path, [columns.get(column.name, none) for column in HISTORY.columns])

@@ -50,6 +50,13 @@ def test_rows_that_keep_to_the_schema_are_sound_and_so_is_an_empty_table(name: s
     assert said(name, []) is None
 
 
+def test_a_delivered_record_that_does_not_say_whether_it_is_intact_is_a_breach() -> None:
+    rows = told()["history"]
+    at = next(row for row, values in enumerate(rows) if values["f"] == "poll" and values["topic"] is not None)
+    rows[at]["intact"] = None
+    assert said("history", rows) == f"{at} has no intact, and is about a record that a poll delivered"
+
+
 @pytest.mark.parametrize(("name", "column"), [(t.name, c.name) for t in TABLES.values() for c in t.columns])
 def test_a_null_is_a_breach_exactly_where_the_schema_permits_none(name: str, column: str) -> None:
     rows = told()[name]
