@@ -3,9 +3,10 @@
 * ``illegal-isr``: a decision of the controller has a leader outside the ISR; an empty ISR (legal only while nobody
   leads, from 4.1, with eligible leader replicas, and up to 1.0 where anybody may be elected); a member that is no
   replica, or twice; an eligible leader replica that is in the ISR, or any although the ISR has ``min.insync.replicas``
-  members; or, from 3.7, one that joined without a session (T5, KIP-841). Or, from 4.1, it forgets somebody who was in
-  the ISR or eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an
-  unclean shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there only those
+  members; or, from 3.7, one that joined without a session (T5, KIP-841). A partition begins (partition epoch 0) with
+  all of its replicas in the ISR whose brokers have a session. Or, from 4.1, it forgets somebody who was in the ISR or
+  eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an unclean
+  shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there only those
   decisions are judged that are about where replicas lie.)
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
@@ -37,7 +38,9 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run."""
     for place, decisions in run.decided.items():
         for before, one in zip([None, *decisions], decisions, strict=False):
-            changed = () if before is None else _illegally_changed(run, place, before, one)
+            changed = (
+                _illegally_begun(run, place, one) if before is None else _illegally_changed(run, place, before, one)
+            )
             wrong = next(chain(_illegal(run, place, one), changed), None)
             if wrong is not None:
                 yield Conclusion(
@@ -70,6 +73,16 @@ def _illegal(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str
     least = run.least_isr(place)
     if elr and least is not None and len(isr) >= least:
         yield f"{list(elr)} are eligible leader replicas beside an ISR of at least {least}"
+
+
+def _illegally_begun(run: RunFacts, place: TopicPartition, one: Stretch) -> Iterator[str]:
+    """What is wrong with the ISR in which a partition begins."""
+    replicas = run.wanted.partitions.get(place) if run.wanted else None
+    if one.partition_epoch != 0 or one.isr is None or replicas is None or replicas.nodes is None:
+        return
+    left_out = sorted((set(replicas.nodes) & _present(run, one)) - set(one.isr))
+    if left_out:
+        yield f"the partition begins without broker {', '.join(map(str, left_out))}, which has a session"
 
 
 def _illegally_changed(run: RunFacts, place: TopicPartition, before: Stretch, one: Stretch) -> Iterator[str]:
@@ -110,12 +123,19 @@ def _may_forget(run: RunFacts, one: Stretch) -> bool:
 
 def _away(run: RunFacts, one: Stretch) -> set[int]:
     """The brokers whose sessions the same life of the controller has seen end, and not begin again, before ``one``."""
-    found: set[int] = set()
-    for row in sorted((x for x in run.facts.stretches if x.kind == "session"), key=age):
-        said = detail(row)
-        if (row.node, row.incarnation) == (one.node, one.incarnation) and row.sequence < one.sequence:
-            (found.add if said.get("change") in ENDED else found.discard)(int(said.get("broker", -1)))
-    return found
+    return {broker for broker, change in _last_changes(run, one).items() if change in ENDED}
+
+
+def _present(run: RunFacts, one: Stretch) -> set[int]:
+    """The brokers whose sessions the same life of the controller has seen begin, and not end again, before ``one``."""
+    return {broker for broker, change in _last_changes(run, one).items() if change not in ENDED}
+
+
+def _last_changes(run: RunFacts, one: Stretch) -> dict[int, str]:
+    """By broker, what changed last about its session in the same life of the controller before ``one``."""
+    rows = sorted((x for x in run.facts.stretches if x.kind == "session"), key=age)
+    ours = [x for x in rows if (x.node, x.incarnation) == (one.node, one.incarnation) and x.sequence < one.sequence]
+    return {int(said.get("broker", -1)): str(said.get("change")) for said in map(detail, ours)}
 
 
 def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:

@@ -10,9 +10,11 @@ from types import MappingProxyType
 from checkers.because import Doubts, because
 from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
+from checkers.decisions_are_numbered import missing_decisions
 from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
+from checkers.guarantees_are_configured import MISSTATED, misstated
 from checkers.history_is_complete import inconclusive, invalid, unfinished
 from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
@@ -23,6 +25,7 @@ from checkers.nodes_are_accounted import (
     missing_lives,
     nowhere,
     open_replicas,
+    strangers,
     unnamed_isrs,
     unplanned_partitions,
     unproven_faults,
@@ -30,6 +33,7 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
+from checkers.proofs_match import misfiled
 from checkers.recovery import recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
@@ -60,9 +64,16 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
         run.manifest.unrest,
     )  # fmt: skip
+    misfit = misstated(run.manifest)
+    uncounted, strange = missing_decisions(facts), misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
-    holes = {"history": history, "timeline": broken_timeline, "faults": missing or unproven_losses(run.faults)}
+    holes: Mapping[str, Sequence[object]] = {
+        "history": history,
+        "timeline": [*broken_timeline, *uncounted],
+        "faults": missing or strange or unproven_losses(run.faults),
+        MISSTATED: misfit,
+    }
     gaps = unread | {table for table, found in holes.items() if found}
     gaps |= {VALUES} if numbers["resent_values"] else set()
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
@@ -82,14 +93,15 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
-    broken += [*invalid(history, numbers), *broken_timeline, *unproven_faults(run.faults)]
+    broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
+    broken += [*unproven_faults(run.faults), *strange]
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
     doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
-        broken += missing
+        broken += [*missing, *strangers(lives, replicas, wanted)]
         broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
         doubts += open_replicas(replicas, wanted)
         doubts += [*unused_partitions(ends, wanted), *unplanned_partitions(ends, wanted)]

@@ -6,8 +6,9 @@ decided: the leader epoch, the leader and the ISR.
 * ``metadata-divergence``: of one partition epoch two different things are said, by whoever: decisions of the
   controller's, or of controllers one after the other, and brokers that were told of them (T14). Somebody acts on what
   nobody decided, or on what the controller has forgotten and replaced by something else. One anomaly for each partition
-  epoch, about the first who says otherwise than was said before. Partition epoch 0, in which a partition begins, is
-  not judged.
+  epoch, about the first who says otherwise than was said before. A controller that starts again says what it
+  remembers of each partition, and there the eligible leader replicas have to be the same, too (KIP-966). Partition
+  epoch 0, in which a partition begins, is judged where the controller says why it decided as it did.
 
 Of a real Kafka the decisions are read from a log in which each has its number by counting, and brokers do not tell
 theirs. There the records of the metadata logs themselves are compared, as those of every other log are (see
@@ -24,7 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
-from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.facts import Stretch
 
@@ -36,16 +37,19 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     for place in sorted({*run.told, *run.decided}):
         told = (x for ours in run.told.get(place, {}).values() for x in ours if x.kind == "state")
         versions: dict[int, list[Stretch]] = defaultdict(list)
-        for one in sorted(chain(run.decided.get(place, ()), told), key=_when):
-            if one.partition_epoch and one.partition_epoch > 0 and _content(one) is not None:
+        decided = run.decided.get(place, ())
+        first = 0 if any(one.partition_epoch == 0 and "cause" in detail(one) for one in decided) else 1
+        for one in sorted(chain(decided, told), key=_when):
+            if one.partition_epoch is not None and one.partition_epoch >= first and _content(one) is not None:
                 versions[one.partition_epoch].append(one)
         for said in versions.values():
             yield from _differing(run, place, said)
 
 
 def _differing(run: RunFacts, place: TopicPartition, said: Sequence[Stretch]) -> Iterator[Conclusion]:
-    first = said[0]
-    other = next((one for one in said if _content(one) != _content(first)), None)
+    first, other = said[0], next((one for one in said if _content(one) != _content(said[0])), None)
+    if other is None:
+        first, other = _forgotten(said)
     if other is not None:
         yield Conclusion(
             run.finding(
@@ -56,6 +60,19 @@ def _differing(run: RunFacts, place: TopicPartition, said: Sequence[Stretch]) ->
             f"{_who(other)}.",
             tuple(cite(one, f"{_who(one)} says: {_words(one)}") for one in (first, other)),
         )  # fmt: skip
+
+
+def _forgotten(said: Sequence[Stretch]) -> tuple[Stretch, Stretch | None]:
+    """A decision, and the first row of the controller's that names other eligible leader replicas; None: none does."""
+    decided = [one for one in said if one.node == CONTROLLER_ID]
+    others = (one for one in decided if _eligible(one) != _eligible(decided[0]))
+    return (decided or said)[0], next(others, None)
+
+
+def _eligible(one: Stretch) -> tuple[list[int], list[int]]:
+    """The eligible leader replicas, and the last known ones, of a decision."""
+    said = detail(one)
+    return sorted(said.get("elr") or ()), sorted(said.get("last_known_elr") or ())
 
 
 def _content(one: Stretch) -> tuple[int, int, tuple[int, ...]] | None:
@@ -70,7 +87,10 @@ def _when(one: Stretch) -> tuple[int, int, int, int]:
 
 
 def _words(one: Stretch) -> str:
-    return f"leader {one.leader} in epoch {one.leader_epoch} with an ISR of {list(one.isr or ())}"
+    eligible, known = _eligible(one)
+    beside = f", eligible beside it {eligible}" if eligible else ""
+    beside += f", last known to be {known}" if known else ""
+    return f"leader {one.leader} in epoch {one.leader_epoch} with an ISR of {list(one.isr or ())}{beside}"
 
 
 def _who(one: Stretch) -> str:

@@ -7,6 +7,7 @@
   offsets from its start to its end, once each: nothing is compacted here, and without retention
   (``guarantees.retention``) every log starts at 0. What was deleted before its start may still be there, once each.
 * In a sampled timeline only what the controller decided is without a gap, and every node was looked at at least once.
+* No other nodes than those of the configuration have rows.
 * Every fault that the schedule names, or that chaos injects at least, is in the table, names its nodes, and was aimed,
   injected, proven, healed and proven healed in this order.
 
@@ -120,6 +121,21 @@ def broken_logs(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[st
                 f"The log of {name} on node {replica.node} has {replica.records} records at {holds}, "
                 f"where it should have every offset from {start} to {end} (exclusive) once."
             )
+
+
+def strangers(lives: Sequence[NodeLife], replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:
+    """One sentence for each node with rows that the configuration does not have.
+
+    Controllers of a quorum, whose number the configuration may leave open, hold nothing but the metadata log.
+    """
+    if not wanted.brokers:
+        return
+    for node in sorted({life.node for life in lives if life.node < CONTROLLER_ID} - {*wanted.nodes}):
+        yield f"The timeline has rows of node {node}, and the configuration has no such node."
+    logs = {(x.node, TopicPartition(x.topic, x.partition)) for x in replicas if x.records}
+    for node, name in sorted(logs):
+        if node not in wanted.nodes if node < CONTROLLER_ID else not name.topic.startswith("__"):
+            yield f"There is a log of {name} on node {node}, and the configuration has no such broker."
 
 
 def open_replicas(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:

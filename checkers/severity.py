@@ -11,6 +11,7 @@ from checkers.because import Doubts
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
 from checkers.generations import is_promised
+from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
@@ -110,13 +111,14 @@ class Severity(NamedTuple):
 
 
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
-    """The severity of one finding; ``gaps``: the tables that are not whole, and :data:`VALUES`."""
+    """The severity of one finding; ``gaps``: the tables that are not whole, :data:`VALUES` and :data:`MISSTATED`."""
     manifest, guarantees = run.manifest, run.manifest.guarantees
     excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
     doubts = _doubts(facts, manifest, finding)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     seen_by_runner = finding.kind == "stuck" and finding.node is None  # no row of a table says so, but run.json
-    lacking = frozenset[str]() if seen_by_runner else RELIES_ON.get(finding.kind, frozenset()) & gaps
+    relied_on = frozenset[str]() if seen_by_runner else RELIES_ON.get(finding.kind, frozenset())
+    lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
     if finding.excuse == "acks":

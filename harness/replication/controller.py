@@ -160,6 +160,8 @@ class Controller:
 
     def _start(self, now_ns: int) -> list[ControllerEffect]:
         self._state.controller_epoch += 1
+        if "eligible_forgotten_at_start" in self._knobs.bugs:
+            self._state.create(one._replace(elr=(), last_known_elr=()) for one in self.partitions)
         self._heard_ns = dict.fromkeys(self.live_brokers, now_ns)
         self._unheard = set(self.live_brokers)
         # What an earlier controller persisted it may not have lived to record.
@@ -447,6 +449,8 @@ class Controller:
         if isinstance(placed, Refusal):
             return [AnswerTopicCreation(request.token, placed.error, placed.message, -1, -1)]
         created = found(request.topic, placed, self.live_brokers)
+        if "first_isr_is_the_leader" in self._knobs.bugs:
+            created = [partition._replace(isr=(partition.leader,)) for partition in created]
         self._state.create(created)
         elections = [
             Elected(

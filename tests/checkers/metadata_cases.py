@@ -166,6 +166,8 @@ def a_controller_that_decides_anew_what_others_have_heard_otherwise_is_found(sto
 @case(Outcome.PASS)
 def a_decision_that_is_told_again_is_the_same_decision(story: Story) -> None:
     write(story, 1)
+    for epoch in range(3):
+        decide(story, partition_epoch=epoch)
     decide(story, partition_epoch=3, isr=[2, 0, 1])
     tell(story, 1)
     decide(story, partition_epoch=3)

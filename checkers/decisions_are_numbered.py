@@ -1,0 +1,52 @@
+"""The controller's timeline has every decision about a partition: their partition epochs have no gap.
+
+Each decision raises the partition epoch by one, and the first has 0. A number that is left out, or that a broker names
+and no decision has, is a row that is not there, or a controller that counts otherwise; nothing tells which, so it is no
+anomaly, but the run is ``INVALID``, and what rests on the absence of rows of the timeline is ``INDETERMINATE``. A
+controller that was killed may have died between writing its state down and writing the row, so what is missing behind
+the last row of one life says nothing. Nor is anything said where no broker names a partition epoch: then the decisions
+are of a log in which each has its number by counting.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+
+from checkers.conclusion import RunFacts
+from harness.model import TopicPartition
+from spark_analysis.facts import Stretch
+
+
+def missing_decisions(run: RunFacts) -> list[str]:
+    """One sentence for each gap in the partition epochs of one life of the controller."""
+    if run.sampled:
+        return []
+    told = [(place, heard) for place in run.decided if (heard := _heard(run, place)) > 0]
+    return [sentence for place, heard in sorted(told) for sentence in _gaps(place, run.decided[place], heard)]
+
+
+def _heard(run: RunFacts, place: TopicPartition) -> int:
+    """The highest partition epoch that a broker names; 0: none names one that a decision has raised."""
+    told = (one.partition_epoch or 0 for ours in run.told.get(place, {}).values() for one in ours)
+    return max(told, default=0)
+
+
+def _gaps(place: TopicPartition, decisions: list[Stretch], heard: int) -> Iterator[str]:
+    first = decisions[0]
+    if first.incarnation == 0 and first.partition_epoch:
+        yield _sentence(place, 0, first.partition_epoch)
+    for before, after in pairwise(decisions):
+        if before.incarnation != after.incarnation or None in (before.partition_epoch, after.partition_epoch):
+            continue
+        next_epoch = (before.partition_epoch or 0) + 1
+        if (after.partition_epoch or 0) > next_epoch:
+            yield _sentence(place, next_epoch, after.partition_epoch or 0)
+    last = decisions[-1]
+    if last.incarnation == 0 and last.partition_epoch is not None and heard > last.partition_epoch:
+        yield _sentence(place, last.partition_epoch + 1, heard + 1)
+
+
+def _sentence(place: TopicPartition, first: int, end: int) -> str:
+    epochs = f"partition epoch {first}" if end - first == 1 else f"partition epochs {first} to {end - 1}"
+    return f"The controller's timeline has no decision of {epochs} of {place}."

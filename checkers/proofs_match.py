@@ -1,0 +1,66 @@
+"""A fault's proof is about the nodes that the fault is filed under.
+
+A probe begins what it says with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
+each, and the parameters of a fault of one node name it, too. Where these differ from the fault's ``nodes``, some row of
+the table is about another fault, and nobody knows what was done to whom: the run is ``INVALID``, and what a fault might
+excuse is ``INDETERMINATE``. So it is with a fault that is filed under a broker that there is not.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+
+from checkers.expected import Expected
+from checkers.row import Row
+from harness.model import CLIENTS, CONTROLLER, is_broker
+
+_NODE = re.compile(r"(?:the clock of )?node ([\w-]+)[ :]")
+_LINK = re.compile(r"([\w-]+)->([\w-]+)[ :]")
+
+
+def misfiled(faults: Sequence[Row], wanted: Expected | None) -> list[str]:
+    """One sentence for each fault whose nodes are not those that its proof, or its parameters, are about."""
+    return [sentence for fault in faults for sentence in _misfiled(fault, wanted)]
+
+
+def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
+    name, filed = f"Fault {fault['fault']!r} ({fault['kind']})", list(fault["nodes"])
+    known = ", ".join(filed) or "no node"
+    for what, said in (("proof", _named(fault["proof"])), ("proof of healing", _named(fault["heal_proof"]))):
+        others = [node for node in said if not _is_among(node, filed)]
+        if others and fault["proven_ns"] is not None:
+            yield f"{name} is filed under {known}, and its {what} is about {', '.join(others)}."
+    meant = _parameters(fault).get("node")
+    if isinstance(meant, str | int) and filed and _is_named(meant) and not _is_among(str(meant), filed):
+        yield f"{name} is filed under {known}, and its parameters are about {meant}."
+    strange = [
+        node for node in filed if wanted and wanted.brokers and is_broker(node) and int(node) not in wanted.nodes
+    ]
+    if strange:
+        yield f"{name} is filed under {', '.join(strange)}, and the configuration has no such broker."
+
+
+def _named(proof: str | None) -> list[str]:
+    """The nodes that a proof begins with; of a proof about links the ends of each."""
+    first = _NODE.match(proof or "")
+    if first is not None:
+        return [first[1]]
+    links = (_LINK.match(clause) for clause in (proof or "").split("; "))
+    return sorted({end for link in links if link is not None for end in link.groups()} - {CLIENTS})
+
+
+def _is_among(node: str, filed: Sequence[str]) -> bool:
+    """Whether a fault is filed under a node; ``controller`` is each controller of a quorum, too."""
+    return node in filed or any(node.startswith(f"{CONTROLLER}-") and one == CONTROLLER for one in filed)
+
+
+def _is_named(meant: str | int) -> bool:
+    """Whether a parameter is a node's name, and not what chooses one, as ``leader`` does."""
+    return is_broker(str(meant)) or str(meant).startswith(CONTROLLER)
+
+
+def _parameters(fault: Row) -> dict[str, object]:
+    found = json.loads(fault["parameters"] or "{}")
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,292 @@
+"""Stories in which two pieces of evidence contradict each other. Importing this module adds them to ``CASES``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, lose_tail, lost, regression, write
+from tests.checkers.position_cases import CASES
+from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Row, Story
+from tests.checkers.timeline_cases import decide
+
+__all__ = ["CASES"]
+
+
+# ------------------------------------------------------------------------------------- what the controller decided
+
+FORGOTTEN = ("metadata-divergence", "VIOLATION", None)
+BEGUN = {"cause": "topic created"}
+
+
+def restart_the_controller(story: Story) -> None:
+    story.incarnations[CONTROLLER] += 1
+    story.sequences[CONTROLLER] = 0
+    story.say(CONTROLLER, "started", None)
+
+
+def remember(story: Story, **then: Any) -> None:
+    """The ISR is broker 0, broker 1 is eligible beside it; then the controller starts again and remembers ``then``."""
+    write(story, 1)
+    decide(story, partition_epoch=3, isr=[0], detail={"elr": [1], "last_known_elr": [2]})
+    restart_the_controller(story)
+    decide(story, partition_epoch=3, isr=[0], detail=then)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, FORGOTTEN)
+def a_controller_that_forgets_who_is_eligible_when_it_starts_is_found(story: Story) -> None:
+    remember(story)
+
+
+@case(Outcome.VIOLATION, FORGOTTEN)
+def a_controller_that_remembers_another_eligible_replica_is_found(story: Story) -> None:
+    remember(story, elr=[2], last_known_elr=[1])
+
+
+@case(Outcome.PASS)
+def a_controller_that_remembers_who_is_eligible_passes(story: Story) -> None:
+    remember(story, elr=[1], last_known_elr=[2])
+
+
+def begin(story: Story, *isr: int, ended: int | None = None) -> None:
+    """The partition begins with this ISR, of which the brokers are told, after one's session has ended."""
+    for node in NODES:
+        story.say(CONTROLLER, "session", None, {"broker": node, "change": "registered"})
+    if ended is not None:
+        story.say(CONTROLLER, "session", None, {"broker": ended, "change": "expired"})
+    decide(story, "election", partition_epoch=0, isr=list(isr), detail=BEGUN)
+    for row in story.timeline:
+        row["isr"] = row["isr"] and list(isr)
+    story.partitions[0].isr = set(isr)
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("illegal-isr", "VIOLATION", None))
+def a_partition_that_begins_without_a_replica_that_is_there_is_found(story: Story) -> None:
+    begin(story, 0, 1)
+
+
+@case(Outcome.PASS)
+def a_partition_that_begins_with_all_of_its_replicas_passes(story: Story) -> None:
+    begin(story, *NODES)
+
+
+@case(Outcome.PASS)
+def a_partition_may_begin_without_a_broker_that_has_no_session(story: Story) -> None:
+    begin(story, 0, 1, ended=2)
+
+
+@case(Outcome.VIOLATION, ("metadata-divergence", "VIOLATION", None))
+def a_broker_that_was_told_of_another_first_isr_is_found(story: Story) -> None:
+    decide(story, "election", partition_epoch=0, detail=BEGUN)
+    write(story, 1)
+    story.state(2)["isr"] = [0, 2]
+    story.finish()
+
+
+def decide_often(story: Story, *epochs: int) -> None:
+    """Decisions with these partition epochs, of which a broker hears the highest."""
+    for epoch in epochs:
+        decide(story, partition_epoch=epoch)
+    write(story, 1)
+    story.state(1)["partition_epoch"] = max(epochs)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def partition_epochs_without_a_gap_pass(story: Story) -> None:
+    decide_often(story, 0, 1, 2)
+
+
+@case(Outcome.INVALID, reason=r"no decision of partition epochs 2 to 3 of ledger-0")
+def decisions_that_are_missing_make_the_run_invalid(story: Story) -> None:
+    decide_often(story, 0, 1, 4)
+
+
+@case(Outcome.INVALID, reason=r"no decision of partition epoch 0 of ledger-0")
+def a_first_decision_that_is_missing_makes_the_run_invalid(story: Story) -> None:
+    decide_often(story, 1, 2)
+
+
+@case(Outcome.INVALID, reason=r"no decision of partition epoch 2 of ledger-0")
+def a_decision_that_brokers_heard_of_and_that_the_controller_lacks_makes_the_run_invalid(story: Story) -> None:
+    decide(story, partition_epoch=0)
+    decide(story, partition_epoch=1)
+    write(story, 1)
+    story.state(1)["partition_epoch"] = 2
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_controller_may_have_died_before_it_could_write_down_what_it_decided(story: Story) -> None:
+    decide(story, partition_epoch=0)
+    restart_the_controller(story)
+    decide_often(story, 2, 3)
+
+
+# --------------------------------------------------------------------------------------------- nodes that are not there
+
+
+@case(Outcome.INVALID, reason="There is a log of ledger-0 on node 7, and the configuration has no such broker")
+def a_log_of_a_broker_that_does_not_exist_makes_the_run_invalid(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+    story.logs += [row | {"node": 7} for row in story.logs if row["node"] == 0]
+
+
+@case(Outcome.INVALID, reason="There is a log of ledger-0 on node 101, and the configuration has no such broker")
+def a_controller_holds_no_log_of_the_workload(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+    story.logs += [row | {"node": 101} for row in story.logs if row["node"] == 0]
+
+
+@case(Outcome.INVALID, reason="The timeline has rows of node 7, and the configuration has no such node")
+def a_timeline_of_a_broker_that_does_not_exist_makes_the_run_invalid(story: Story) -> None:
+    write(story, 2)
+    story.incarnations[7] = story.sequences[7] = 0
+    story.say(7, "started", None)
+    story.finish()
+
+
+# ---------------------------------------------------------------------------------------------------------- proofs
+
+
+def killed(story: Story, **columns: Any) -> None:
+    write(story, 2)
+    story.restart(1)
+    usual: Row = {
+        "kind": "kill", "nodes": ["1"], "parameters": '{"node": "1"}', "proof": "node 1 is gone, by SIGKILL",
+        "heal_proof": "node 1 is running and answers",
+    }  # fmt: skip
+    story.fault(**{**usual, **columns})
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_proof_about_the_node_that_its_fault_is_filed_under_passes(story: Story) -> None:
+    killed(story)
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(kill\) is filed under 1, and its proof is about 2")
+def a_proof_about_another_node_makes_the_run_invalid(story: Story) -> None:
+    killed(story, proof="node 2 is gone, by SIGKILL")
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(kill\) is filed under 1, and its proof of healing is about 0")
+def a_proof_of_healing_about_another_node_makes_the_run_invalid(story: Story) -> None:
+    killed(story, heal_proof="node 0: process 12 answers")
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(kill\) is filed under 1, and its parameters are about 2")
+def parameters_about_another_node_make_the_run_invalid(story: Story) -> None:
+    killed(story, parameters='{"node": "2"}')
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(partition\) is filed under 0, 1, and its proof is about 2")
+def a_proof_about_another_link_makes_the_run_invalid(story: Story) -> None:
+    seen = "0->1: a probe got lost, and 18 more bytes are withheld; 2->1: a probe got lost"
+    killed(
+        story, kind="partition", nodes=["0", "1"], parameters="{}", proof=seen, heal_proof="0->1: a probe got through"
+    )
+
+
+@case(Outcome.PASS)
+def a_link_to_a_controller_of_a_quorum_is_one_to_the_controller(story: Story) -> None:
+    seen = "1->controller-2: a probe got lost, and 18 more bytes are withheld; clients->1: a probe got lost"
+    about = {"kind": "partition", "nodes": ["1", "controller"], "parameters": "{}"}
+    killed(story, **about, proof=seen, heal_proof="1->controller: a probe got through")
+
+
+@case(Outcome.INVALID, reason=r"Fault 'cut' \(pause\) is filed under 7, and the configuration has no such broker")
+def a_fault_of_a_broker_that_does_not_exist_makes_the_run_invalid(story: Story) -> None:
+    killed(story, kind="pause", nodes=["7"], parameters="{}", proof="stopped", heal_proof="answers")
+
+
+@case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"), reason="its proof is about 0")
+def what_a_misfiled_fault_may_excuse_is_no_violation(story: Story) -> None:
+    write(story, 3)
+    story.fault(kind="power_loss", nodes=["1"], proof="node 0 is gone, by SIGKILL")
+    lose_tail(story, 2)
+    story.restart(1)
+    story.finish()
+
+
+# ------------------------------------------------------------------------------------------------------ guarantees
+
+
+def configured(**more: Any) -> Row:
+    """A manifest whose configuration says what the cluster is set to."""
+    topic = {"name": "ledger", "partitions": 1, "replication_factor": 3}
+    scenario = {"cluster": {"brokers": 3}, "topics": [topic], "schedule": more.pop("schedule", [])}
+    settings = {"min.insync.replicas": 2, "unclean.leader.election.enable": False} | more.pop("settings", {})
+    workload = {"rate": 10.0, "idempotent": True}
+    knobs = {"elections": "elr"}
+    guarantees = GUARANTEES | {"replication_factor": 3, "idempotent_producers": True, "eligible_replicas": True}
+    configuration = {
+        "target": "builtin", "scenario": scenario, "settings": settings, "workload": workload, "knobs": knobs,
+    } | more.pop("configuration", {})  # fmt: skip
+    return {"configuration": configuration, "guarantees": guarantees | more}
+
+
+def quiet(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.PASS, **configured())
+def guarantees_that_follow_from_the_configuration_pass(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.PASS, **configured(schedule=[{"elect": {"node": 1, "unclean": True}}], unclean_election=True))
+def an_operators_unclean_election_is_part_of_the_configuration(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(min_insync_replicas=1),
+      reason=r"run\.json guarantees min_insync_replicas 1, and its configuration comes to 2")  # fmt: skip
+def a_min_isr_that_is_not_the_configured_one_makes_the_run_invalid(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(unclean_election=True), reason=r"guarantees unclean_election True, .* to False")
+def unclean_elections_that_are_not_configured_make_the_run_invalid(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(idempotent_producers=False), reason=r"guarantees idempotent_producers False")
+def producers_that_are_configured_to_be_idempotent_are_so(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(eligible_replicas=False), reason=r"guarantees eligible_replicas False")
+def eligible_replicas_that_are_configured_are_guaranteed(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(replication_factor=2), reason=r"guarantees replication_factor 2")
+def a_replication_factor_that_is_not_the_configured_one_makes_the_run_invalid(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(schedule=[{"delete_records": {"before": 1}}], retention=False),
+      reason=r"guarantees retention False")  # fmt: skip
+def a_step_that_deletes_is_part_of_what_is_guaranteed(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, **configured(timeline="sampled"), reason=r"guarantees timeline 'sampled', .* to nothing")
+def a_built_in_cluster_has_no_sampled_timeline(story: Story) -> None:
+    quiet(story)
+
+
+@case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"),
+      **configured(settings={"unclean.leader.election.enable": True}),
+      reason=r"guarantees unclean_election False, .* to True")  # fmt: skip
+def a_wrong_guarantee_convicts_nobody(story: Story) -> None:
+    write(story, 3)
+    lose_tail(story, 2, clean=False)
+    story.finish()
