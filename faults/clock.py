@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from pydantic import Field
+
 from faults.node_fault import NodeFault
+from harness.clock import MAX_OFFSET_MS
 from harness.target import Capability, Receipt, Target
 
 TOLERANCE_MS = 250
@@ -17,7 +20,7 @@ class Clock(NodeFault):
     kind: ClassVar[str] = "clock"
     needs: ClassVar[Capability] = Capability.CLOCK
 
-    offset_ms: int
+    offset_ms: int = Field(ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS)
 
     def claims(self) -> list[str]:
         """See :meth:`harness.fault.Fault.claims`."""

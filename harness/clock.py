@@ -5,6 +5,9 @@ from __future__ import annotations
 import time
 from typing import Protocol
 
+MAX_OFFSET_MS = 100 * 365 * 86_400_000
+"""How far a wall clock may be moved, either way: a century. What lies much further off fits into no timestamp."""
+
 
 class Clock(Protocol):
     """Two clocks. Durations and the history use the monotonic one; the wall clock may jump."""

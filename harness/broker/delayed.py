@@ -53,9 +53,10 @@ class Delayed(ABC, Generic[SomeSlot]):
             self._timer = self._broker.network.call_later(max(timeout_ms, 0) / 1000, self._expire)
 
     def _expire(self) -> None:
-        for slot in list(self._waiting):
-            if slot.partition is not None:
-                slot.partition.handle(self._expiry(slot))
+        with self._request.surviving():
+            for slot in list(self._waiting):
+                if slot.partition is not None:
+                    slot.partition.handle(self._expiry(slot))
 
     @abstractmethod
     def _expiry(self, slot: SomeSlot) -> ReplicaEvent:

@@ -103,15 +103,18 @@ class Fetching:
 
     def try_complete(self) -> bool:
         """See :class:`harness.broker.purgatory.Waiter`."""
-        found = self._look_again()
-        enough = self._is_enough(found)
-        if enough:
-            self._answer(found)
-        return enough
+        is_over = True
+        with self._request.surviving():
+            found = self._look_again()
+            is_over = self._is_enough(found)
+            if is_over:
+                self._answer(found)
+        return is_over
 
     def expire(self) -> None:
         """See :class:`harness.broker.purgatory.Waiter`."""
-        self._answer(self._look_again())
+        with self._request.surviving():
+            self._answer(self._look_again())
 
     # ------------------------------------------------------------------------------------ judging
 

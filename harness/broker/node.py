@@ -25,7 +25,7 @@ from harness.broker.secret import Secret
 from harness.broker.settings import Address, NodeConfig, NodeFaults
 from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import Timeline
-from harness.clock import SystemClock
+from harness.clock import MAX_OFFSET_MS, SystemClock
 from harness.errors import ExitCode
 from harness.model import CLIENTS, Link, node_name
 
@@ -34,8 +34,6 @@ _EXIT_BROKEN = 70
 _LAST_WORDS_S = 0.05
 _PROBE_BYTES = 65_536
 _MAX_PING_MS = 60_000
-_MAX_OFFSET_MS = 100 * 365 * 86_400_000
-"""A century: what is beyond does not fit into every timestamp."""
 
 
 class Node(Protocol):
@@ -181,7 +179,7 @@ class NodeProcess:
         answer({})
 
     def _offset_clock(self, request: dict[str, Any], answer: Answer) -> None:
-        self.clock.wall_offset_ms = whole(request, "ms", -_MAX_OFFSET_MS, _MAX_OFFSET_MS)
+        self.clock.wall_offset_ms = whole(request, "ms", -MAX_OFFSET_MS, MAX_OFFSET_MS)
         self.say(f"Fault: the wall clock is off by {self.clock.wall_offset_ms} ms.")
         answer({})
 

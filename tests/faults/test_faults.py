@@ -307,6 +307,7 @@ def test_between_any_and_any_means_two_different_brokers() -> None:
         ({"fault": "kill", "node": "clients"}, "neither a broker's id nor a selector"),
         ({"fault": "disk_full", "node": 0, "free_bytes": -1}, "faults[1].free_bytes: -1 is refused"),
         ({"fault": "clock", "node": 0, "offset_ms": "3"}, "faults[1].offset_ms: '3' is refused"),
+        ({"fault": "clock", "node": 0, "offset_ms": 10**30}, "faults[1].offset_ms: 1"),
         ({"fault": "corrupt_log", "node": 0, "offset": 0}, "faults[1]: 'topic' is missing."),
         ({"fault": "corrupt_log", "node": 0, "topic": "t", "offset": -1}, "faults[1].offset: -1 is refused"),
         ({"fault": "corrupt_log", "node": 0, "topic": "t", "offset": 0, "how": "bend"}, "faults[1].how: 'bend'"),
