@@ -27,6 +27,7 @@ Operation = Callable[[dict[str, Any], Answer], None]
 """Serves one ``op``; raises ``ValueError`` when the request makes no sense: see :mod:`.control_fields`."""
 
 _MAX_LINE_BYTES = 1_048_576
+_MAX_INTRODUCTION_BYTES = 2 * INTRODUCTION_BYTES
 _SHOWN_BYTES = 200
 _INTRODUCTION_TIMEOUT_S = 5.0
 
@@ -59,8 +60,9 @@ class ControlConnection(asyncio.Protocol):
         *lines, self._rest = (self._rest + data).split(b"\n")
         for line in lines:
             self._take(line)
-        if len(self._rest) > (_MAX_LINE_BYTES if self._is_known else 2 * INTRODUCTION_BYTES):
-            self._hang_up(f"a control request of more than {_MAX_LINE_BYTES} bytes is not read")
+        most = _MAX_LINE_BYTES if self._is_known else _MAX_INTRODUCTION_BYTES
+        if len(self._rest) > most:
+            self._hang_up(f"a line of more than {most} bytes is not read")
 
     def _take(self, line: bytes) -> None:
         if self._is_known:
