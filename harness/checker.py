@@ -7,7 +7,7 @@ command line must agree on. ``verdict.json`` is :class:`RunVerdict` written out 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any
 
@@ -324,55 +324,13 @@ def from_json(document: Mapping[str, Any]) -> RunVerdict:
         InvalidRun: something is missing, or is not of its type; names its key.
     """
     try:
-        validated(_Document, document, "")
+        found = validated(_Document, document, "").root
     except UsageError as error:
         raise InvalidRun(f"verdict.json: {error.sentence}", "Check the run again.") from None
-    anomalies = tuple(
-        Anomaly(
-            **{
-                **a,
-                "verdict": Verdict(a["verdict"]),
-                "evidence": tuple(Evidence(**e) for e in a["evidence"]),
-            }
-        )
-        for a in document["anomalies"]
-    )
-    return RunVerdict(
-        run=document["run"],
-        outcome=Outcome(document["outcome"]),
-        engine=document["engine"],
-        anomalies=anomalies,
-        reasons=tuple(document["reasons"]),
-        predicted=tuple(Prediction(**p) for p in document["predicted"]),
-        unmet=tuple(Prediction(**p) for p in document["unmet"]),
-        counts=dict(document["counts"]),
-        losses=tuple(_loss(one) for one in document.get("losses", ())),
-        recovery=tuple(
-            Recovery(**{**one, "outages": tuple(Outage(**outage) for outage in one["outages"])})
-            for one in document.get("recovery", ())
-        ),
-        limits=tuple(document.get("limits", ())),
-        extents=tuple(_extent(one) for one in document.get("extents", ())),
-    )
-
-
-def _extent(document: Mapping[str, Any]) -> Extent:
-    nested = {
-        "verdicts": tuple(map(Verdict, document["verdicts"])),
-        "ranges": tuple(OffsetRange(**one) for one in document["ranges"]),
-    }
-    return Extent(**{**document, **nested})
+    values = ((one.name, getattr(found, one.name)) for one in fields(found))
+    lists: dict[str, Any] = {name: tuple(value) for name, value in values if isinstance(value, list)}
+    return replace(found, **lists)
 
 
 class _Document(RootModel[RunVerdict]):
-    """``verdict.json``, for its shape."""
-
-
-def _loss(document: Mapping[str, Any]) -> LossStory:
-    last = document["last_copy"]
-    nested = {
-        "copies": tuple(CopyStory(**copy) for copy in document["copies"]),
-        "survivors": tuple(document["survivors"]),
-        "last_copy": None if last is None else CopyStory(**last),
-    }
-    return LossStory(**{**document, **nested})
+    """``verdict.json``; what is read of it is of its type, and what is left out is as if nothing had been found."""

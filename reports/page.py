@@ -242,8 +242,14 @@ def _loss(run: Run, rows: PartitionRows, lost: losses.Lost) -> story.Loss:
 def _story(run: Run, rows: Mapping[TopicPartition, PartitionRows], lost: losses.Lost) -> Story:
     loss = _loss(run, rows[lost.partition], lost)
     values = sorted(loss.values)
-    named = str(values[0]) if len(values) == 1 else f"{values[0]} to {values[-1]} ({len(values):,} values)"
-    return Story(lost.partition, loss.where, named if values else "unknown", story.told(loss))
+    return Story(lost.partition, loss.where, _named(values), story.told(loss))
+
+
+def _named(values: Sequence[int]) -> str:
+    """Values in ascending order, in words."""
+    if len(values) < 2:
+        return str(values[0]) if values else "unknown"
+    return f"{values[0]} to {values[-1]} ({len(values):,} values)"
 
 
 def _logs(run: Run, rows: PartitionRows, place: tuple[TopicPartition, int, int, str]) -> Logs:

@@ -94,7 +94,8 @@ def table(run: Run, rows: PartitionRows, offset: int, end_offset: int) -> LogTab
 
 
 def _columns(offset: int, end_offset: int) -> Sequence[int | None]:
-    low, high = max(0, offset - _CONTEXT), end_offset + _CONTEXT
+    low = max(0, offset - _CONTEXT)
+    high = max(low, end_offset) + _CONTEXT  # what a broken log says may be below 0
     if high - low <= _WIDEST:
         return range(low, high)
     half = _WIDEST // 2

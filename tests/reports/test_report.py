@@ -257,6 +257,24 @@ def test_a_verdict_whose_shape_is_wrong_is_refused_with_its_key(tmp_path: Path, 
         assert str(refused.value).startswith(f"verdict.json: {complaint}")
 
 
+@pytest.mark.parametrize("offset", [-(2**63), -20, 2**62])
+def test_an_anomaly_at_an_offset_that_no_log_has_is_drawn(
+    offset: int, tmp_path: Path, double_failover_recording: Any
+) -> None:
+    double_failover_recording.anomalies[:] = [lost_write(offset)]
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", double_failover_recording.anomalies)
+    assert f">{offset}<" in page(double_failover_recording.write(tmp_path / "run", verdict))
+
+
+def test_a_verdict_that_leaves_out_what_is_not_needed_is_drawn(tmp_path: Path, double_failover_recording: Any) -> None:
+    directory = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.VIOLATION, "python"))
+    charge = {"kind": "lost-write", "verdict": "VIOLATION", "why": "it is gone.", "of_another_version": 1}
+    charge |= {"topic": "ledger", "partition": 0, "offset": 3, "value": None, "leader_epoch": None}
+    document = {"run": "r", "outcome": "violation", "engine": "python", "anomalies": [charge]}
+    (directory / "verdict.json").write_text(json.dumps(document))
+    assert "it is gone." in page(directory)
+
+
 def test_files_whose_names_are_no_text_are_listed(tmp_path: Path, double_failover_recording: Any) -> None:
     directory = double_failover_recording.write(tmp_path / "run", RunVerdict("", Outcome.PASS, "python"))
     (directory / os.fsdecode(b"notes-\xff")).touch()

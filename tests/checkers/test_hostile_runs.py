@@ -1,0 +1,120 @@
+"""Whatever a run directory holds, every command ends with a verdict or with a sentence."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import reports
+from checkers import check
+from harness.errors import SeawallError
+from harness.history import RunDirectory
+from harness.history.seal import inputs, sealed
+from harness.jepsen import export_history
+from harness.runner.observation import Gathered, observe
+from tests.checkers.falsifying import JSON, POSITIONS, Edit, edits, of_document
+from tests.checkers.story import Story
+
+DIARY = {
+    "values": {"ledger-0": {"m0": 0, "m1": 1}},
+    "orders": [["p", "ledger-0", [["m0", 0], ["m1", None]]]],
+    "replicas": {"ledger-0": [0, 1, 2]},
+    "groups": {"readers": {"given": {"ledger-0": [0]}, "position": {"ledger-0": 1}}},
+    "unavailable": [], "leaderless": [], "unsettled": [], "exited": [],
+}  # fmt: skip
+
+
+@cache
+def told() -> Path:
+    """A run in which a record is lost, checked."""
+    path = Path(_PLACE.name) / "r"
+    story = Story("r", partitions=2)
+    for partition in (0, 1, 0):
+        story.send(partition)
+    story.poll(1, [0])
+    story.fault()
+    for node in (1, 2):
+        story.cut(node, 0)
+    story.elect(1)
+    story.finish().write(path)
+    RunDirectory(path).write_diary(DIARY)
+    check([path], engine="reference")
+    return path
+
+
+_PLACE = TemporaryDirectory()
+
+
+def commands(path: Path) -> Sequence[Callable[[], object]]:
+    """What seawall does with a run directory."""
+    return (
+        lambda: check([path], engine="reference"),
+        lambda: reports.write(path),
+        lambda: export_history(RunDirectory.open(path), path / "history.edn"),
+        lambda: observe(Gathered.recorded(path)),
+    )
+
+
+def survive(change: Callable[[Path], None]) -> None:
+    """Do all of it with a copy of the run that was changed; what is refused is refused in a sentence."""
+    with TemporaryDirectory() as place:
+        path = shutil.copytree(told(), Path(place, "r"))
+        change(path)
+        for command in commands(path):
+            try:
+                command()
+            except SeawallError as refused:
+                assert "\n" not in str(refused)[:500]  # noqa: PT017 - not always raised
+
+
+def test_the_run_that_is_edited_is_sound() -> None:
+    for command in commands(told()):
+        command()
+
+
+@settings(max_examples=60)
+@given(st.lists(edits(), min_size=1, max_size=2))
+def test_an_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
+    def change(path: Path) -> None:
+        for one in changes:
+            try:
+                one(path)
+            except (ValueError, OSError, SeawallError):
+                continue  # what an edit before has left cannot be edited
+
+    survive(change)
+
+
+@settings(max_examples=40)
+@given(POSITIONS, st.none() | JSON.map(lambda value: (value,)))
+def test_a_forged_verdict_is_drawn_or_refused(position: int, new: tuple[object] | None) -> None:
+    """The digests are computed again, as a forger would."""
+    with TemporaryDirectory() as place:
+        path = shutil.copytree(told(), Path(place, "r"))
+        of_document("verdict.json", position, new)(path)
+        directory = RunDirectory(path)
+        document = json.loads(directory.verdict_path.read_text())
+        directory.write_verdict(sealed(document, inputs(directory)))
+        try:
+            reports.write(path)
+        except SeawallError as refused:
+            assert "verdict.json" in str(refused)  # noqa: PT017 - not always raised
+
+
+@pytest.mark.parametrize("name", ["run.json", "verdict.json", "diary.json", "faults.parquet"])
+def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str) -> None:
+    import os
+
+    def change(path: Path) -> None:
+        (path / name).unlink()
+        os.mkfifo(path / name)
+
+    survive(change)
