@@ -9,7 +9,8 @@ What was never read is not called lost: offsets beyond the end of the final read
 final leader's high watermark; see ``RunRows.judged``. Where no broker says how a partition ended, as in an imported
 history, ``RunRows.missing`` says which records are known to be gone all the same.
 
-Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas, unless the record is known
+Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sync replicas and the record can have
+gone for that (see :mod:`checkers.weak_acks`), unless it is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
 consumer. Where a leader comes back in the same epoch with a log that ends before the record, its watermark says nothing
 of it from then on. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
@@ -134,10 +135,10 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:
     place, offset = send.where, send.offset
     polled = offset is not None and any(not r.final for r in rows.delivered.get((place, offset, send.value), []))
-    if send.acks != ALL and not committed and not polled:
-        return "acks"
     if offset is not None and rows.begins_behind(place, offset):
         return "retention"
+    if send.acks != ALL and not committed and not polled:
+        return "acks"
     gone = any(rows.given_up(place, epoch, offset, send.invoked_ns) for epoch in epochs)
     return "unclean" if gone else None
 

@@ -21,7 +21,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",
         "group": "the consumer's group may have moved the partition, and the history names no rebalances",
-        "unnumbered": _NOT_IDEMPOTENT,
+        "unnumbered": f"{_NOT_IDEMPOTENT}, and the client may have sent it twice: it was not answered at once",
         "interleaving": "Kafka lets transactions that write at the same time interleave",
     }
 )

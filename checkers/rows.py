@@ -83,6 +83,10 @@ class RunRows:
         """Every send."""
         return [send for (place, _), ours in self._sent.items() for send in sends(place, ours)]
 
+    def sends_of(self, place: TopicPartition, value: int) -> list[Send]:
+        """The sends of one value, which is one unless it was sent, or acknowledged, more than once."""
+        return list(sends(place, self._sent.get((place, value), [])))
+
     @cached_property
     def resent(self) -> set[tuple[TopicPartition, int]]:
         """The values that are sent to a partition by several operations, or steps of one."""

@@ -31,7 +31,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
-from checkers.forks import Fork
 from harness.downtime import in_force
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Excuse, Finding
@@ -156,7 +155,10 @@ def _may_be_given_up(run: RunFacts, finding: Finding) -> bool:
         case kind if kind in _GIVEN_UP:
             if known is not None:
                 return any(epoch > known for epoch in epochs)
-            return any(_may_have_been_there(run, place, fork, finding.since_ns) for fork in run.forks.get(place, ()))
+            return any(
+                may_have_been_there(run, place, fork.time_ns, fork.leader_epoch, finding.since_ns)
+                for fork in run.forks.get(place, ())
+            )
     return False
 
 
@@ -178,19 +180,21 @@ def _saw_every_leader(run: RunFacts, place: TopicPartition) -> bool:
     return elected <= seen
 
 
-def _may_have_been_there(run: RunFacts, place: TopicPartition, election: Fork, since_ns: int | None) -> bool:
+def may_have_been_there(
+    run: RunFacts, place: TopicPartition, elected_ns: int, leader_epoch: int, since_ns: int | None
+) -> bool:
     """Whether a record whose send began at that time (None: not known) may be of an epoch before the election's.
 
     An election's time is never long before it was decided, but who led before hears of it later, and may have
     acknowledged more meanwhile.
     """
-    if since_ns is None or election.time_ns >= since_ns:
+    if since_ns is None or elected_ns >= since_ns:
         return True
     nodes = run.told.get(place, {})
     led = {(x.node, x.leader_epoch) for ours in nodes.values() for x in ours if x.role == "leader"}
     led |= {(x.leader, x.leader_epoch) for x in run.decided.get(place, ()) if x.leader not in (None, NO_LEADER)}
     return any(
-        epoch is not None and epoch < election.leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
+        epoch is not None and epoch < leader_epoch and not _had_heard(nodes.get(node, ()), epoch, since_ns)
         for node, epoch in led
         if node is not None
     )

@@ -15,6 +15,7 @@ from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
+from checkers.weak_acks import may_have_gone
 from harness.checker import Verdict
 from harness.history import Manifest
 from spark_analysis.answer import Excuse, Finding
@@ -121,10 +122,11 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:
         return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
-    if finding.excuse == "acks":
+    if finding.excuse == "acks" and may_have_gone(facts, finding):
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
-    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded:
+    unwatched = finding.excuse == "acks" and "timeline" in gaps
+    if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
         return left_open
     accepted = _is_given_away(facts, excuse)
     given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))

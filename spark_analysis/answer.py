@@ -151,6 +151,12 @@ class FindingRange(NamedTuple):
     placed: int
 
 
+RESENT_NS = 50_000_000
+"""How soon a client that is answered cannot have sent a record twice.
+
+Clients wait for ``retry.backoff.ms`` before they do, which is 100 ms by default, and 80 where they vary it by a fifth.
+"""
+
 QUIET_NS = 5_000_000_000
 """For how long a process's polls must have given it nothing, until its last, before that says where a partition ends.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
+from spark_analysis.answer import RESENT_NS
 from spark_analysis.leadership import given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
@@ -24,13 +25,15 @@ def duplicates(views: Views) -> DataFrame:
         f.count(f.when(f.col("in_final_log_intact"), 1)).alias("held"),
         f.max(f.when(gone & f.col("leader").isNotNull(), f.col("seen_ns"))).alias("gone_ns"),
         f.max("txn_op").alias("txn_op"),
+        (f.min("acked_ns") - f.min("invoked_ns")).alias("took_ns"),
     )
+    sent_twice = f.col("took_ns").isNull() | (f.col("took_ns") >= RESENT_NS)
     return findings(
         values,
         "duplicate",
         offset="lowest",
         value="value",
-        excuse=f.when(f.col("left") < 2, "unclean").when(f.col("txn_op").isNull(), "unnumbered"),
+        excuse=f.when(f.col("left") < 2, "unclean").when(f.col("txn_op").isNull() & sent_twice, "unnumbered"),
         row="row",
         time_ns=f.when(f.col("held") < 2, f.col("gone_ns")),
         other_offset="highest",

@@ -106,4 +106,4 @@ def _excuse() -> Column:
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))
-    return f.when(weak, "acks").when(expired, "retention").when(gone | is_hidden(), "unclean")
+    return f.when(expired, "retention").when(weak, "acks").when(gone | is_hidden(), "unclean")

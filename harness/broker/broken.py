@@ -2,25 +2,49 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
 
 from harness.broker.segments import Batches
 from harness.model import Offset
+from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
     from harness.broker.consumer_offsets import CommittedOffset
-    from harness.broker.partition import Partition
+    from harness.broker.partition import Partition, ProduceToken
     from harness.broker.segments import SegmentLog
     from harness.model import TopicPartition
     from harness.replication.knobs import Knobs
+    from harness.replication.messages import ProduceRequested
 
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
 _MANGLING = frozenset({"fetch_loses_a_batch", "fetch_swaps_batches"})
+
+
+def produced(broker: Broker, partition: Partition, request: ProduceRequested) -> Iterator[ProduceRequested]:
+    """What a leader does with a request to append one batch; none: it says that it has."""
+    bugs = broker.knobs.bugs
+    if not bugs or partition.replica.role != "leader" or broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN:
+        yield request
+    elif "acks_1_not_appended" in bugs and request.acks == 1:
+        cast("ProduceToken", request.token).produced(ErrorCode.NONE, partition.log.log_end_offset)
+    else:
+        if "batch_appended_twice" in bugs:
+            yield replace(request, token=_Unasked(), acks=1)
+        yield request
+
+
+class _Unasked:
+    """The token of a request that no client has made."""
+
+    def produced(self, error: int, base_offset: Offset) -> None:
+        """See :class:`harness.broker.partition.ProduceToken`; there is nobody to answer."""
 
 
 def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from harness.broker.broken import garble
+from harness.broker.broken import garble, produced
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
@@ -85,9 +85,9 @@ class Producing(Delayed[_Slot]):
             (header,) = batches.headers
             now_ns = kafka_time_ns(self._broker.clock)
             producer = span_of(header).producer
-            slot.partition.handle(
-                ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
-            )
+            asked = ProduceRequested(slot, self._body.acks, (header.record_count,), batches, now_ns, producer)
+            for request in produced(self._broker, slot.partition, asked):
+                slot.partition.handle(request)
         data.records = None  # the bytes belong to the connection: they must not be looked at later
 
     def _validate(self, data: PartitionProduceData) -> tuple[int, Batches | None]:

@@ -206,6 +206,8 @@ _SERVING = (
     _switched("sequence_unchecked", "KIP-98 without its check", STACK,
               "the random mixes have no producers that send again",
               ("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
+    _switched("batch_appended_twice", "an append that is repeated after it has succeeded", STACK),
+    _switched("acks_1_not_appended", "an acknowledgement that waits for nothing", STACK),
     _switched("producers_forgotten", "producer state not rebuilt on election", STACK,
               "the random mixes have no producers that send again", ("retried-at-the-next-leader",)),
     _switched("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360", STACK,

@@ -20,6 +20,8 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "min_isr_unchecked": "A leader takes acks=all, and commits, however few replicas are in sync.",
         "min_isr_unchecked_at_append": "A leader appends acks=all although fewer replicas than min.insync.replicas are "
         "in sync, and acknowledges it once there are enough.",
+        "batch_appended_twice": "A leader appends one batch in 16 twice.",
+        "acks_1_not_appended": "A leader acknowledges one request in 16 with acks=1 and appends nothing.",
         # ------------------------------------------------------------------------------------- watermarks
         "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
         "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",

@@ -10,7 +10,7 @@ import itertools
 from typing import Any
 
 from harness.checker import Outcome
-from tests.checkers.cases import case, write
+from tests.checkers.cases import case, take_long, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.clients import Sent, poll, transact
 from tests.checkers.reader_cases import CASES, only_clients
@@ -194,6 +194,7 @@ def a_record_that_is_there_twice_overtakes_nothing(story: Story) -> None:
     poll(story, 20, [0, 1])
     story.send()
     story.finish()
+    take_long(story)
 
 
 @case(Outcome.VIOLATION, ("corrupt-read", "VIOLATION", 1))
