@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from harness.broker.checkpoints import HIGH_WATERMARKS, LOG_STARTS, RECOVERY_POINTS
+from harness.broker.complaints import Complaints
 from harness.broker.control import Operation
 from harness.broker.controller_link import ControllerLink
 from harness.broker.fetcher import Fetcher
@@ -78,7 +79,9 @@ class Broker:
         self._leaders: dict[NodeId, Address] = {}
         self._controller_epoch = -1
         self._controller_session = -1
-        self._sessions = Sessions(handlers(self), surroundings.report)
+        self._sessions = Sessions(
+            handlers(self), surroundings.report, Complaints(self.say, self.clock).about, serves_clients=False
+        )
         self.directories = LogDirectories(config, surroundings.files, self.say)
         self._unreachable: set[TopicPartition] = set()
 
@@ -210,9 +213,15 @@ class Broker:
         self._leaders.update(leaders)
 
     def learn_metadata(self, metadata: UpdateMetadataRequest) -> None:
-        """What clients are told from now on, and what replicas know of who has a session."""
+        """What clients are told from now on, and what replicas know of who has a session.
+
+        Until a broker has heard it for the first time in its life it serves no clients: it would tell them that there
+        is no broker and no topic. A broker of Kafka begins to process requests when it has caught up with the metadata
+        (KRaft), or when all of it has started and it is registered (ZooKeeper).
+        """
         before = self.metadata.sessions
         self.metadata.update(metadata)
+        self._sessions.serve_clients()
         if self.metadata.sessions != before:
             self._all_handle(SessionsHeard(self.metadata.sessions))
 

@@ -46,9 +46,19 @@ def offset_commit(node: ControllerNode, request: Request) -> None:
                 accepted[name] = CommittedOffset(one.committed_offset, one.committed_leader_epoch, metadata)
             results.partitions.append(OffsetCommitResponsePartition(one.partition_index, refusal))
         response.topics.append(results)
-    if kept := broken.kept(node.knobs, accepted):
+    kept = broken.kept(node.knobs, accepted)
+    if not node.consumer_offsets.has_room_for(body.group_id, kept):
+        _refuse_all(response)
+    elif kept:
         node.write("the committed offsets", lambda: node.consumer_offsets.commit(body.group_id, kept))
     node.answer_unless_halted(request, response)
+
+
+def _refuse_all(response: OffsetCommitResponse) -> None:
+    """There is no room for what was committed; what has an error keeps it."""
+    for topic in response.topics:
+        for one in topic.partitions:
+            one.error_code = one.error_code or FrontError.INVALID_COMMIT_OFFSET_SIZE
 
 
 def _group_error(body: OffsetCommitRequest) -> int:
@@ -69,7 +79,8 @@ def _offset_error(metadata: str, *, is_known: bool) -> int:
 def offset_fetch(node: ControllerNode, request: Request) -> None:
     """Serve OffsetFetch."""
     body = cast("OffsetFetchRequest", request.body)
-    groups = [OffsetFetchResponseGroup(one.group_id, _committed(node, one.group_id, one.topics)) for one in body.groups]
+    asked = {one.group_id: one.topics for one in body.groups}  # once each: all of a group's offsets may be asked for
+    groups = [OffsetFetchResponseGroup(group, _committed(node, group, topics)) for group, topics in asked.items()]
     topics = [] if groups else _committed(node, body.group_id, body.topics)
     request.answer(OffsetFetchResponse(topics=topics, groups=groups))
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, assert_never, cast
 
+from harness.broker.complaints import Complaints
 from harness.broker.consumer_offsets import ConsumerOffsets
 from harness.broker.control import Answer, Operation
 from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
@@ -65,7 +66,8 @@ class ControllerNode:
         self._timeline = surroundings.timeline
         self._say = surroundings.say
         self._halt = surroundings.halt
-        self._sessions = Sessions(controller_handlers(self), surroundings.report)
+        complaints = Complaints(surroundings.say, surroundings.clock)
+        self._sessions = Sessions(controller_handlers(self), surroundings.report, complaints.about)
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
         self._newest_session: dict[str, int] = {}
@@ -162,6 +164,10 @@ class ControllerNode:
     def is_abandoned(self, session: Session) -> bool:
         """Whether its broker has been heard over a newer connection: a mended link may deliver what an old one held."""
         return session.number < self._newest_session.get(session.peer, -1)
+
+    def later(self, act: Callable[[], None]) -> None:
+        """Call ``act`` after what is already waiting to be served."""
+        self._network.call_later(0, act)
 
     def handle(self, event: ControllerEvent) -> None:
         """Hand ``event`` to the core and do what it says, in order; nothing after a failed write."""

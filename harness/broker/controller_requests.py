@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING, cast
 
 from harness.broker.codes import FrontError
@@ -28,6 +29,7 @@ from harness.replication.controller_messages import (
     TopicCreationRequested,
 )
 from harness.replication.messages import ErrorCode
+from harness.replication.topics import MAX_CLUSTER_PARTITIONS, MAX_PARTITIONS
 from harness.wire.declaration import NO_UUID
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
@@ -63,6 +65,10 @@ if TYPE_CHECKING:
     from harness.broker.controller_node import ControllerNode
 
 
+STEPS_PER_TURN = 8
+"""How many changes that one request asks for are made and written down before others have their turn."""
+
+
 def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
     """What the controller serves; only ApiVersions is for everyone."""
     for_brokers: dict[ApiKey, Callable[[ControllerNode, Request], None]] = {
@@ -83,6 +89,23 @@ def controller_handlers(node: ControllerNode) -> Mapping[ApiKey, Handle]:
 def _serve(node: ControllerNode, serve: Callable[[ControllerNode, Request], None], request: Request) -> None:
     node.heard_on(request.session)
     serve(node, request)
+
+
+def _in_turns(node: ControllerNode, steps: Iterable[Callable[[], None]], done: Callable[[], None]) -> None:
+    """Take all ``steps``, then call ``done``; after every few steps, other requests are served."""
+    rest = iter(steps)
+
+    def go_on() -> None:
+        taken = 0
+        for step in islice(rest, STEPS_PER_TURN):
+            step()
+            taken += 1
+        if taken < STEPS_PER_TURN:
+            done()
+        else:
+            node.later(go_on)
+
+    go_on()
 
 
 def register(node: ControllerNode, request: Request) -> None:
@@ -218,18 +241,22 @@ def elect_leaders(node: ControllerNode, request: Request) -> None:
     body = cast("ElectLeadersRequest", request.body)
     unclean = body.election_type == UNCLEAN_ELECTION
     response = ElectLeadersResponse()
+    elections: list[Callable[[], None]] = []
     for topic in _every_partition(node) if body.topic_partitions is None else body.topic_partitions:
         results = ReplicaElectionResult(topic.topic)
         response.replica_election_results.append(results)
-        for number in topic.partitions:
+        elections += [
+            partial(_elect, node, TopicPartition(topic.topic, number), unclean, results) for number in topic.partitions
+        ]
+    _in_turns(node, elections, lambda: node.answer_unless_halted(request, response))
 
-            def answer(outcome: AnswerElection, results: ReplicaElectionResult = results, number: int = number) -> None:
-                sentence = outcome.error.name if outcome.error else None
-                results.partition_result.append(PartitionResult(number, outcome.error, sentence))
 
-            name = TopicPartition(topic.topic, number)
-            node.handle(ElectionRequested(answer, name, None, unclean, node.clock.monotonic_ns()))
-    node.answer_unless_halted(request, response)
+def _elect(node: ControllerNode, name: TopicPartition, unclean: bool, results: ReplicaElectionResult) -> None:
+    def answer(outcome: AnswerElection) -> None:
+        sentence = outcome.error.name if outcome.error else None
+        results.partition_result.append(PartitionResult(name.partition, outcome.error, sentence))
+
+    node.handle(ElectionRequested(answer, name, None, unclean, node.clock.monotonic_ns()))
 
 
 def _every_partition(node: ControllerNode) -> list[TopicPartitions]:
@@ -244,27 +271,42 @@ def create_topics(node: ControllerNode, request: Request) -> None:
     """Serve CreateTopics as forwarded by a broker. Settings are per cluster here, not per topic."""
     body = cast("CreateTopicsRequest", request.body)
     response = CreateTopicsResponse()
-    for topic in body.topics:
-        refusal = _unsupported(topic, validate_only=body.validate_only)
-        if refusal is not None:
-            response.topics.append(refusal)
-            continue
+    creations = [partial(_create, node, topic, response, validate_only=body.validate_only) for topic in body.topics]
+    _in_turns(node, creations, lambda: node.answer_unless_halted(request, response))
 
-        def answer(outcome: AnswerTopicCreation, topic: CreatableTopic = topic) -> None:
-            response.topics.append(
-                CreatableTopicResult(
-                    topic.name,
-                    NO_UUID if outcome.error else topic_id(node.cluster_id, topic.name),
-                    outcome.error,
-                    outcome.message or None,
-                    num_partitions=outcome.num_partitions,
-                    replication_factor=outcome.replication_factor,
-                    configs=[],
-                )
+
+def _create(
+    node: ControllerNode, topic: CreatableTopic, response: CreateTopicsResponse, *, validate_only: bool
+) -> None:
+    refusal = _unsupported(topic, validate_only=validate_only) or _excessive(node, topic)
+    if refusal is not None:
+        response.topics.append(refusal)
+        return
+
+    def answer(outcome: AnswerTopicCreation) -> None:
+        response.topics.append(
+            CreatableTopicResult(
+                topic.name,
+                NO_UUID if outcome.error else topic_id(node.cluster_id, topic.name),
+                outcome.error,
+                outcome.message or None,
+                num_partitions=outcome.num_partitions,
+                replication_factor=outcome.replication_factor,
+                configs=[],
             )
+        )
 
-        node.handle(_creation(node, topic, answer))
-    node.answer_unless_halted(request, response)
+    node.handle(_creation(node, topic, answer))
+
+
+def _excessive(node: ControllerNode, topic: CreatableTopic) -> CreatableTopicResult | None:
+    """The refusal of a topic with which the cluster would have more partitions than it can serve."""
+    asked = len(topic.assignments) or max(topic.num_partitions, 0) or node.settings.num_partitions
+    there = len(node.core.partitions)
+    if there + asked <= MAX_CLUSTER_PARTITIONS or asked > MAX_PARTITIONS:  # the core refuses so large a topic
+        return None
+    sentence = f"The cluster has {there} partitions; with {asked} more it would exceed {MAX_CLUSTER_PARTITIONS}."
+    return CreatableTopicResult(topic.name, NO_UUID, ErrorCode.POLICY_VIOLATION, sentence)
 
 
 def _unsupported(topic: CreatableTopic, *, validate_only: bool) -> CreatableTopicResult | None:

@@ -48,8 +48,13 @@ class Delayed(ABC, Generic[SomeSlot]):
             self._answer()
 
     def _wait_at_most(self, timeout_ms: int) -> None:
-        """After what can be decided at once has been."""
-        if self._waiting:
+        """After what can be decided at once has been. A client that has hung up waits for nothing."""
+        if not self._waiting:
+            return
+        if self._request.session.is_abandoned:
+            self._expire()
+        else:
+            self._request.abandon = self._expire
             self._timer = self._broker.network.call_later(max(timeout_ms, 0) / 1000, self._expire)
 
     def _expire(self) -> None:

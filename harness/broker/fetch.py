@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness.broker.broken import answered, served
 from harness.broker.codes import FrontError
 from harness.broker.kafka_time import kafka_time_ns
-from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
+from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 from harness.replication.messages import AnswerFetch, ErrorCode, FetchReceived
 from harness.wire.messages import (
     NO_HIGH_WATERMARK,
@@ -26,6 +27,7 @@ from harness.wire.messages import (
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
     from harness.broker.partition import Partition
+    from harness.broker.purgatory import Purgatory
     from harness.broker.segments import Slice
     from harness.broker.session import Request
 
@@ -36,15 +38,20 @@ _TOPIC_IDS_SINCE = 13
 
 
 class _Part:
-    """One partition's part of a fetch; for a follower's also the core's token."""
+    """One partition's part of a fetch; for a follower's also the core's token.
 
-    __slots__ = ("answer", "asked", "name", "partition", "received")
+    Attributes:
+        found_bytes: how much it could give when it was last looked at.
+    """
+
+    __slots__ = ("answer", "asked", "found_bytes", "name", "partition", "received")
 
     def __init__(self, name: TopicPartition, asked: FetchPartition, partition: Partition | None) -> None:
         self.name = name
         self.asked = asked
         self.partition = partition
         self.received: FetchReceived | None = None
+        self.found_bytes = 0
         self.answer: AnswerFetch
 
     def judged(self, answer: AnswerFetch) -> None:
@@ -61,7 +68,10 @@ class _Found(NamedTuple):
 
 
 class Fetching:
-    """One fetch request until its answer: a waiter in the purgatory."""
+    """One fetch request until its answer: a waiter in the purgatory.
+
+    Of a partition that the request names several times, the last word counts, and it is answered once: as in Kafka.
+    """
 
     def __init__(self, broker: Broker, request: Request) -> None:
         self._broker = broker
@@ -71,45 +81,75 @@ class Fetching:
         fetcher = self._body.replica_state or ReplicaState(self._body.replica_id)
         self._replica = NodeId(fetcher.replica_id) if fetcher.replica_id >= 0 else None
         self._broker_epoch = fetcher.replica_epoch
-        self._parts = [
-            _Part(name, asked, broker.partitions.get(name))
-            for topic in self._body.topics
-            for asked in topic.partitions
-            for name in [TopicPartition(self._name(topic), asked.partition)]
-        ]
+        self._topics: dict[tuple[str, bytes], dict[int, _Part]] = {}
+        for topic in self._body.topics:
+            parts = self._topics.setdefault((topic.topic, topic.topic_id), {})
+            for asked in topic.partitions:
+                name = TopicPartition(self._name(topic), asked.partition)
+                parts[asked.partition] = _Part(name, asked, broker.partitions.get(name))
+        self._parts = {part.name: part for parts in self._topics.values() for part in parts.values()}
 
     def start(self) -> None:
-        """Answer at once if there is enough to say, else wait for more."""
-        for part in self._parts:
+        """Answer at once if there is enough to say, or if there is no room for one more that waits, else wait."""
+        for part in self._every_part():
             self._judge(part, first=True)
         found = self._find()
-        if self._is_enough(found) or self._body.max_wait_ms <= 0 or not self._parts:
+        if self._is_enough(found) or self._body.max_wait_ms <= 0 or not self._parts or not self._park():
             self._answer(found)
-            return
-        if self._replica is None:
+
+    def _park(self) -> bool:
+        session = self._request.session
+        purgatory = self._broker.consumer_fetches if self._replica is None else self._broker.follower_fetches
+        if session.is_abandoned or not purgatory.park(self, self._parts, self._body.max_wait_ms / 1000):
+            return False
+        self._request.abandon = partial(self._drop, purgatory)
+        if self._replica is None or session.peer == CLIENTS:
             # Answers keep their order, so requests behind this one gain nothing from being read; and a client
             # that sends fetch after fetch cannot make one append answer them all with megabytes each.
-            self._request.session.hold()
+            session.hold()
             self._is_holding = True
-            purgatory = self._broker.consumer_fetches
-        else:
-            purgatory = self._broker.follower_fetches
-        purgatory.park(self, [part.name for part in self._parts], self._body.max_wait_ms / 1000)
+        return True
+
+    def _drop(self, purgatory: Purgatory) -> None:
+        """The client has hung up: wait no longer, and read nothing for it."""
+        purgatory.remove(self)
+        self._let_go()
+        self._request.answer(None)
+
+    def _let_go(self) -> None:
+        if self._is_holding:
+            self._is_holding = False
+            self._request.session.release()
+
+    def _every_part(self) -> Iterator[_Part]:
+        for parts in self._topics.values():
+            yield from parts.values()
 
     def _name(self, topic: FetchTopic) -> str:
         if self._request.version < _TOPIC_IDS_SINCE:
             return topic.topic
         return self._broker.topic_ids.name_of(topic.topic_id) or ""
 
-    def try_complete(self) -> bool:
-        """See :class:`harness.broker.purgatory.Waiter`."""
+    def try_complete(self, partition: TopicPartition) -> bool:
+        """See :class:`harness.broker.purgatory.Waiter`. Looks at one partition, until there is enough."""
         is_over = True
         with self._request.surviving():
-            found = self._look_again()
-            is_over = self._is_enough(found)
+            is_over = self._has_enough(partition)
             if is_over:
-                self._answer(found)
+                self._answer(self._look_again())
+        if is_over:
+            self._let_go()
         return is_over
+
+    def _has_enough(self, changed: TopicPartition) -> bool:
+        part = self._parts[changed]
+        self._judge(part, first=False)
+        located = self._locate(part, part.asked.partition_max_bytes, at_least_one=True)
+        if located is None:
+            return True
+        self._found_bytes += located.size - part.found_bytes
+        part.found_bytes = located.size
+        return self._found_bytes >= self._body.min_bytes
 
     def expire(self) -> None:
         """See :class:`harness.broker.purgatory.Waiter`."""
@@ -119,7 +159,7 @@ class Fetching:
     # ------------------------------------------------------------------------------------ judging
 
     def _look_again(self) -> list[_Found]:
-        for part in self._parts:
+        for part in self._every_part():
             self._judge(part, first=False)
         return self._find()
 
@@ -154,38 +194,38 @@ class Fetching:
         """Locate, without reading, what each partition can give within the limits of the request."""
         budget = min(self._body.max_bytes, MAX_FETCH_BYTES)
         found, empty = [], True
-        for part in self._parts:
-            answer, located = part.answer, None
-            if part.partition is not None and answer.error is ErrorCode.NONE and answer.diverging is None:
-                limit = max(min(budget, part.asked.partition_max_bytes), 0)
-                bound = part.partition.replica.read_bound(self._replica)
-                log, offset = part.partition.log, part.asked.fetch_offset
-                if self._replica is None:
-                    log, offset = served(self._broker, part.partition, offset)
-                located = log.locate(offset, bound, limit, at_least_one=empty)
-                budget -= located.size
-                empty = empty and not located.size
-            found.append(_Found(part, answer, located))
+        for part in self._every_part():
+            located = self._locate(part, min(budget, part.asked.partition_max_bytes), at_least_one=empty)
+            part.found_bytes = located.size if located else 0
+            budget -= part.found_bytes
+            empty = empty and not part.found_bytes
+            found.append(_Found(part, part.answer, located))
+        self._found_bytes = sum(one.part.found_bytes for one in found)
         return found
 
+    def _locate(self, part: _Part, limit: int, *, at_least_one: bool) -> Slice | None:
+        """What ``part`` can give of its log; None where its answer is another one than records."""
+        if part.partition is None or part.answer.error is not ErrorCode.NONE or part.answer.diverging is not None:
+            return None
+        bound = part.partition.replica.read_bound(self._replica)
+        log, offset = part.partition.log, part.asked.fetch_offset
+        if self._replica is None:
+            log, offset = served(self._broker, part.partition, offset)
+        return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
+
     def _is_enough(self, found: list[_Found]) -> bool:
-        if any(one.slice is None for one in found):
-            return True
-        return sum(one.slice.size for one in found if one.slice) >= self._body.min_bytes
+        return any(one.slice is None for one in found) or self._found_bytes >= self._body.min_bytes
 
     # ------------------------------------------------------------------------------------ answering
 
     def _answer(self, found: list[_Found]) -> None:
-        if self._is_holding:
-            self._request.session.release()
+        self._let_go()
         waiting = iter(found)
         self._request.answer(
             FetchResponse(
                 responses=[
-                    FetchableTopicResponse(
-                        topic.topic, topic.topic_id, [self._data(next(waiting)) for _ in topic.partitions]
-                    )
-                    for topic in self._body.topics
+                    FetchableTopicResponse(name, topic_id, [self._data(next(waiting)) for _ in parts])
+                    for (name, topic_id), parts in self._topics.items()
                 ]
             )
         )

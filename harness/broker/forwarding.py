@@ -20,10 +20,16 @@ Body = TypeVar("Body", bound=Message)
 
 
 def forward(silence: Callable[[Body], Message | None]) -> Callable[[Broker, Request], None]:
-    """Serve a request by forwarding it; ``silence`` makes the answer that leaves open whether it took effect."""
+    """Serve a request by forwarding it; ``silence`` makes the answer that leaves open whether it took effect.
+
+    Each client has one under way at a time, so that no more wait for the controller than there are connections.
+    """
 
     def serve(broker: Broker, request: Request) -> None:
+        request.session.hold()
+
         def answered(response: Message | None) -> None:
+            request.session.release()
             request.answer(silence(cast("Body", request.body)) if response is None else response)
 
         broker.controller.call(request.header.api_key, request.version, request.body, answered)

@@ -76,13 +76,17 @@ def handlers(broker: Broker) -> Mapping[ApiKey, Handle]:
 
 
 def metadata(broker: Broker, request: Request) -> None:
-    """Serve Metadata from what the controller said last; may be old on a broker that is cut off."""
+    """Serve Metadata from what the controller said last; may be old on a broker that is cut off.
+
+    A topic that the request names several times is described once, as in Kafka.
+    """
     body = cast("MetadataRequest", request.body)
     everything = body.topics is None or (request.version == 0 and not body.topics)
     asked = [MetadataRequestTopic(name=name) for name in broker.metadata.names()] if everything else body.topics
-    topics = [_describe(broker, topic, request.version) for topic in asked or ()]
+    distinct = {(topic.topic_id, topic.name): topic for topic in asked or ()}
+    topics = [_describe(broker, topic, request.version) for topic in distinct.values()]
     if body.allow_auto_topic_creation and broker.settings.auto_create_topics_enable:
-        _create_missing(broker, topics)
+        _create_missing(broker, request, topics)
     brokers = broker.metadata.live_brokers()
     request.answer(
         MetadataResponse(
@@ -108,14 +112,18 @@ def _describe(broker: Broker, topic: MetadataRequestTopic, version: int) -> Meta
     return broker.metadata.topic(name)
 
 
-def _create_missing(broker: Broker, topics: list[MetadataResponseTopic]) -> None:
-    """Ask for the topics that are not there; the client asks again until they are."""
+def _create_missing(broker: Broker, request: Request, topics: list[MetadataResponseTopic]) -> None:
+    """Ask for the topics that are not there; the client asks again until they are.
+
+    Each client has one such question under way at a time.
+    """
     missing = [topic for topic in topics if topic.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
     for topic in missing:
         topic.error_code = ErrorCode.LEADER_NOT_AVAILABLE
     if missing:
         body = CreateTopicsRequest([CreatableTopic(topic.name or "", -1, -1) for topic in missing])
-        broker.controller.call(ApiKey.CREATE_TOPICS, _AUTO_CREATE_VERSION, body, lambda _: None)
+        request.session.hold()
+        broker.controller.call(ApiKey.CREATE_TOPICS, _AUTO_CREATE_VERSION, body, lambda _: request.session.release())
 
 
 def init_producer_id(broker: Broker, request: Request) -> None:
@@ -125,7 +133,10 @@ def init_producer_id(broker: Broker, request: Request) -> None:
         request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_NOT_AVAILABLE))
         return
 
+    request.session.hold()
+
     def allocated(producer_id: int | None) -> None:
+        request.session.release()
         if producer_id is None:
             request.answer(InitProducerIdResponse(error_code=FrontError.COORDINATOR_LOAD_IN_PROGRESS))
         else:

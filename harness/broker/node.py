@@ -15,6 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Protocol
 
+from harness.broker.complaints import Complaints
 from harness.broker.control import Answer, Operation, serve_control
 from harness.broker.control_fields import MAX_INT64, address, number, one_of, pairs, text, whole, whole_or_none
 from harness.broker.files import Disk
@@ -112,7 +113,10 @@ class NodeProcess:
         loop.set_exception_handler(_die_of_a_bug)
         self._ended: asyncio.Future[int] = loop.create_future()
         loop.add_signal_handler(signal.SIGTERM, self.halt, 0)
-        self.network = AsyncioNetwork(self.name, self.config.listener[0], self.config.names, self._secret)
+        complaints = Complaints(self.say, self.clock)
+        self.network = AsyncioNetwork(
+            self.name, self.config.listener[0], self.config.names, self._secret, complaints.about
+        )
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
         surroundings = Surroundings(

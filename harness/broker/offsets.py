@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, NamedTuple, cast
 
 from harness.broker.codes import FrontError
@@ -41,15 +42,25 @@ class _Found(NamedTuple):
 
 
 def list_offsets(broker: Broker, request: Request) -> None:
-    """Serve ListOffsets. The latest offset is the high watermark, for a replica (or who says so) the log end."""
+    """Serve ListOffsets. The latest offset is the high watermark, for a replica (or who says so) the log end.
+
+    A partition that the request names several times is refused each time, as in Kafka.
+    """
     body = cast("ListOffsetsRequest", request.body)
     is_replica = body.replica_id >= 0
+    named = Counter((topic.name, one.partition_index) for topic in body.topics for one in topic.partitions)
+    once = {name for name, count in named.items() if count == 1}
     request.answer(
         ListOffsetsResponse(
             topics=[
                 ListOffsetsTopicResponse(
                     topic.name,
-                    [_list_one(broker, request, topic.name, one, is_replica) for one in topic.partitions],
+                    [
+                        _list_one(broker, request, topic.name, one, is_replica)
+                        if (topic.name, one.partition_index) in once
+                        else ListOffsetsPartitionResponse(one.partition_index, ErrorCode.INVALID_REQUEST)
+                        for one in topic.partitions
+                    ],
                 )
                 for topic in body.topics
             ]
@@ -99,23 +110,18 @@ def _first_epoch(partition: Partition) -> int:
 
 def _first_since(partition: Partition, timestamp: int, bound: Offset) -> _Found:
     """The first batch with a record that young: exact to the batch, as Kafka was before version 2 of its format."""
-    for header in partition.log.headers():
-        if header.end_offset > bound:
-            break
-        if header.max_timestamp >= timestamp:
-            return _Found(header.base_offset, header.max_timestamp, header.leader_epoch)
-    return _Found(NO_OFFSET)
+    header = partition.log.first_since(timestamp, bound)
+    if header is None:
+        return _Found(NO_OFFSET)
+    return _Found(header.base_offset, header.max_timestamp, header.leader_epoch)
 
 
 def _latest_record(partition: Partition, bound: Offset) -> _Found:
     """The batch with the largest timestamp, the first of several (KIP-734)."""
-    best = _Found(NO_OFFSET)
-    for header in partition.log.headers():
-        if header.end_offset > bound:
-            break
-        if header.max_timestamp > best.timestamp:
-            best = _Found(header.end_offset - 1, header.max_timestamp, header.leader_epoch)
-    return best
+    header = partition.log.latest(bound)
+    if header is None:
+        return _Found(NO_OFFSET)
+    return _Found(header.end_offset - 1, header.max_timestamp, header.leader_epoch)
 
 
 def offset_for_leader_epoch(broker: Broker, request: Request) -> None:

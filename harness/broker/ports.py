@@ -55,6 +55,14 @@ class Connection(Protocol):
         """Deliver frames again, later (never from within this call)."""
         ...
 
+    def watch_hangup(self, hung_up: Callable[[], None]) -> None:
+        """Have ``hung_up`` called, once and later, when the peer hangs up while this end is paused.
+
+        What the peer sent before is still delivered after :meth:`resume`, and ``on_lost`` follows. While the link from
+        the peer is cut, the hang-up is not noticed.
+        """
+        ...
+
 
 class FrameHandler(Protocol):
     """The owner of a connection."""

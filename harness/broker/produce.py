@@ -9,11 +9,9 @@ from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.segments import Batches, span_of
+from harness.broker.validation import Refused, Validation
 from harness.model import NO_OFFSET, Offset, TopicPartition
 from harness.replication.messages import ErrorCode, ProduceExpired, ProduceRequested
-from harness.wire import batches as wire
-from harness.wire.batches import BatchHeader
-from harness.wire.errors import CorruptBatch
 from harness.wire.messages import (
     LeaderIdAndEpoch,
     NodeEndpoint,
@@ -30,7 +28,6 @@ if TYPE_CHECKING:
     from harness.broker.session import Request
 
 _HINTS_SINCE = 10
-_NOT_FROM_CLIENTS = wire.TRANSACTIONAL | wire.CONTROL
 
 
 class _Slot:
@@ -58,6 +55,7 @@ class Producing(Delayed[_Slot]):
     def __init__(self, broker: Broker, request: Request) -> None:
         super().__init__(broker, request)
         self._body = cast("ProduceRequest", request.body)
+        self._validation = Validation(request.version, broker.settings.message_max_bytes)
         self._topics: list[tuple[str, list[_Slot]]] = []
 
     def start(self) -> None:
@@ -94,20 +92,16 @@ class Producing(Delayed[_Slot]):
         """The one batch that a client may send for a partition, or why it is refused."""
         if self._body.transactional_id is not None:
             return FrontError.INVALID_TXN_STATE, None
-        buffer = memoryview(data.records or b"")
         try:
-            headers = wire.headers(buffer)
-        except CorruptBatch:
-            return FrontError.CORRUPT_MESSAGE, None
-        if len(headers) != 1:  # Kafka from Produce v3 on: exactly one batch per partition
-            return FrontError.INVALID_RECORD, None
-        error = _flaw(buffer, headers[0], self._broker.settings.message_max_bytes)
+            buffer, header = self._validation.check(memoryview(data.records or b""))
+        except Refused as refused:
+            return refused.error, None
         if "garbled_before_crc" in self._broker.knobs.bugs:
-            garble(buffer, headers[0])
-        ahead_ms = headers[0].max_timestamp - self._broker.clock.wall_ms()
-        if not error and ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
-            error = FrontError.INVALID_TIMESTAMP
-        return error, None if error else Batches(buffer, headers)
+            garble(buffer, header)
+        ahead_ms = header.max_timestamp - self._broker.clock.wall_ms()
+        if ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
+            return FrontError.INVALID_TIMESTAMP, None
+        return ErrorCode.NONE, Batches(buffer, [header])
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
         return ProduceExpired(slot)
@@ -136,15 +130,6 @@ class Producing(Delayed[_Slot]):
                     if address is not None:
                         leaders[state.leader] = NodeEndpoint(state.leader, *address)
         body.node_endpoints = [leaders[leader] for leader in sorted(leaders)]
-
-
-def _flaw(buffer: memoryview, header: BatchHeader, max_bytes: int) -> int:
-    if header.size > max_bytes:
-        return FrontError.MESSAGE_TOO_LARGE
-    if not wire.verify(buffer, header):
-        return FrontError.CORRUPT_MESSAGE
-    dense = 0 < header.record_count == header.end_offset - header.base_offset
-    return ErrorCode.NONE if dense and not header.attributes & _NOT_FROM_CLIENTS else FrontError.INVALID_RECORD
 
 
 def produce(broker: Broker, request: Request) -> None:

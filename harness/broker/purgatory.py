@@ -1,7 +1,7 @@
 """Where requests wait: watched by the partitions they wait for, and by the clock.
 
 A waiter that is done, by whatever door, is deregistered everywhere at once; dead entries would otherwise keep
-requests alive and be visited at every wake-up.
+requests alive and be visited at every wake-up. A wake-up costs each waiter one partition, not all that it waits for.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from typing import Protocol
 from harness.broker.ports import Network, Timer
 from harness.model import TopicPartition
 
+MAX_WATCHED = 100_000
+"""How many partitions may be watched for all waiters, one that two watch counted twice; more are not taken in."""
+
 
 class Waiter(Protocol):
     """A parked request."""
 
-    def try_complete(self) -> bool:
-        """Answer it if it can be answered now; True when it was."""
+    def try_complete(self, partition: TopicPartition) -> bool:
+        """``partition`` has changed: answer the request if it can be answered now; True when it was."""
         ...
 
     def expire(self) -> None:
@@ -32,22 +35,31 @@ class Purgatory:
         self._network = network
         self._watched: dict[TopicPartition, dict[Waiter, None]] = {}
         self._parked: dict[Waiter, tuple[tuple[TopicPartition, ...], Timer]] = {}
+        self._watches = 0
 
     def __len__(self) -> int:
         return len(self._parked)
 
-    def park(self, waiter: Waiter, partitions: Iterable[TopicPartition], timeout_s: float) -> None:
-        """Keep ``waiter`` until one of ``partitions`` wakes it successfully or ``timeout_s`` has passed."""
+    def park(self, waiter: Waiter, partitions: Iterable[TopicPartition], timeout_s: float) -> bool:
+        """Keep ``waiter`` until one of ``partitions`` wakes it successfully or ``timeout_s`` has passed.
+
+        Returns:
+            False where it is not kept, because ``MAX_WATCHED`` would be exceeded.
+        """
         keys = tuple(dict.fromkeys(partitions))
+        if self._watches + len(keys) > MAX_WATCHED:
+            return False
+        self._watches += len(keys)
         timer = self._network.call_later(timeout_s, lambda: self._expire(waiter))
         self._parked[waiter] = (keys, timer)
         for key in keys:
             self._watched.setdefault(key, {})[waiter] = None
+        return True
 
     def wake(self, partition: TopicPartition) -> None:
         """Something changed at ``partition``: let everyone who waits for it try again."""
         for waiter in list(self._watched.get(partition, ())):
-            if waiter in self._parked and waiter.try_complete():
+            if waiter in self._parked and waiter.try_complete(partition):
                 self.remove(waiter)
 
     def remove(self, waiter: Waiter) -> None:
@@ -55,6 +67,7 @@ class Purgatory:
         keys, timer = self._parked.pop(waiter, ((), None))
         if timer is not None:
             timer.cancel()
+        self._watches -= len(keys)
         for key in keys:
             watchers = self._watched[key]
             del watchers[waiter]

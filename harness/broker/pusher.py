@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from itertools import islice
 from typing import cast
 
 from harness.broker.caller import Caller
@@ -32,6 +33,8 @@ from harness.wire.messages import (
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
 _RETRY_S = 0.05
+MAX_STATES = 100
+"""The most replicas in one ``LeaderAndIsr``: a broker that has to create them does nothing else meanwhile."""
 _FINAL = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR)
 
 
@@ -97,7 +100,9 @@ class Pusher:
             return
         if self._states:
             self._busy = True
-            sent, self._states = self._states, {}
+            sent = dict(islice(self._states.items(), MAX_STATES))
+            for name in sent:
+                del self._states[name]
             self._caller.call(
                 ApiKey.LEADER_AND_ISR,
                 LEADER_AND_ISR_VERSION,

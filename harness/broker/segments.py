@@ -267,6 +267,27 @@ class SegmentLog:
                     return
                 batch = until
 
+    def first_since(self, timestamp_ms: int, end_offset: Offset) -> BatchHeader | None:
+        """The first batch below ``end_offset`` whose largest timestamp is ``timestamp_ms`` or later; reads no other."""
+        for index, segment in enumerate(self._segments):
+            below = self._batches_below(index, end_offset)
+            for batch in range(below):
+                if segment.times[batch] >= timestamp_ms:
+                    return self._header(segment, batch)
+            if below < len(segment.bases):
+                break
+        return None
+
+    def latest(self, end_offset: Offset) -> BatchHeader | None:
+        """The first of the batches below ``end_offset`` with the largest timestamp; reads no other."""
+        newest, place = -1, None
+        for index, segment in enumerate(self._segments):
+            times = segment.times[: self._batches_below(index, end_offset)]
+            if times and max(times) > newest:
+                newest = max(times)
+                place = segment, times.index(newest)
+        return None if place is None else self._header(*place)
+
     def producer_spans(self) -> tuple[BatchSpan, ...]:
         """The batches of idempotent producers, oldest first."""
         return tuple(span_of(header) for header in self.headers() if header.producer_id >= 0)
@@ -280,6 +301,14 @@ class SegmentLog:
         """Close the files."""
         for segment in self._segments:
             segment.file.close()
+
+    def _header(self, segment: Segment, batch: int) -> BatchHeader | None:
+        """The header of one batch; None when it is corrupt, in a segment that was trusted."""
+        start = segment.positions[batch]
+        try:
+            return wire.headers(segment.file.read(start, segment.end_position(batch + 1) - start))[0]
+        except CorruptBatch:
+            return None
 
     # ------------------------------------------------------------------------------------ writing
 

@@ -4,6 +4,9 @@ No request of a client may end the node, as in Kafka (``KafkaApis.handleError``)
 while its answer is encoded is reported, and answered with UNKNOWN_SERVER_ERROR. An ``AssertionError`` is not caught:
 an invariant of ours is broken, and what such a node says proves nothing. Nor is anything caught that a request between
 brokers and controller raises, which no client can send.
+
+A request that no node serves, for its size, its version, its sender or because it is malformed, costs its sender the
+connection, and is a line in the log. A client that has hung up frees at once what its requests hold.
 """
 
 from __future__ import annotations
@@ -31,6 +34,11 @@ from harness.wire.messages import ApiVersion, ApiVersionsResponse
 MAX_UNANSWERED = 256
 """A connection with this many unanswered requests is not read from until half of them have been answered."""
 
+MAX_REQUEST_BYTES = 1_048_576
+"""The largest request but for Produce, which carries records: one that names every partition there may be has less."""
+
+_PRODUCE = ApiKey.PRODUCE.to_bytes(2, "big")
+
 Handle = Callable[["Request"], None]
 """Serves one request: answers it now, or keeps it and answers it later, exactly once."""
 
@@ -39,14 +47,19 @@ Report = Callable[[str, Exception], None]
 
 
 class Request:
-    """A request, and the place of its answer among the answers of its connection."""
+    """A request, and the place of its answer among the answers of its connection.
 
-    __slots__ = ("answered", "body", "header", "is_given_up", "segments", "session")
+    Attributes:
+        abandon: called when its client has hung up before it was answered; must answer it, now or later.
+    """
+
+    __slots__ = ("abandon", "answered", "body", "header", "is_given_up", "segments", "session")
 
     def __init__(self, session: Session, header: RequestHeader, body: Message) -> None:
         self.session = session
         self.header = header
         self.body = body
+        self.abandon: Callable[[], None] = lambda: None
         self.answered = False
         self.is_given_up = False
         self.segments: list[Buffer] | None = None
@@ -106,6 +119,7 @@ class Session:
         number: how many sessions this listener had accepted before; orders the connections of one peer.
         peer: the node at the other end.
         report: see :data:`Report`.
+        is_abandoned: whether the peer has hung up: what it still asks for need not be waited for.
     """
 
     def __init__(
@@ -114,10 +128,13 @@ class Session:
         number: int,
         handlers: Mapping[ApiKey, Handle],
         report: Report,
+        *,
+        complain: Callable[[str], None] = lambda _: None,
         is_silent: Callable[[], bool] = lambda: False,
     ) -> None:
         self.report = report
         self._is_silent = is_silent
+        self._complain = complain
         self.number = number
         self.peer = connection.peer
         self._connection = connection
@@ -125,20 +142,23 @@ class Session:
         self._unanswered: deque[Request] = deque()
         self._holds = 0
         self._paused = False
+        self.is_abandoned = False
+        self._is_early = False
+        connection.watch_hangup(self.abandon)
 
     def on_frame(self, frame: memoryview) -> None:
         """See :class:`harness.broker.ports.FrameHandler`. Nonsense costs the peer its connection, no more."""
         try:
-            header, body = decode_request(frame)
+            header, body = self._decoded(frame)
         except UnsupportedVersion as error:
-            self._refuse(error.header)
+            self._refuse(error)
             return
-        except WireError:
-            self.close()
+        except WireError as error:
+            self.hang_up(str(error))
             return
         handle = self._handlers.get(header.api_key)
         if handle is None:
-            self.close()
+            self.hang_up(f"{header.api_key.name} is not served here")
             return
         request = self._accept(header, body)
         with request.surviving():
@@ -146,10 +166,35 @@ class Session:
 
     def on_lost(self) -> None:
         """See :class:`harness.broker.ports.FrameHandler`. What is still being served is answered into the void."""
+        self.abandon()
+
+    def abandon(self) -> None:
+        """The peer has hung up: its requests wait for nothing any more."""
+        self.is_abandoned = True
+        if self._is_early:
+            self.close()
+        for request in list(self._unanswered):
+            if not request.answered:
+                request.abandon()
+
+    def hang_up(self, reason: str) -> None:
+        """Close the connection, and write down why."""
+        self._complain(f"Disconnected {self.peer}: {reason}.")
+        self.close()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._connection.close()
+
+    def wait_to_be_served(self) -> None:
+        """Read nothing until :meth:`serve`."""
+        self._is_early = True
+        self.hold()
+
+    def serve(self) -> None:
+        """Read what the peer has sent so far, and from now on."""
+        self._is_early = False
+        self.release()
 
     def flush(self) -> None:
         """Send the answers whose turn it is."""
@@ -169,6 +214,12 @@ class Session:
         self._holds -= 1
         self._pause_or_resume()
 
+    def _decoded(self, frame: memoryview) -> tuple[RequestHeader, Message]:
+        """Raises WireError when no node serves such a frame."""
+        if len(frame) > MAX_REQUEST_BYTES and frame[:2] != _PRODUCE:
+            raise WireError(f"a request of {len(frame)} bytes, where {MAX_REQUEST_BYTES} are the most")
+        return decode_request(frame)
+
     def _accept(self, header: RequestHeader, body: Message) -> Request:
         request = Request(self, header, body)
         self._unanswered.append(request)
@@ -182,29 +233,66 @@ class Session:
             self._paused = pause
             (self._connection.pause if pause else self._connection.resume)()
 
-    def _refuse(self, header: RequestHeader) -> None:
+    def _refuse(self, error: UnsupportedVersion) -> None:
         """Kafka hangs up on versions it does not know, except for ApiVersions, which is how clients find out."""
+        header = error.header
         if header.api_key == ApiKey.API_VERSIONS:
             request = self._accept(header._replace(api_version=0), ApiVersionsResponse())
             request.answer(api_versions(FrontError.UNSUPPORTED_VERSION))
         else:
-            self.close()
+            self.hang_up(str(error))
 
 
 class Sessions:
-    """Accepts connections for one set of handlers."""
+    """Accepts connections for one set of handlers.
 
-    def __init__(self, handlers: Mapping[ApiKey, Handle], report: Report) -> None:
+    Args:
+        handlers: what is served.
+        report: see :data:`Report`.
+        complain: takes a line about a peer that is disconnected.
+        serves_clients: whether clients are served from the start, or only from :meth:`serve_clients` on: until then
+            their connections are accepted and not read from, as a broker of Kafka does that is still starting.
+    """
+
+    def __init__(
+        self,
+        handlers: Mapping[ApiKey, Handle],
+        report: Report,
+        complain: Callable[[str], None] = lambda _: None,
+        *,
+        serves_clients: bool = True,
+    ) -> None:
         self._handlers = handlers
         self._report = report
+        self._complain = complain
+        self._serves_clients = serves_clients
+        self._early: list[Session] = []
         self._accepted = 0
         self._is_silent = False
 
     def accept(self, connection: Connection) -> FrameHandler:
         """For :meth:`harness.broker.ports.Network.listen`."""
-        session = Session(connection, self._accepted, self._handlers, self._report, lambda: self._is_silent)
+        session = Session(
+            connection,
+            self._accepted,
+            self._handlers,
+            self._report,
+            complain=self._complain,
+            is_silent=lambda: self._is_silent,
+        )
         self._accepted += 1
+        if session.peer == CLIENTS and not self._serves_clients:
+            session.wait_to_be_served()
+            self._early = [other for other in self._early if not other.is_abandoned]
+            self._early.append(session)
         return session
+
+    def serve_clients(self) -> None:
+        """Read what clients have sent so far, and from now on."""
+        self._serves_clients = True
+        early, self._early = self._early, []
+        for session in early:
+            session.serve()
 
     def silence(self) -> None:
         """Send no further answers to anybody."""

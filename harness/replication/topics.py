@@ -13,7 +13,12 @@ from harness.replication.messages import ErrorCode
 MAX_TOPIC_NAME = 249
 _LEGAL_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 MAX_PARTITIONS = 10_000
-"""Per request, as in Kafka (KAFKA-17870): a peer must not be able to exhaust memory."""
+"""Of one topic."""
+
+MAX_CLUSTER_PARTITIONS = 2_000
+"""Of all topics. Each replica is a directory, an open file and a part of every metadata update, so a client must not
+be able to have any number created; Kafka refuses more than 10,000 in one request (KAFKA-17870), with the same error.
+"""
 
 Assignments = tuple[tuple[NodeId, ...], ...]
 

@@ -9,11 +9,11 @@ from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from harness import payload
+from harness.broker.codecs import inflate
 from harness.broker.ledger import Cut, ledger_path, lose_power
 from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import LogDamage, Receipt
-from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
 from harness.wire.batches import MAGIC, BatchHeader, CorruptBatch, build, stored
 

@@ -21,10 +21,10 @@ from harness.broker.checkpoints import (
     parse_epochs,
     parse_offsets,
 )
+from harness.broker.codecs import inflate
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 from harness.replication.messages import EpochEntry
-from harness.targets.codecs import inflate
 from harness.targets.log_dirs import found_in
 from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
 from harness.wire.messages import METADATA_TOPIC

@@ -28,6 +28,13 @@ Direction = Literal["request", "response"]
 NO_UUID = bytes(16)
 """Kafka's zero UUID: a topic id that is not known. UUIDs are 16 raw bytes here."""
 
+MAX_ELEMENTS = 10_000
+"""The most elements that the arrays of one request may have in all, unless its class declares another number.
+
+Kafka has no such limit, but threads: here one request is served at a time, at some 30 µs for each partition that it
+names. A client that names every partition that a cluster may have stays well below it.
+"""
+
 LATEST = 32767
 """An ``until`` that means "and every later version"."""
 
@@ -85,6 +92,8 @@ class Message(Struct):
     """The first and the last version there is a codec for, both inclusive."""
     flexible: ClassVar[int]
     """The first version with compact lengths and tagged fields (KIP-482)."""
+    max_elements: ClassVar[int | None] = None
+    """How many elements the arrays of a request may have in all, or it is not decoded; None: of anything else."""
 
 
 MESSAGES: dict[tuple[Direction, ApiKey], type[Message]] = {}
@@ -103,10 +112,17 @@ def struct(cls: type[StructType]) -> type[StructType]:
 
 @dataclass_transform()
 def request(
-    api_key: ApiKey, *, versions: tuple[int, int], flexible: int
+    api_key: ApiKey, *, versions: tuple[int, int], flexible: int, max_elements: int = MAX_ELEMENTS
 ) -> Callable[[type[MessageType]], type[MessageType]]:
     """Make a class the request of ``api_key``."""
-    return _message("request", api_key, versions, flexible)
+    declare: Callable[[type[MessageType]], type[MessageType]] = _message("request", api_key, versions, flexible)
+
+    def limited(cls: type[MessageType]) -> type[MessageType]:
+        made = declare(cls)
+        made.max_elements = max_elements
+        return made
+
+    return limited
 
 
 @dataclass_transform()

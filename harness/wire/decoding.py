@@ -11,7 +11,8 @@ For ``FetchRequest`` v12 the inner loop comes out as::
 
 A string or blob that reaches beyond the end merely moves ``pos`` there: the next read fails, or the caller sees
 that the message did not end where the frame does. So nothing is checked twice, and nothing is allocated for a
-length that the frame does not have.
+length that the frame does not have. The decoder of a request counts the elements of all of its arrays in ``left``,
+so that one request cannot occupy a node with more of them than its class declares as ``max_elements``.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ _CALLS = {
     "decode_uvarint": primitives.decode_uvarint,
     "skip_tagged_fields": primitives.skip_tagged_fields,
     "refuse_length": primitives.refuse_length,
+    "refuse_elements": primitives.refuse_elements,
     "unpack_from": struct.unpack_from,
 }
 
@@ -54,6 +56,8 @@ def _compiled(cls: type[Message], version: int) -> Decoder:
     assert cls.versions[0] <= version <= cls.versions[1], f"{cls.__name__} has no version {version}"
     source = _DecoderSource("codec(buf, pos)", cls, version, dict(_CALLS))
     source.line("end = len(buf)")
+    if cls.max_elements is not None:
+        source.line(f"left = {cls.max_elements}")
     made = source.struct(cls)
     source.line(f"return {made}, pos")
     return source.compile()
@@ -112,6 +116,8 @@ class _DecoderSource(Source):
         with self.block(f"if {length} > end - pos:"):
             self.line(f"refuse_length({label!r}, {length})")
         with self.block(f"if {length} >= 0:"):
+            if self.cls.max_elements is not None:
+                self.count(label, length)
             if wire.element in NUMBERS:
                 self.numbers(label, target, str(wire.element), length)
             else:
@@ -119,6 +125,12 @@ class _DecoderSource(Source):
                 with self.block(f"for _ in range({length}):"):
                     self.line(f"{target}.append({self.element(label, wire)})")
         self.null(label, target, wire, length)
+
+    def count(self, label: str, length: str) -> None:
+        """Take the elements of one array off what the request may have in all."""
+        self.line(f"left -= {length}")
+        with self.block("if left < 0:"):
+            self.line(f"refuse_elements({label!r}, {self.cls.max_elements})")
 
     def element(self, label: str, wire: Wire) -> str:
         """Decode one element of an array; returns its expression."""

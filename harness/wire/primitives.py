@@ -15,6 +15,9 @@ _MORE = 0x80
 _UVARINT_BYTES = 5
 _VARLONG_BYTES = 10
 
+MAX_TAGGED_FIELDS = 64
+"""Of one struct, among those that are not known here: no message of Kafka's has a tenth as many."""
+
 
 def encode_uvarint(value: int) -> bytes:
     """An unsigned varint: seven bits per byte, lowest first, the high bit says that more follow."""
@@ -88,10 +91,12 @@ def skip_tagged_fields(buffer: memoryview, position: int, first: int) -> int:
         The position behind them: at most the end of the buffer.
 
     Raises:
-        WireError: they reach beyond the end of the buffer.
-        IndexError: so does one of their varints.
+        WireError: they reach beyond the end of the buffer, or are more than ``MAX_TAGGED_FIELDS``.
+        IndexError: one of their varints reaches beyond the end of the buffer.
     """
     count, position = (first, position) if first < _MORE else rest_of_uvarint(buffer, position, first)
+    if count > MAX_TAGGED_FIELDS:
+        raise WireError(f"a struct has {count} tagged fields; at most {MAX_TAGGED_FIELDS} are read")
     for _ in range(count):
         _, position = decode_uvarint(buffer, position)
         size, position = decode_uvarint(buffer, position)
@@ -115,3 +120,12 @@ def refuse_length(field: str, length: int) -> NoReturn:
         WireError: always.
     """
     raise WireError(f"{field}: a length of {length} cannot be")
+
+
+def refuse_elements(field: str, limit: int) -> NoReturn:
+    """Refuse a request whose arrays have more elements than it may have in all; ``field`` exceeded the ``limit``.
+
+    Raises:
+        WireError: always.
+    """
+    raise WireError(f"{field}: the arrays of the request have more than {limit} elements")

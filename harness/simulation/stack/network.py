@@ -42,6 +42,7 @@ class Stream:
         self._inward = Link(peer, network.name)
         self._outward = Link(network.name, peer)
         self._handler: FrameHandler | None = None
+        self._hung_up: Callable[[], None] | None = None
         self._inbox: deque[bytearray | None] = deque()
         self._outbox: list[bytearray] = []
         self._withholding = False
@@ -83,6 +84,10 @@ class Stream:
         self._owner_objects = False
         self._deliver_soon()
 
+    def watch_hangup(self, hung_up: Callable[[], None]) -> None:
+        """See :class:`harness.broker.ports.Connection`."""
+        self._hung_up = hung_up
+
     @property
     def is_paused(self) -> bool:
         """Whether its owner wants no frames now."""
@@ -121,6 +126,7 @@ class Stream:
             else:
                 self._hand_over(self._handler, memoryview(frame))
         self._delivering = False
+        self._look_for_hangup()
 
     def sever(self) -> None:
         """End the connection for both ends, with all that is under way."""
@@ -164,6 +170,14 @@ class Stream:
         if not self._severed and not self._lost:
             self._inbox.append(frame)
             self.deliver()
+            self._look_for_hangup()
+
+    def _look_for_hangup(self) -> None:
+        """Tell the owner, which has paused this end, that the peer's end of the stream has arrived."""
+        ended = bool(self._inbox) and self._inbox[-1] is None
+        if ended and self._hung_up is not None and self._owner_objects and not self.held and self._network.runs:
+            told, self._hung_up = self._hung_up, None
+            self._world.at(self._world.now_ns, told, self._network)
 
     def _hand_over(self, handler: FrameHandler, frame: memoryview) -> None:
         if self._world.watch is not None:

@@ -77,7 +77,7 @@ def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> 
             record = _record(data[position : position + size], header.base_offset, base_timestamp)
             yield record if fixed is None else record._replace(timestamp=fixed)
             position += size
-    except (IndexError, UnicodeDecodeError, WireError) as error:
+    except (IndexError, WireError) as error:
         raise CorruptBatch(f"the records of the batch at offset {header.base_offset} do not parse: {error}") from error
     if position != len(data):
         raise CorruptBatch(f"{len(data) - position} bytes follow the last record of the batch at {header.base_offset}")
@@ -95,7 +95,7 @@ def _record(body: memoryview, base_offset: int, base_timestamp: int) -> Record:
         content, position = _blob(body, position)
         if name is None:
             raise CorruptBatch("a record header has no name")
-        headers.append((name.decode(), content))
+        headers.append((name.decode(errors="replace"), content))
     if count < 0:
         raise CorruptBatch(f"a record claims {count} headers")
     if position != len(body):

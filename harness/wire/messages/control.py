@@ -136,7 +136,7 @@ class UpdateMetadataBroker(Struct):
     broker_epoch: int = int64(since=6, tag=0, default=-1)
 
 
-@request(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6)
+@request(ApiKey.UPDATE_METADATA, versions=(6, 6), flexible=6, max_elements=1_000_000)
 class UpdateMetadataRequest(Message):
     """This is the cluster now. A broker refuses an older ``controller_epoch``."""
 

@@ -7,9 +7,10 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from harness.broker.network import MAX_UNSENT_BYTES, AsyncioNetwork
+from harness.broker.network import AsyncioNetwork
 from harness.broker.ports import Connection
 from harness.broker.secret import INTRODUCTION_BYTES, Secret
+from harness.broker.stream import MAX_UNSENT_BYTES
 from harness.model import Link
 from tests.harness.broker.cluster import claim_network
 

@@ -14,7 +14,7 @@ class Request:
         self.tried = 0
         self.expired = 0
 
-    def try_complete(self) -> bool:
+    def try_complete(self, partition: TopicPartition) -> bool:
         self.tried += 1
         return self.ready()
 

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from harness import payload
 from harness.broker.checkpoints import LOG_STARTS
+from harness.broker.codecs import inflate
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, TopicPartition
-from harness.targets.codecs import inflate
 from harness.targets.replica_logs import final_rows, metadata_log_rows, replica_log_rows
 from harness.wire import batches
 from harness.wire.batches import CorruptBatch
@@ -202,7 +202,7 @@ def test_a_message_in_a_wrapper_whose_own_checksum_is_wrong_is_not_intact(tmp_pa
 
 @pytest.mark.parametrize("codec", [GZIP, SNAPPY, LZ4, ZSTD])
 def test_what_inflates_without_end_is_not_inflated(monkeypatch: pytest.MonkeyPatch, codec: int) -> None:
-    for module in ("harness.targets.codecs", "harness.wire.batches.record"):
+    for module in ("harness.broker.codecs", "harness.wire.batches.record"):
         monkeypatch.setattr(f"{module}.MAX_INFLATED_BYTES", 1000)
     with pytest.raises(CorruptBatch, match=r"1000 bytes|claims 5000 bytes"):
         inflate(memoryview(gzip.compress(bytes(5000)) if codec == GZIP else _at_once(codec, bytes(5000))), codec, 2)

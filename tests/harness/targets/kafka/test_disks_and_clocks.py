@@ -18,11 +18,11 @@ import pytest
 from confluent_kafka import Producer
 
 from harness import payload
+from harness.broker.codecs import inflate
 from harness.clients.sender import Answer, Sender
 from harness.errors import EnvironmentFault, SeawallError
 from harness.model import NodeId, TopicPartition
 from harness.target import TopicSpec
-from harness.targets.codecs import inflate
 from harness.targets.kafka import fetching, shim
 from harness.targets.kafka.clocks import clock_offset_ms
 from harness.targets.kafka.local import LocalKafka

@@ -12,8 +12,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 
-import pyarrow as pa
-
 from harness.wire.batches.record import MAX_INFLATED_BYTES
 from harness.wire.batches.record import inflate as inflate_simply
 from harness.wire.errors import CorruptBatch
@@ -33,19 +31,24 @@ def inflate(data: memoryview, codec: int, magic: int) -> memoryview:
     Raises:
         CorruptBatch: it was not, there is no such codec, or there are more than ``MAX_INFLATED_BYTES`` of it.
     """
+    if codec not in (SNAPPY, LZ4, ZSTD):
+        return inflate_simply(data, codec, magic)
+    # Imported on first use: it takes a tenth of a second, which a broker whose clients do not compress need not pay.
+    import pyarrow as pa  # noqa: PLC0415
+
     try:
         if codec == SNAPPY:
             return _bounded(b"".join(map(_snappy, _snappy_blocks(data))))
         if codec == LZ4:
             return _stream(_with_header_checksum(data) if magic == 0 else data, "lz4")
-        if codec == ZSTD:
-            return _stream(data, "zstd")
+        return _stream(data, "zstd")
     except (pa.ArrowException, OSError, struct.error) as error:
         raise CorruptBatch(f"the records cannot be inflated: {error}") from error
-    return inflate_simply(data, codec, magic)
 
 
 def _stream(data: memoryview | bytearray, codec: str) -> memoryview:
+    import pyarrow as pa  # noqa: PLC0415
+
     with pa.CompressedInputStream(pa.BufferReader(pa.py_buffer(data)), codec) as stream:
         return _bounded(stream.read(MAX_INFLATED_BYTES + 1))
 
@@ -77,6 +80,8 @@ def _snappy(block: memoryview) -> bytes:
     size = _plain_size(block)
     if size > MAX_INFLATED_BYTES:
         raise CorruptBatch(f"a snappy block claims {size} bytes")
+    import pyarrow as pa  # noqa: PLC0415
+
     return bytes(pa.Codec("snappy").decompress(pa.py_buffer(block), decompressed_size=size))
 
 

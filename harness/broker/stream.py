@@ -1,0 +1,296 @@
+"""One connection of the real network: frames in, frames out, and the bytes that are held in between."""
+
+from __future__ import annotations
+
+import asyncio
+import fcntl
+import struct
+import termios
+from collections.abc import Callable
+from enum import Flag, auto
+from typing import TYPE_CHECKING, cast
+
+from harness.broker.ports import Buffer, Connection, FrameHandler
+from harness.model import CLIENTS
+
+if TYPE_CHECKING:
+    from harness.broker.network import AsyncioNetwork
+
+MAX_FRAME_BYTES = 104_857_600
+"""Kafka's ``socket.request.max.bytes``: a peer that announces a longer frame is disconnected."""
+
+MAX_UNSENT_BYTES = 4 * 1_048_576
+"""A connection with more unsent bytes than this is not read from until the peer has caught up."""
+
+_RECEIVE_BYTES = 65_536
+_RECEIVE_AT_LEAST_BYTES = 4_096
+_SHRINK_ABOVE_BYTES = 32 * _RECEIVE_BYTES
+_JOIN_BELOW_BYTES = 131_072
+_PREFIX = struct.Struct(">i")
+
+
+class _Muted(Flag):
+    """Why a stream is not being read; it is read again when every reason is gone."""
+
+    NO = 0
+    CUT = auto()
+    UNSENT = auto()
+    OWNER = auto()
+
+
+class Stream(asyncio.BufferedProtocol):
+    """One connection: received into one reused buffer, frames handed out as writable views of it."""
+
+    def __init__(self, network: AsyncioNetwork, accept: Callable[[Connection], FrameHandler], peer: str | None) -> None:
+        self.peer = peer or CLIENTS
+        self._peer_is_known = peer is not None
+        self._network = network
+        self._accept = accept
+        self._view = memoryview(bytearray(_RECEIVE_BYTES))
+        self._start = 0
+        self._end = 0
+        self._muted = _Muted.NO
+        self._delivering = False
+        self._withholding = False
+        self._kernel_is_full = False
+        self._closing = False
+        self._unsent: list[Buffer] = []
+        self._unsent_bytes = 0
+        self._flush_is_due = False
+        self._held_bytes = 0
+        self._hung_up: Callable[[], None] | None = None
+
+    # ------------------------------------------------------------------------------------ asyncio calls these
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(high=0)
+        if not self._peer_is_known:
+            self.peer = self._network.name_of(transport.get_extra_info("peername")[0])
+        # Not now: until 3.11.4 asyncio begins to read after this, whether reading has been paused or not. It comes
+        # before anything is read, and before what is sent from now on leaves.
+        self._network.soon(self._begin)
+        self._handler = self._accept(self)
+        self._network.admit(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """See :class:`asyncio.BufferedProtocol`."""
+        return self._view[self._end :]
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """See :class:`asyncio.BufferedProtocol`."""
+        self._end += nbytes
+        self._deliver()
+
+    def pause_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._kernel_is_full = True
+
+    def resume_writing(self) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._kernel_is_full = False
+        self._flush()
+        self._account()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """See :class:`asyncio.BaseProtocol`."""
+        self._closing = True
+        self._network.forget(self)
+        self._unsent.clear()
+        self._view = memoryview(b"")
+        self._handler.on_lost()
+
+    # ------------------------------------------------------------------------------------ ports.Connection
+
+    def send(self, segments: list[Buffer]) -> None:
+        """See :class:`harness.broker.ports.Connection`."""
+        if self._closing:
+            return
+        size = sum(map(len, segments))
+        self._unsent.append(_PREFIX.pack(size))
+        self._unsent += segments
+        self._unsent_bytes += 4 + size
+        self._account()
+        if not self._flush_is_due:
+            self._flush_is_due = True
+            self._network.soon(self._flush)
+        if self._unsent_bytes > MAX_UNSENT_BYTES:
+            self._mute(_Muted.UNSENT)
+
+    def close(self) -> None:
+        """See :class:`harness.broker.ports.Connection`. Over a cut link to a client, it closes when mended."""
+        if self._closing:
+            return
+        self._flush()
+        self._closing = True
+        if not self._withholding:
+            self._hang_up()
+
+    def pause(self) -> None:
+        """See :class:`harness.broker.ports.Connection`."""
+        self._mute(_Muted.OWNER)
+
+    def resume(self) -> None:
+        """See :class:`harness.broker.ports.Connection`."""
+        self._unmute(_Muted.OWNER)
+
+    def watch_hangup(self, hung_up: Callable[[], None]) -> None:
+        """See :class:`harness.broker.ports.Connection`."""
+        self._hung_up = hung_up
+
+    @property
+    def remote_address(self) -> tuple[str, int]:
+        """Where the peer's end is."""
+        host, port = self._transport.get_extra_info("peername")[:2]
+        return str(host), int(port)
+
+    # ------------------------------------------------------------------------------------ limits
+
+    @property
+    def is_closing(self) -> bool:
+        """Whether it is closed, or about to be."""
+        return self._closing
+
+    @property
+    def held_bytes(self) -> int:
+        """What is held for the peer beyond the buffer that every connection has."""
+        return self._held_bytes
+
+    @property
+    def descriptor_to_watch(self) -> int:
+        """The descriptor of a stream whose end its owner would not see because it has paused it; -1 otherwise."""
+        if self._hung_up is None or _Muted.OWNER not in self._muted or _Muted.CUT in self._muted:
+            return -1
+        return int(self._transport.get_extra_info("socket").fileno())
+
+    def hung_up(self) -> None:
+        """The peer has hung up, and what it sent before has not been read."""
+        told, self._hung_up = self._hung_up, None
+        if told is not None:
+            told()
+
+    def refuse(self) -> None:
+        """Close at once: nothing more is read, and nothing more is sent."""
+        self._closing = True
+        self._transport.abort()
+
+    def _account(self) -> None:
+        """Tell the network how much is held now."""
+        held = max(len(self._view) - _RECEIVE_BYTES, 0) + self._unsent_bytes
+        if self._kernel_is_full:
+            held += self._transport.get_write_buffer_size()
+        if held != self._held_bytes:
+            grown, self._held_bytes = held - self._held_bytes, held
+            self._network.hold(grown)
+
+    # ------------------------------------------------------------------------------------ gates
+
+    def _begin(self) -> None:
+        if self._muted and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self.obey_gates()
+
+    def obey_gates(self) -> None:
+        """Hold or release bytes after the set of cut links changed."""
+        self._withholding = self.peer == CLIENTS and self._network.is_cut_to(CLIENTS)
+        if self._network.is_cut_from(self.peer):
+            self._mute(_Muted.CUT)
+        else:
+            self._unmute(_Muted.CUT)
+        if not self._withholding:
+            self._flush()
+            if self._closing:
+                self._hang_up()
+
+    def inbound_bytes(self) -> int:
+        """Bytes that have arrived and were not delivered, those in the socket's buffer included."""
+        waiting = bytearray(4)
+        descriptor = self._transport.get_extra_info("socket").fileno()
+        if descriptor >= 0:
+            fcntl.ioctl(descriptor, termios.FIONREAD, waiting)
+        return self._end - self._start + int.from_bytes(waiting, "little")
+
+    def outbound_bytes(self) -> int:
+        """Bytes that were sent and not given to the kernel."""
+        return self._unsent_bytes
+
+    # ------------------------------------------------------------------------------------ receiving
+
+    def _deliver(self) -> None:
+        """Hand out whole frames while nobody objects; keeps a torn one for later."""
+        if self._delivering:
+            return
+        self._delivering = True
+        while not self._muted and not self._closing:
+            body = self._start + 4
+            if body > self._end:
+                break
+            size = _PREFIX.unpack_from(self._view, self._start)[0]
+            if not 0 < size <= MAX_FRAME_BYTES:
+                self.close()
+                break
+            if body + size > self._end:
+                break
+            self._start = body + size
+            self._handler.on_frame(self._view[body : body + size])
+        self._delivering = False
+        self._make_room()
+
+    def _make_room(self) -> None:
+        """Keep room to receive into: move the torn frame to the front, of a larger buffer when it needs one.
+
+        The buffer doubles only as bytes arrive, so announcing a huge frame costs its sender as much as us.
+        """
+        rest = self._view[self._start : self._end]
+        if not rest:
+            self._start = self._end = 0
+            if len(self._view) > _SHRINK_ABOVE_BYTES:
+                self._view = memoryview(bytearray(_RECEIVE_BYTES))
+                self._account()
+        elif len(self._view) - self._end < _RECEIVE_AT_LEAST_BYTES:
+            grown = self._view if 2 * len(rest) <= len(self._view) else memoryview(bytearray(2 * len(self._view)))
+            grown[: len(rest)] = rest
+            self._view, self._start, self._end = grown, 0, len(rest)
+            self._account()
+
+    def _mute(self, reason: _Muted) -> None:
+        if not self._muted and not self._transport.is_closing():
+            self._transport.pause_reading()
+        self._muted |= reason
+
+    def _unmute(self, reason: _Muted) -> None:
+        if reason not in self._muted:
+            return
+        self._muted &= ~reason
+        if not self._muted:
+            # Later, not now: whoever unmutes may be in the middle of handling a frame of this very stream.
+            self._network.soon(self._read_again)
+
+    def _read_again(self) -> None:
+        if not self._muted and not self._transport.is_closing():
+            self._deliver()
+        if not self._muted and not self._transport.is_closing():
+            self._transport.resume_reading()
+
+    # ------------------------------------------------------------------------------------ sending
+
+    def _flush(self) -> None:
+        """Give the kernel what was queued, unless the link is cut or the kernel is still busy with the last lot."""
+        self._flush_is_due = False
+        if self._withholding or self._kernel_is_full or not self._unsent or self._transport.is_closing():
+            return
+        segments, size = self._unsent, self._unsent_bytes
+        self._unsent, self._unsent_bytes = [], 0
+        for part in [b"".join(segments)] if size < _JOIN_BELOW_BYTES else segments:
+            if len(part):
+                self._transport.write(part)
+        self._account()
+        self._unmute(_Muted.UNSENT)
+
+    def _hang_up(self) -> None:
+        """Close for real; a peer that does not read what it asked for does not delay it."""
+        if self._kernel_is_full:
+            self._transport.abort()
+        else:
+            self._transport.close()
