@@ -6,7 +6,7 @@ in Y's socket buffer, in order, and are delivered after mending if the connectio
 after mending. A closed connection is not noticed over a cut link either. Bytes that the kernel had taken for a
 client before the cut are in flight and may still arrive.
 
-What clients may occupy is limited: the number of their connections (as Kafka's ``max.connections``), and the bytes
+What peers may occupy is limited: the number of their connections (as Kafka's ``max.connections``), and the bytes
 that are held for all of them, received and not yet whole frames, or sent and not yet taken. Beyond the first a new
 connection is closed, beyond the second the connection for which most is held; either is a line in the log.
 
@@ -20,6 +20,7 @@ import asyncio
 import select
 import socket
 import time
+from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
 from harness.broker.introductions import expecting, introducing
@@ -30,6 +31,9 @@ from harness.model import CLIENTS, Link
 
 MAX_CLIENT_CONNECTIONS = 1_000
 """Further clients are disconnected at once, as Kafka does beyond ``max.connections.per.ip``."""
+
+MAX_NODE_CONNECTIONS = 100
+"""From the address of one node. A node opens a few; what else comes from there has not proven yet to be that node."""
 
 MAX_HELD_BYTES = 512 * 1_048_576
 """What may be held for all connections, in all: Kafka's ``queued.max.request.bytes``, and answers count, too."""
@@ -55,6 +59,10 @@ class AsyncioNetwork:
         names: which link end each IP address of the cluster is; others are clients.
         secret: what who speaks from one of those addresses must know.
         complain: takes a sentence about a peer that was disconnected because it takes too much.
+
+    Attributes:
+        streams: every connection, in the order of their making.
+        bytes_held: what is held for all of them, beyond the buffer that each has.
     """
 
     def __init__(
@@ -67,8 +75,8 @@ class AsyncioNetwork:
     ) -> None:
         self.streams: dict[Stream, None] = {}
         self._complain = complain
-        self._clients: set[Stream] = set()
-        self._held_bytes = 0
+        self._accepted: defaultdict[str, set[Stream]] = defaultdict(set)
+        self.bytes_held = 0
         self._name = name
         self._address = address
         self._names = names
@@ -153,29 +161,30 @@ class AsyncioNetwork:
     # ------------------------------------------------------------------------------------ limits
 
     def admit(self, stream: Stream) -> None:
-        """Count a new connection; disconnect a client that is one too many."""
+        """Count a new connection; disconnect the peer if it has opened one too many."""
         self.streams[stream] = None
-        if stream.peer == CLIENTS:
-            self._clients.add(stream)
-            if len(self._clients) > MAX_CLIENT_CONNECTIONS:
-                self._complain(f"Disconnected a client: {MAX_CLIENT_CONNECTIONS} others are connected.")
+        if stream.is_accepted:
+            self._accepted[stream.peer].add(stream)
+            most = MAX_CLIENT_CONNECTIONS if stream.peer == CLIENTS else MAX_NODE_CONNECTIONS
+            if len(self._accepted[stream.peer]) > most:
+                self._complain(f"Disconnected {stream.peer}: {most} other connections are open.")
                 stream.refuse()
 
     def forget(self, stream: Stream) -> None:
         """A connection is lost, and frees what it held."""
         del self.streams[stream]
-        self._clients.discard(stream)
-        self._held_bytes -= stream.held_bytes
+        self._accepted[stream.peer].discard(stream)
+        self.bytes_held -= stream.held_bytes
 
     def hold(self, grown: int) -> None:
-        """``grown`` more bytes are held than before; disconnect the client that holds most when it is too much."""
-        self._held_bytes += grown
-        if grown > 0 and self._held_bytes > MAX_HELD_BYTES:
-            clients = [one for one in self.streams if one in self._clients and not one.is_closing]
-            largest = max(clients, key=lambda one: one.held_bytes, default=None)
+        """``grown`` more bytes are held than before; disconnect the peer with the most when it is too much."""
+        self.bytes_held += grown
+        if grown > 0 and self.bytes_held > MAX_HELD_BYTES:
+            accepted = [stream for stream in self.streams if stream.is_accepted and not stream.is_closing]
+            largest = max(accepted, key=lambda stream: stream.held_bytes, default=None)
             if largest is not None:
                 self._complain(
-                    f"Disconnected a client: {self._held_bytes} bytes are held for all connections, "
+                    f"Disconnected {largest.peer}: {self.bytes_held} bytes are held for all connections, "
                     f"{largest.held_bytes} for this one; the limit is {MAX_HELD_BYTES}."
                 )
                 largest.refuse()

@@ -148,6 +148,11 @@ class Stream(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------------------------ limits
 
     @property
+    def is_accepted(self) -> bool:
+        """Whether the peer has opened it."""
+        return not self._peer_is_known
+
+    @property
     def is_closing(self) -> bool:
         """Whether it is closed, or about to be."""
         return self._closing

@@ -7,7 +7,7 @@ from typing import cast
 
 import pytest
 
-from harness.broker.pusher import Pusher
+from harness.broker.pusher import MAX_STATES, Pusher
 from harness.broker.session import Request, Sessions, raise_again
 from harness.model import CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.cluster_state import BrokerRecord
@@ -135,3 +135,10 @@ def test_nothing_is_owed_to_a_broker_whose_session_ended(script: Script) -> None
     script.pusher.stop()
     script.world.sleep(5)
     assert script.heard == [[(0, 0)]]
+
+
+def test_no_request_speaks_of_more_replicas_than_a_broker_should_create_at_once(script: Script) -> None:
+    script.push(*(TopicPartition("t", number) for number in range(2 * MAX_STATES + 5)))
+    script.world.sleep(1)
+    assert [len(states) for states in script.heard] == [MAX_STATES, MAX_STATES, 5]
+    assert sorted(number for states in script.heard for number, _ in states) == list(range(2 * MAX_STATES + 5))
