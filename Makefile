@@ -12,7 +12,7 @@ NEWEST_KAFKA := 4.3.0
 # One release of real Kafka for each generation, and the newest.
 KAFKA := 0.10.2.2 0.11.0.3 2.0.0 2.0.1 2.1.1 2.8.1 3.9.1 4.1.0 $(NEWEST_KAFKA)
 ON_KAFKA := $(KAFKA:%=kafka-%)
-NIGHT := night-matrix $(ON_KAFKA) night-hour night-quorum night-combined night-tests night-core night-stack night-flaws night-engines
+NIGHT := night-matrix $(ON_KAFKA) night-hour night-quorum night-combined night-tests night-core night-stack night-flaws night-fuzz night-engines
 # Makes one after the other, whatever they come to; says which failed, and fails in the end if one did.
 EACH := --no-print-directory --jobs=1 --keep-going
 # The first of these that is Python 3.11 or newer with the venv module; `make setup PYTHON=...` overrides it.
@@ -58,7 +58,7 @@ bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the 
 	@$(BIN)/python tests/bench/checker.py
 	@$(BIN)/python tests/bench/small_runs.py
 
-nightly: $(STAMP) ## what takes hours: the matrix on real processes and real Kafka, containers, virtual time, both engines on 10,000 runs
+nightly: $(STAMP) ## what takes hours: the matrix on real processes and real Kafka, containers, virtual time, hostile clients, both engines on 10,000 runs
 	@$(MAKE) $(EACH) $(NIGHT)
 
 night-matrix: $(STAMP)
@@ -94,6 +94,10 @@ night-flaws: $(STAMP)
 
 night-engines: $(STAMP)
 	@$(BIN)/python tests/spark_analysis/differential.py 10000
+
+# A seed of its own each night; what fails is printed with its seed.
+night-fuzz: $(STAMP)
+	@$(BIN)/python -m tests.fuzz.live --minutes 10
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -94,7 +94,7 @@ class UnsupportedVersion(WireError):
 
 
 def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
-    """Decode one request.
+    """Decode one request. Bytes behind it are not looked at, as in Kafka: librdkafka leaves some in a MetadataRequest.
 
     Returns:
         The header and the body. Records in it are memoryviews into ``frame``; everything else is copied.
@@ -115,7 +115,8 @@ def decode_request(frame: Buffer) -> tuple[RequestHeader, Message]:
         body, position = decode(view, position)
     except _MALFORMED as error:
         raise WireError(f"a request is malformed: {error}") from error
-    _check_end(view, position)
+    if position > len(view):
+        raise WireError(f"a request of {position} bytes in a frame of {len(view)}")
     return header, body
 
 
@@ -164,7 +165,8 @@ def decode_response(api_key: ApiKey, version: int, frame: Buffer) -> tuple[int, 
         body, position = decoder(MESSAGES["response", api_key], version)(view, position)
     except _MALFORMED as error:
         raise WireError(f"a response to {api_key.name} v{version} is malformed: {error}") from error
-    _check_end(view, position)
+    if position != len(view):
+        raise WireError(f"a response of {position} bytes in a frame of {len(view)}")
     return correlation_id, body
 
 
@@ -199,11 +201,6 @@ def _request_plan(api_key: ApiKey, version: int) -> tuple[bool, Decoder]:
 @cache
 def _response_header_is_flexible(api_key: ApiKey, version: int) -> bool:
     return api_key != ApiKey.API_VERSIONS and version >= MESSAGES["response", api_key].flexible
-
-
-def _check_end(view: memoryview, position: int) -> None:
-    if position != len(view):
-        raise WireError(f"a message of {position} bytes in a frame of {len(view)}")
 
 
 def _segments(out: bytearray, cuts: Cuts) -> list[Buffer]:

@@ -80,6 +80,7 @@ def test_the_night_has_a_release_of_every_generation_the_tests_of_containers_and
     ]
     assert [target.partition("#")[2] for target in targets] == ["", "quorum", "combined"]
     assert "python -m pytest -m nightly" in run
+    assert "python -m tests.fuzz.live --minutes 10" in run
     assert run[-1] == "python tests/spark_analysis/differential.py 10000"
 
 

@@ -21,6 +21,7 @@ from harness.wire.frames import (
     encode_request,
     encode_response,
 )
+from harness.wire.messages import MetadataRequest
 
 EVERY = [
     pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
@@ -64,13 +65,28 @@ def decode(cls: type[Message], version: int, frame: bytes) -> None:
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
-def test_a_torn_or_lengthened_frame_is_taken_for_whole(cls: type[Message], version: int) -> None:
+def test_a_torn_frame_is_taken_for_whole(cls: type[Message], version: int) -> None:
     frame = frame_of(cls, version)
     for size in range(len(frame)):
         with pytest.raises(WireError):
             decode(cls, version, frame[:size])
-    with pytest.raises(WireError):
-        decode(cls, version, frame + b"\0")
+
+
+@pytest.mark.parametrize(("cls", "version"), EVERY)
+def test_only_a_request_may_have_bytes_behind_it(cls: type[Message], version: int) -> None:
+    frame = frame_of(cls, version)
+    if cls.direction == "request":
+        assert decode_request(frame + b"\0\xff") == decode_request(frame)
+    else:
+        with pytest.raises(WireError):
+            decode(cls, version, frame + b"\0")
+
+
+def test_the_request_for_all_topics_of_librdkafka_is_understood() -> None:
+    # MetadataRequest v12 of librdkafka 2.16: the topics are null, and their count has three bytes too many.
+    frame = bytes.fromhex("0003000c00000009000772646b61666b610000000000010000")
+    header, body = decode_request(frame)
+    assert (header.api_key, header.api_version, body) == (ApiKey.METADATA, 12, MetadataRequest(None, False))
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
