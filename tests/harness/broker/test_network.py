@@ -1,105 +1,26 @@
 import asyncio
-import atexit
 import socket
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import ExitStack, asynccontextmanager, suppress
 
 import pytest
 
-from harness.broker import network
 from harness.broker.network import AsyncioNetwork
 from harness.broker.ports import Connection
 from harness.broker.secret import INTRODUCTION_BYTES, Secret
 from harness.broker.stream import MAX_UNSENT_BYTES
 from harness.model import Link
-from tests.harness.broker.cluster import claim_network
-
-PREFIX, CLAIM = claim_network()
-atexit.register(CLAIM.close)
-ADDRESS = (f"{PREFIX}.10", 19092)
-OTHER = f"{PREFIX}.11"
-NAMES = {ADDRESS[0]: "0", OTHER: "1"}
-SECRET = Secret.draw()
-
-
-class Echo:
-    """Keeps what it receives; echoes it when told to."""
-
-    def __init__(self, connection: Connection, *, echo: bool = False) -> None:
-        self.connection = connection
-        self.frames: list[bytes] = []
-        self.lost = 0
-        self.echo = echo
-
-    def on_frame(self, frame: memoryview) -> None:
-        self.frames.append(bytes(frame))
-        if self.echo:
-            self.connection.send([b"re:", bytes(frame)])
-
-    def on_lost(self) -> None:
-        self.lost += 1
-
-
-class Pair:
-    """Node 0 that listens, node 1 that connects to it."""
-
-    def __init__(self) -> None:
-        self.complaints: list[str] = []
-        self.server = AsyncioNetwork("0", ADDRESS[0], NAMES, SECRET, self.complaints.append)
-        self.client = AsyncioNetwork("1", OTHER, NAMES, SECRET)
-        self.accepted: list[Echo] = []
-        self.opened: list[Echo] = []
-        self.failures = 0
-        self.server.listen(ADDRESS, self.accept)
-
-    def accept(self, connection: Connection) -> Echo:
-        self.accepted.append(Echo(connection, echo=True))
-        return self.accepted[-1]
-
-    def open(self, connection: Connection) -> Echo:
-        self.opened.append(Echo(connection))
-        return self.opened[-1]
-
-    def fail(self) -> None:
-        self.failures += 1
-
-    async def connect(self) -> Echo:
-        count = len(self.opened)
-        self.client.connect(ADDRESS, "0", self.open, self.fail)
-        await until(lambda: len(self.opened) > count)
-        return self.opened[-1]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    async with asyncio.timeout(5):
-        while not condition():  # noqa: ASYNC110 (what is waited for has no event)
-            await asyncio.sleep(0.002)
-
-
-async def settle() -> None:
-    """Give bytes that should not arrive every chance to arrive."""
-    await asyncio.sleep(0.05)
-
-
-@asynccontextmanager
-async def pair() -> AsyncIterator[Pair]:
-    nodes = Pair()
-    await asyncio.sleep(0)
-    try:
-        yield nodes
-    finally:
-        await nodes.client.close()
-        await nodes.server.close()
-        await asyncio.sleep(0.01)
-
-
-def run(story: Callable[[Pair], Awaitable[None]]) -> None:
-    async def live() -> None:
-        async with pair() as nodes:
-            await story(nodes)
-
-    asyncio.run(live())
+from tests.harness.broker.node_pair import (
+    ADDRESS,
+    NAMES,
+    OTHER,
+    SECRET,
+    Echo,
+    Pair,
+    pair,
+    run,
+    settle,
+    until,
+)
 
 
 def test_frames_arrive_whole_and_in_order_whatever_their_size() -> None:
@@ -397,128 +318,3 @@ def test_who_answers_at_the_address_of_a_node_and_is_not_that_node_is_not_heard(
         await impostor.wait_closed()
 
     asyncio.run(story())
-
-
-# ------------------------------------------------------------------------------------------------- limits
-
-
-def test_a_client_beyond_the_limit_is_disconnected_and_the_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "MAX_CLIENT_CONNECTIONS", 2)
-
-    async def story(nodes: Pair) -> None:
-        await nodes.connect()  # a node of the cluster counts for itself
-        with ExitStack() as sockets:
-            clients = [sockets.enter_context(socket.create_connection(ADDRESS)) for _ in range(3)]
-            await until(lambda: len(nodes.accepted) == 4)
-            await until(lambda: sum(one.lost for one in nodes.accepted) == 1)
-            clients[0].close()
-            await until(lambda: sum(one.lost for one in nodes.accepted) == 2)
-            again = sockets.enter_context(socket.create_connection(ADDRESS))
-            again.sendall(struct.pack(">i", 1) + b"x")
-            await until(lambda: nodes.accepted[-1].frames == [b"x"])
-        assert nodes.complaints == ["Disconnected clients: 2 other connections are open."]
-
-    run(story)
-
-
-def test_the_client_for_which_most_is_held_is_disconnected_when_all_take_too_much(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(network, "MAX_HELD_BYTES", 4 << 20)
-
-    async def story(nodes: Pair) -> None:
-        with socket.create_connection(ADDRESS) as small, socket.create_connection(ADDRESS) as large:
-            for client, size in ((small, 1 << 20), (large, 5 << 20)):
-                client.setblocking(False)
-                announced = struct.pack(">i", 99 << 20) + bytes(size)
-                while announced and not any(one.lost for one in nodes.accepted):
-                    with suppress(BlockingIOError, ConnectionError):
-                        announced = announced[client.send(announced) :]
-                    await asyncio.sleep(0)
-            await until(lambda: any(one.lost for one in nodes.accepted))
-            assert [one.lost for one in nodes.accepted] == [0, 1]
-        await until(lambda: not nodes.server.streams)
-        assert nodes.server.bytes_held == 0
-        assert len(nodes.complaints) == 1
-
-    run(story)
-
-
-def test_answers_that_a_client_does_not_read_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "MAX_HELD_BYTES", 2 << 20)
-
-    async def story(nodes: Pair) -> None:
-        with socket.create_connection(ADDRESS):
-            await until(lambda: bool(nodes.accepted))
-            end = nodes.accepted[0]
-            for _ in range(20):
-                end.connection.send([bytes(1 << 20)])
-                await asyncio.sleep(0)
-            await until(lambda: end.lost == 1)
-        assert nodes.server.bytes_held == 0
-
-    run(story)
-
-
-def test_the_owner_of_a_paused_connection_hears_once_that_its_client_has_hung_up(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(network, "HANGUP_INTERVAL_S", 0.01)
-
-    async def story(nodes: Pair) -> None:
-        heard: list[int] = []
-        with socket.create_connection(ADDRESS) as client:
-            await until(lambda: bool(nodes.accepted))
-            end = nodes.accepted[0]
-            end.connection.watch_hangup(lambda: heard.append(len(end.frames)))
-            end.connection.pause()
-            client.sendall(struct.pack(">i", 3) + b"abc")
-            await settle()
-            assert heard == []
-        await until(lambda: bool(heard))
-        await settle()
-        assert (heard, end.lost) == ([0], 0)
-        end.connection.resume()
-        await until(lambda: end.lost == 1)
-        assert end.frames == [b"abc"]
-
-    run(story)
-
-
-def test_a_client_that_hangs_up_over_a_cut_link_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(network, "HANGUP_INTERVAL_S", 0.01)
-
-    async def story(nodes: Pair) -> None:
-        heard: list[None] = []
-        with socket.create_connection(ADDRESS):
-            await until(lambda: bool(nodes.accepted))
-            nodes.accepted[0].connection.watch_hangup(lambda: heard.append(None))
-            nodes.accepted[0].connection.pause()
-            nodes.server.cut([Link("clients", "0")])
-        await settle()
-        assert heard == []
-        nodes.server.cut([])
-        await until(lambda: len(heard) == 1)
-
-    run(story)
-
-
-def test_a_connection_that_its_owner_pauses_when_it_accepts_it_delivers_nothing_before_it_is_resumed() -> None:
-    async def story(nodes: Pair) -> None:
-        accept = nodes.accept
-
-        def paused(connection: Connection) -> Echo:
-            connection.pause()
-            return accept(connection)
-
-        nodes.server.listen((ADDRESS[0], 19093), paused)
-        await asyncio.sleep(0.01)
-        with socket.create_connection((ADDRESS[0], 19093)) as client:
-            client.sendall((struct.pack(">i", 60_000) + bytes(60_000)) * 3)
-            await until(lambda: bool(nodes.accepted))
-            await settle()
-            assert nodes.accepted[0].frames == []
-            nodes.accepted[0].connection.resume()
-            await until(lambda: len(nodes.accepted[0].frames) == 3)
-
-    run(story)

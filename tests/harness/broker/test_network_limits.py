@@ -1,0 +1,142 @@
+"""What peers may occupy of a node: connections, and bytes that are held for them; and who is gone without a word."""
+
+import asyncio
+import socket
+import struct
+from contextlib import ExitStack, suppress
+
+import pytest
+
+from harness.broker import network
+from harness.broker.ports import Connection
+from harness.model import Link
+from tests.harness.broker.node_pair import (
+    ADDRESS,
+    Echo,
+    Pair,
+    run,
+    settle,
+    until,
+)
+
+
+def test_a_client_beyond_the_limit_is_disconnected_and_the_others_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "MAX_CLIENT_CONNECTIONS", 2)
+
+    async def story(nodes: Pair) -> None:
+        await nodes.connect()  # a node of the cluster counts for itself
+        with ExitStack() as sockets:
+            clients = [sockets.enter_context(socket.create_connection(ADDRESS)) for _ in range(3)]
+            await until(lambda: len(nodes.accepted) == 4)
+            await until(lambda: sum(one.lost for one in nodes.accepted) == 1)
+            clients[0].close()
+            await until(lambda: sum(one.lost for one in nodes.accepted) == 2)
+            again = sockets.enter_context(socket.create_connection(ADDRESS))
+            again.sendall(struct.pack(">i", 1) + b"x")
+            await until(lambda: nodes.accepted[-1].frames == [b"x"])
+        assert nodes.complaints == ["Disconnected clients: 2 other connections are open."]
+
+    run(story)
+
+
+def test_the_client_for_which_most_is_held_is_disconnected_when_all_take_too_much(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "MAX_HELD_BYTES", 4 << 20)
+
+    async def story(nodes: Pair) -> None:
+        with socket.create_connection(ADDRESS) as small, socket.create_connection(ADDRESS) as large:
+            for client, size in ((small, 1 << 20), (large, 5 << 20)):
+                client.setblocking(False)
+                announced = struct.pack(">i", 99 << 20) + bytes(size)
+                while announced and not any(one.lost for one in nodes.accepted):
+                    with suppress(BlockingIOError, ConnectionError):
+                        announced = announced[client.send(announced) :]
+                    await asyncio.sleep(0)
+            await until(lambda: any(one.lost for one in nodes.accepted))
+            assert [one.lost for one in nodes.accepted] == [0, 1]
+        await until(lambda: not nodes.server.streams)
+        assert nodes.server.bytes_held == 0
+        assert len(nodes.complaints) == 1
+
+    run(story)
+
+
+def test_answers_that_a_client_does_not_read_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "MAX_HELD_BYTES", 2 << 20)
+
+    async def story(nodes: Pair) -> None:
+        with socket.create_connection(ADDRESS):
+            await until(lambda: bool(nodes.accepted))
+            end = nodes.accepted[0]
+            for _ in range(20):
+                end.connection.send([bytes(1 << 20)])
+                await asyncio.sleep(0)
+            await until(lambda: end.lost == 1)
+        assert nodes.server.bytes_held == 0
+
+    run(story)
+
+
+def test_the_owner_of_a_paused_connection_hears_once_that_its_client_has_hung_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(network, "HANGUP_INTERVAL_S", 0.01)
+
+    async def story(nodes: Pair) -> None:
+        heard: list[int] = []
+        with socket.create_connection(ADDRESS) as client:
+            await until(lambda: bool(nodes.accepted))
+            end = nodes.accepted[0]
+            end.connection.watch_hangup(lambda: heard.append(len(end.frames)))
+            end.connection.pause()
+            client.sendall(struct.pack(">i", 3) + b"abc")
+            await settle()
+            assert heard == []
+        await until(lambda: bool(heard))
+        await settle()
+        assert (heard, end.lost) == ([0], 0)
+        end.connection.resume()
+        await until(lambda: end.lost == 1)
+        assert end.frames == [b"abc"]
+
+    run(story)
+
+
+def test_a_client_that_hangs_up_over_a_cut_link_is_not_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(network, "HANGUP_INTERVAL_S", 0.01)
+
+    async def story(nodes: Pair) -> None:
+        heard: list[None] = []
+        with socket.create_connection(ADDRESS):
+            await until(lambda: bool(nodes.accepted))
+            nodes.accepted[0].connection.watch_hangup(lambda: heard.append(None))
+            nodes.accepted[0].connection.pause()
+            nodes.server.cut([Link("clients", "0")])
+        await settle()
+        assert heard == []
+        nodes.server.cut([])
+        await until(lambda: len(heard) == 1)
+
+    run(story)
+
+
+def test_a_connection_that_its_owner_pauses_when_it_accepts_it_delivers_nothing_before_it_is_resumed() -> None:
+    async def story(nodes: Pair) -> None:
+        accept = nodes.accept
+
+        def paused(connection: Connection) -> Echo:
+            connection.pause()
+            return accept(connection)
+
+        nodes.server.listen((ADDRESS[0], 19093), paused)
+        await asyncio.sleep(0.01)
+        with socket.create_connection((ADDRESS[0], 19093)) as client:
+            client.sendall((struct.pack(">i", 60_000) + bytes(60_000)) * 3)
+            await until(lambda: bool(nodes.accepted))
+            await settle()
+            assert nodes.accepted[0].frames == []
+            nodes.accepted[0].connection.resume()
+            await until(lambda: len(nodes.accepted[0].frames) == 3)
+
+    run(story)
