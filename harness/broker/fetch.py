@@ -155,6 +155,7 @@ class Fetching:
         """See :class:`harness.broker.purgatory.Waiter`."""
         with self._request.surviving():
             self._answer(self._look_again())
+        self._let_go()
 
     # ------------------------------------------------------------------------------------ judging
 
