@@ -38,8 +38,8 @@ class RecordedCluster(Cluster):
         module = "harness.broker.controller" if node == max(self.configs) else "harness.broker"
         arguments = [module, str(self.directory / f"node-{node}.json"), str(self.directory / f"frames-{node}.txt")]
         command = [sys.executable, "-m", "tests.fuzz.capture", *arguments]
-        with (self.directory / f"node-{node}.log").open("ab") as log:
-            self.processes[NodeId(node)] = subprocess.Popen(command, stderr=log)
+        with (self.directory / f"node-{node}.log").open("ab") as log, self.secret.told() as stdin:
+            self.processes[NodeId(node)] = subprocess.Popen(command, stdin=stdin, stderr=log)
         return self.processes[NodeId(node)]
 
 

@@ -16,7 +16,9 @@ def test_a_secret_is_not_received_as_it_was_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [b"", b"\n", b"00\n", b"no digits\n", b"\xff\n", SECRET.key.hex()[2:].encode() + b"\n"]
+    "line",
+    [b"", b"\n", b"00\n", b"no digits\n", b"\xff\n", SECRET.key.hex()[2:].encode() + b"\n"],
+    ids=["nothing", "empty", "short", "no digits", "no text", "one byte short"],
 )
 def test_what_is_no_secret_is_taken_for_one(line: bytes) -> None:
     with pytest.raises(ValueError):  # noqa: PT011 (any: the caller says it in a sentence of its own)
