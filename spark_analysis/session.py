@@ -167,6 +167,8 @@ def _configuration(master: str, size: int) -> SparkConf:
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.host": "127.0.0.1",
+        # On these ports Spark reads Java objects; every user of the machine reaches them. It draws a secret of its own.
+        "spark.authenticate": "true",
         "spark.driver.memory": "2560m" if huge else "1g",
         "spark.driver.extraClassPath": ":".join(_busiest_jars()),
     }
