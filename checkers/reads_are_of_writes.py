@@ -1,6 +1,7 @@
 """What a consumer is given was written by somebody, to that partition, and is what they wrote.
 
-* ``corrupt-read``: the payload's hash, topic or partition is wrong, or it is not a workload's record at all.
+* ``corrupt-read``: the record's hash, partition, key, headers or CreateTime is wrong, or it is not a workload's record
+  at all; see :mod:`harness.payload`.
 * ``unwritten-read``: nobody had sent that value to that partition yet, or ever.
 * ``aborted-read``: the send definitely failed (Jepsen's G1a): it was proven never to have been appended. In a
   transaction it may have been, so that only consumers that read nothing but what is committed are wronged.
@@ -49,7 +50,8 @@ def why(finding: Finding) -> str:
     """The finding in a sentence."""
     what = "A record that is none of the workload's" if finding.value is None else f"Value {finding.value}"
     reasons = {
-        "corrupt-read": "its payload is not intact, or is another partition's",
+        "corrupt-read": "it is not what was sent: its hash, key, headers or CreateTime is wrong, or it is "
+        "another partition's",
         "unwritten-read": "nobody had sent it to this partition",
         "aborted-read": "its send was proven to have failed",
     }

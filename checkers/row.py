@@ -56,7 +56,7 @@ class Send(NamedTuple):
 class Read(NamedTuple):
     """One record that a poll delivered, however the poll ended.
 
-    ``sound``: it is a workload's record and its payload is intact.
+    ``sound``: it is a workload's record and intact.
     """
 
     where: TopicPartition

@@ -1,44 +1,140 @@
-"""The bytes of a workload's record: its unique value, where it was sent to, and a hash over both.
+"""A workload's record: a unique value and everything that a client sends with it, each part derived from that value.
 
-A record read back anywhere, by a client or from a broker's disk, says which write it is and whether it is
-intact. The text is ``seawall <topic> <partition> <value> <filler> <crc32>``, so a person sees it in any tool.
+The text of a record is ``seawall <topic> <partition> <value> <timestamp> <headers> <filler> <crc32>``, so a person can
+read it in any tool. The hash covers all of it: the partition the record was sent to, the CreateTime that its client
+chose, and the number of its headers. Key and headers follow from the value. A record that a client polls, or that lies
+on a broker's disk, therefore shows which write it is, and whether any part of it is not what was sent.
 """
 
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from harness.model import TopicPartition
+
 FOREIGN_VALUE = 2**62
-"""What the first record of a foreign batch says, and the others the numbers behind it: no workload counts that far."""
+"""The value of the first record of a foreign batch; the others count on from it. No workload counts that far."""
+
+Headers = Sequence[tuple[str, bytes | None]]
 
 _MAGIC = b"seawall "
+_UNSAID = b"-"
+_FIELDS = 7
+"""Of a text, between spaces; the filler is the sixth."""
+
+
+class Carried(NamedTuple):
+    """Which fields a cluster stores as the client sent them, besides key and value, which every message format has.
+
+    Attributes:
+        headers: False where records are stored in message format v0 or v1, which have none (before Kafka 0.11).
+        timestamp: False in message format v0, which has none (before 0.10), and in topics with LogAppendTime, where the
+            leader replaces it.
+    """
+
+    headers: bool = True
+    timestamp: bool = True
+
+
+EVERYTHING = Carried()
+"""What a cluster with record batches (message format v2) stores, unless its topics have LogAppendTime."""
+
+
+class ProducerRecord(NamedTuple):
+    """A record as a client sends it; ``timestamp_ms`` is its CreateTime, in milliseconds since the Unix epoch."""
+
+    key: bytes
+    value: bytes
+    headers: Headers
+    timestamp_ms: int
+
+
+class StoredRecord(NamedTuple):
+    """A record as a client or a disk gives it back.
+
+    ``create_time_ms`` is None where the record has no timestamp, or has LogAppendTime.
+    """
+
+    key: bytes | None
+    value: bytes | None
+    headers: Headers
+    create_time_ms: int | None
 
 
 class Payload(NamedTuple):
-    """A decoded record. ``intact`` is False when the hash is wrong."""
+    """A decoded text.
+
+    Attributes:
+        create_time_ms: the timestamp that the record was sent with; None where the cluster does not keep it.
+        headers: the headers that it was sent with.
+        intact: whether the hash is right.
+    """
 
     value: int
     topic: str
     partition: int
+    create_time_ms: int | None
+    headers: Headers
     intact: bool
 
 
-def encode(value: int, topic: str, partition: int, size: int = 0) -> bytes:
-    """The record's bytes, filled up to ``size`` bytes where they would be fewer."""
-    head = b"%s%s %d %d " % (_MAGIC, topic.encode(), partition, value)
+def encode(
+    value: int, topic: str, partition: int, size: int = 0, *, timestamp_ms: int, carried: Carried = EVERYTHING
+) -> ProducerRecord:
+    """The record of ``value``; its text is filled up to ``size`` bytes where it would be shorter."""
+    headers = headers_of(value) if carried.headers else ()
+    timestamp = b"%d" % timestamp_ms if carried.timestamp else _UNSAID
+    head = b"%s%s %d %d %s %d " % (_MAGIC, topic.encode(), partition, value, timestamp, len(headers))
     body = head + b"." * max(0, size - len(head) - 9) + b" "
-    return body + b"%08x" % zlib.crc32(body)
+    return ProducerRecord(key_of(value), body + _crc(body), headers, timestamp_ms)
+
+
+def _crc(body: bytes) -> bytes:
+    return b"%08x" % zlib.crc32(body)
+
+
+def key_of(value: int) -> bytes:
+    """The key of the record of ``value``."""
+    return b"%d" % value
+
+
+def headers_of(value: int) -> Headers:
+    """The headers of the record of ``value``: one with content, and one whose content is null."""
+    return (("value", b"%d" % value), ("null", None))
 
 
 def decode(data: bytes | bytearray | memoryview | None) -> Payload | None:
-    """The inverse of :func:`encode`; None when the bytes are not a workload's record at all."""
+    """What the text of a record holds; None when it is not a workload's record at all."""
     text = bytes(data or b"")
     fields = text.split(b" ")
-    if not text.startswith(_MAGIC) or len(fields) < 5:
+    if not text.startswith(_MAGIC) or len(fields) < _FIELDS + 1:
         return None
     try:
-        value, partition, crc = int(fields[3]), int(fields[2]), int(text[-8:], 16)
+        partition, value, headers = int(fields[2]), int(fields[3]), int(fields[5])
+        timestamp_ms = None if fields[4] == _UNSAID else int(fields[4])
     except ValueError:
         return None
-    return Payload(value, fields[1].decode(errors="replace"), partition, crc == zlib.crc32(text[:-8]))
+    sent = headers_of(value) if headers else ()
+    return Payload(
+        value, fields[1].decode(errors="replace"), partition, timestamp_ms, sent, text[-8:] == _crc(text[:-8])
+    )
+
+
+def judge(found: StoredRecord, place: TopicPartition) -> tuple[int | None, bool]:
+    """The value of a record found in partition ``place``, and whether every part of it is what was sent there.
+
+    The value is None when the record is none of a workload's.
+    """
+    sent = decode(found.value)
+    if sent is None:
+        return None, False
+    intact = (
+        sent.intact
+        and (sent.topic, sent.partition) == place
+        and found.key == key_of(sent.value)
+        and tuple(found.headers) == sent.headers
+        and sent.create_time_ms in (None, found.create_time_ms)
+    )
+    return sent.value, intact

@@ -42,7 +42,8 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "G1c-realtime": Kind("A record was stored before one that somebody had been given before it was sent."),
         "lost-commit": Kind("A consumer group was told something else than its last commit."),
         "commit-beyond-end": Kind("A consumer group has committed an offset beyond the end of the log."),
-        "corrupt-read": Kind("A consumer was given bytes whose hash, topic or partition is wrong."),
+        "corrupt-read": Kind("A consumer was given a record that is not what was sent to that partition: its hash, "
+                             "key, headers or CreateTime is wrong."),
         "unwritten-read": Kind("A consumer was given a value that nobody ever sent to that partition."),
         "aborted-read": Kind("A consumer was given a value whose send was proven never to have happened."),
         "replica-divergence": Kind("Replicas hold different records at one offset that they all call committed, "

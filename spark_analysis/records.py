@@ -29,7 +29,7 @@ def reads(history: DataFrame) -> DataFrame:
 
     Returns:
         ``run, topic, partition, offset, value, leader_epoch, final, sound, row, time_ns, process, op, type``, however
-        the poll ended. ``sound``: it is a workload's record and its payload is intact.
+        the poll ended. ``sound``: it is a workload's record and intact.
     """
     delivered = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
     intact = f.coalesce("intact", f.lit(True))

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Self
 
 from harness.clients.sender import PLAIN, Manner, Sender
-from harness.clients.sending_process import SendingProcess, TransactingProcess, end_batch, usable
+from harness.clients.sending_process import SendingProcess, TransactingProcess, begin_batch, end_batch, usable
 from harness.clients.transactional_sender import TransactionalSender
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
@@ -21,7 +21,7 @@ class ProducingProcess:
 
     def __init__(self, around: Surroundings, manner: Manner, acks: int, timeout_s: float, size: int) -> None:
         number = around.new_process()
-        self._process = SendingProcess(around.recorder, number)
+        self._process = SendingProcess(around.recorder, number, around.carried)
         self._acks = acks
         self._size = size
         name = f"seawall-{number}"
@@ -38,8 +38,8 @@ class ProducingProcess:
 
         When ``give_up`` is set before the answer came, the operation ends with ``info``.
         """
-        data = self._process.begin(partition, self._acks, self._size)
-        answer = self._sender.send(partition, data, give_up)
+        record = self._process.begin(partition, self._acks, self._size, _now_ms())
+        answer = self._sender.send(partition, record, give_up)
         self._process.end(answer)
         return answer.kind
 
@@ -76,17 +76,19 @@ class OrderedProducer:
         deadline = time.monotonic() + order.timeout_s
         while len(sent) < order.count and not give_up.is_set() and time.monotonic() < deadline:
             batch = min(order.batch, order.count - len(sent))
-            processes = usable(processes, batch, self._around.recorder, self._around.new_process)
+            processes = usable(processes, batch, self._new_process)
             sent += self._send_batch(partition, order, processes, give_up)
         return sent
 
     def _send_batch(
         self, partition: TopicPartition, order: SendOrder, processes: Sequence[SendingProcess], give_up: threading.Event
     ) -> list[Sent]:
-        batch = [process.begin(partition, order.acks, self._size) for process in processes]
-        timestamp_ms = time.time_ns() // 1_000_000 - order.age_ms if order.age_ms else None
-        answers = self._sender.send_batch(partition, batch, timestamp_ms=timestamp_ms, give_up=give_up)
+        batch = begin_batch(processes, partition, order.acks, self._size, _now_ms() - order.age_ms)
+        answers = self._sender.send_batch(partition, batch, give_up=give_up)
         return end_batch(processes, partition, answers)
+
+    def _new_process(self) -> SendingProcess:
+        return SendingProcess(self._around.recorder, self._around.new_process(), self._around.carried)
 
     def close(self) -> None:
         """Close the connections."""
@@ -115,8 +117,11 @@ class TransactingProducer:
             if give_up.is_set() or (self._process is None and not order.count):
                 return []
             if self._process is None:
-                self._process = TransactingProcess(self._around.recorder, self._around.new_process())
-            ended = self._sender.send(partition, self._process.begin(partition, order.count, self._size))
+                self._process = TransactingProcess(
+                    self._around.recorder, self._around.new_process(), self._around.carried
+                )
+            made_ms = _now_ms() - order.age_ms
+            ended = self._sender.send(partition, self._process.begin(partition, order.count, self._size, made_ms))
             if ended is None and order.transaction == "open":
                 return self._process.taken(self._sender.offsets)[-order.count :]
             process, self._process = self._process, None
@@ -125,3 +130,8 @@ class TransactingProducer:
     def close(self) -> None:
         """Close the connections."""
         self._sender.close()
+
+
+def _now_ms() -> int:
+    """The client's wall clock, in milliseconds since the Unix epoch."""
+    return time.time_ns() // 1_000_000

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from harness.history.recorder import Recorder
 from harness.model import ProcessId, TopicPartition
+from harness.payload import EVERYTHING, Carried
 
 
 @dataclass(frozen=True)
@@ -20,6 +21,7 @@ class Surroundings:
         partitions: every partition of the scenario.
         log: takes what the clients have to say.
         failed: told, in any thread, what has ended the background load before its time.
+        carried: what of a record the cluster stores as it was sent.
     """
 
     bootstrap: str
@@ -28,6 +30,7 @@ class Surroundings:
     seed: int
     log: logging.Logger
     failed: Callable[[BaseException], None] = lambda failure: None
+    carried: Carried = EVERYTHING
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def new_process(self) -> ProcessId:

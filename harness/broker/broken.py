@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
 from harness.broker.segments import Batches
 from harness.model import Offset
 from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
-from harness.wire.batches import BatchHeader
+from harness.wire.batches import BatchHeader, Record
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
@@ -21,10 +22,41 @@ if TYPE_CHECKING:
     from harness.replication.knobs import Knobs
     from harness.replication.messages import ProduceRequested
 
+Change = Callable[[Record], Record]
+"""What a broken broker makes of a record."""
+
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
 _MANGLING = frozenset({"fetch_loses_a_batch", "fetch_swaps_batches"})
+
+
+def _flipped(data: bytes | None) -> bytes:
+    """The bytes with the last bit of the last one inverted."""
+    return (data or b"")[:-1] + bytes([(data or b"\0")[-1] ^ 1])
+
+
+def _header_flipped(record: Record) -> Record:
+    headers = [(name, _flipped(content)) for name, content in record.headers[:1]]
+    return record._replace(headers=(*headers, *record.headers[1:]))
+
+
+_APPENDED: Mapping[str, Change] = MappingProxyType(
+    {
+        "garbled_before_crc": lambda record: record._replace(value=_flipped(record.value)),
+        "key_garbled_before_crc": lambda record: record._replace(key=_flipped(record.key)),
+        "header_garbled_before_crc": _header_flipped,
+        "timestamp_garbled_before_crc": lambda record: record._replace(timestamp=record.timestamp ^ 1),
+    }
+)
+_SERVED: Mapping[str, Change] = MappingProxyType(
+    {
+        "fetch_garbles_a_key": lambda record: record._replace(key=_flipped(record.key)),
+        "fetch_drops_headers": lambda record: record._replace(headers=()),
+        "fetch_stamps_records": lambda record: record,
+    }
+)
+"""What is done to the first record of a batch that is appended, or served to a consumer, by the names of the bugs."""
 
 
 def produced(broker: Broker, partition: Partition, request: ProduceRequested) -> Iterator[ProduceRequested]:
@@ -50,7 +82,7 @@ class _Unasked:
 def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:
     """From which log, and from which offset on, a consumer's fetch is answered."""
     log, bugs = partition.log, broker.knobs.bugs
-    if not bugs or broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN:
+    if not bugs or not _is_due(broker):
         return log, offset
     if "fetch_mixes_partitions" in bugs:
         others = [one.log for one in broker.partitions.values() if one is not partition]
@@ -65,6 +97,8 @@ def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[Segmen
 def answered(broker: Broker, data: bytes) -> bytes:
     """What a consumer is given of the batches in ``data``."""
     bugs = broker.knobs.bugs
+    if not _SERVED.keys().isdisjoint(bugs):
+        return _changed_on_the_way(broker, data) if _is_due(broker) else data
     if _MANGLING.isdisjoint(bugs):
         return data
     batches = [data[header.position : header.position + header.size] for header in wire.headers(data)]
@@ -75,9 +109,24 @@ def answered(broker: Broker, data: bytes) -> bytes:
     return b"".join(batches)
 
 
-def replicated(batches: Batches) -> Batches:
-    """What a follower appends of the batches that it has fetched, when it leaves a gap."""
-    if len(batches.headers) < _FEW:
+def _is_due(broker: Broker) -> bool:
+    """Whether a broker that breaks one answer in 16 breaks this one."""
+    return not broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN
+
+
+def _changed_on_the_way(broker: Broker, data: bytes) -> bytes:
+    stamps = wire.LOG_APPEND_TIME if "fetch_stamps_records" in broker.knobs.bugs else 0
+    changes = [change for bug, change in _SERVED.items() if bug in broker.knobs.bugs]
+    buffer = memoryview(data)
+    return b"".join(_rebuilt(buffer, header, changes, stamps) for header in wire.headers(buffer))
+
+
+def replicated(knobs: Knobs, batches: Batches) -> Batches:
+    """What a follower appends of the batches that it has fetched."""
+    if "follower_drops_headers" in knobs.bugs:
+        changes: list[Change] = [lambda record: record._replace(headers=())]
+        return _rewritten([_rebuilt(batches.buffer, header, changes) for header in batches.headers])
+    if "follower_leaves_a_gap" not in knobs.bugs or len(batches.headers) < _FEW:
         return batches
     rest = batches.buffer[batches.headers[1].position :]
     return Batches(rest, wire.headers(rest))
@@ -92,8 +141,33 @@ def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[T
     return offsets
 
 
-def garble(buffer: memoryview, header: BatchHeader) -> None:
-    """Change the last byte of one record's value in a few batches, and make the checksum fit."""
-    if header.crc % _ONE_IN == 0:
-        buffer[header.position + header.size - 2] ^= 1
-        wire.seal(buffer[header.position : header.position + header.size])
+def appended(knobs: Knobs, batches: Batches) -> Batches:
+    """What a leader appends of the batch that a client has sent; it breaks one in 16."""
+    changes = [change for bug, change in _APPENDED.items() if bug in knobs.bugs]
+    (header,) = batches.headers
+    if not changes or header.crc % _ONE_IN:
+        return batches
+    return _rewritten([_rebuilt(batches.buffer, header, changes)])
+
+
+def _rebuilt(buffer: memoryview, header: BatchHeader, changes: Sequence[Change], attributes: int = 0) -> bytes:
+    """The batch with its first record changed, further attribute bits, and a checksum that fits."""
+    first, *others = wire.records(buffer, header)
+    for change in changes:
+        first = change(first)
+    return bytes(
+        wire.build(
+            [first, *others],
+            base_offset=header.base_offset,
+            leader_epoch=header.leader_epoch,
+            attributes=header.attributes & ~wire.COMPRESSION | attributes,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+        )
+    )
+
+
+def _rewritten(batches: Sequence[bytes]) -> Batches:
+    whole = memoryview(bytearray().join(batches))  # a leader gives it its offsets in place
+    return Batches(whole, wire.headers(whole))

@@ -272,8 +272,8 @@ class Fetcher:
             self._say(f"Fetched corrupt data of {asked.partition.name} from broker {self._leader}: {corruption}.")
             self._delay(asked.partition.name)
             return
-        if "follower_leaves_a_gap" in self._config.knobs.bugs:
-            batches = replicated(batches)
+        if self._config.knobs.bugs:
+            batches = replicated(self._config.knobs, batches)
         if error is ErrorCode.FENCED_LEADER_EPOCH:
             self._fail(asked.partition, asked.fetch.leader_epoch, "its leader is in a newer epoch")
         elif error is not ErrorCode.NONE:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from harness.broker.broken import garble, produced
+from harness.broker.broken import appended, produced
 from harness.broker.codes import FrontError
 from harness.broker.delayed import Delayed
 from harness.broker.kafka_time import kafka_time_ns
@@ -96,12 +96,10 @@ class Producing(Delayed[_Slot]):
             buffer, header = self._validation.check(memoryview(data.records or b""))
         except Refused as refused:
             return refused.error, None
-        if "garbled_before_crc" in self._broker.knobs.bugs:
-            garble(buffer, header)
         ahead_ms = header.max_timestamp - self._broker.clock.wall_ms()
         if ahead_ms > self._broker.settings.log_message_timestamp_after_max_ms:
             return FrontError.INVALID_TIMESTAMP, None
-        return ErrorCode.NONE, Batches(buffer, [header])
+        return ErrorCode.NONE, appended(self._broker.knobs, Batches(buffer, [header]))
 
     def _expiry(self, slot: _Slot) -> ProduceExpired:
         return ProduceExpired(slot)

@@ -5,9 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, cast
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, Message
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    TIMESTAMP_CREATE_TIME,
+    TIMESTAMP_NOT_AVAILABLE,
+    Consumer,
+    KafkaError,
+    Message,
+)
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
@@ -16,6 +23,7 @@ from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
+from harness.payload import Headers, StoredRecord
 
 BEGINNING: Offset = OFFSET_BEGINNING
 """Stands for the first offset still held."""
@@ -135,13 +143,18 @@ def _record(message: Message) -> PolledRecord:
     assert topic is not None
     assert partition is not None
     assert offset is not None
-    written = payload.decode(message.value())
+    kind, timestamp_ms = message.timestamp()
+    created = timestamp_ms if kind == TIMESTAMP_CREATE_TIME else None
+    headers = cast("Headers", message.headers() or ())
+    found = StoredRecord(message.key(), message.value(), headers, created)
+    value, intact = payload.judge(found, TopicPartition(topic, partition))
     epoch = message.leader_epoch()
     return PolledRecord(
         topic=topic,
         partition=partition,
         offset=offset,
-        value=written.value if written else None,
+        value=value,
         leader_epoch=epoch if epoch is not None and epoch >= 0 else None,
-        intact=written is not None and written.intact and (written.topic, written.partition) == (topic, partition),
+        intact=intact,
+        timestamp_ms=None if kind == TIMESTAMP_NOT_AVAILABLE else timestamp_ms,
     )

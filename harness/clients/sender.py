@@ -16,6 +16,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
+from harness.payload import ProducerRecord
 
 _POLL_S = 0.1
 _GRACE_S = 5.0
@@ -138,28 +139,23 @@ class Sender:
         }
         self._client = FallibleProducer(self._settings)
 
-    def send(self, partition: TopicPartition, data: bytes, give_up: threading.Event | None = None) -> Answer:
+    def send(self, partition: TopicPartition, record: ProducerRecord, give_up: threading.Event | None = None) -> Answer:
         """Send one record and wait for its answer; ``info`` when ``give_up`` is set before one came."""
-        return self.send_batch(partition, [data], give_up=give_up)[0]
+        return self.send_batch(partition, [record], give_up=give_up)[0]
 
     def send_batch(
         self,
         partition: TopicPartition,
-        batch: Sequence[bytes],
+        batch: Sequence[ProducerRecord],
         *,
-        timestamp_ms: int | None = None,
         give_up: threading.Event | None = None,
     ) -> list[Answer]:
-        """Send records in one request and wait for their answers, in order.
-
-        ``timestamp_ms`` is their CreateTime; None: now.
-        """
+        """Send records in one request and wait for their answers, in order."""
         answers: list[Answer | None] = [None] * len(batch)
         with self._filling:
             client = self._usable_client()
-            for index, data in enumerate(batch):
-                delivered = partial(self._delivered, answers, index)
-                answers[index] = client.produce(partition, data, timestamp_ms, delivered)
+            for index, record in enumerate(batch):
+                answers[index] = client.produce(partition, record, partial(self._delivered, answers, index))
             if len(batch) < self._full:
                 client.flush(_POLL_S)  # sends all that there is at once, so no batch may be half handed over
         self._await(client, answers, give_up)
@@ -203,20 +199,13 @@ class FallibleProducer:
     def produce(
         self,
         partition: TopicPartition,
-        data: bytes,
-        timestamp_ms: int | None,
+        record: ProducerRecord,
         delivered: Callable[[KafkaError | None, Message], None],
     ) -> Answer | None:
         """Hand over one record; returns the answer when it is refused at once."""
         try:
             with calling():
-                self._producer.produce(
-                    partition.topic,
-                    data,
-                    partition=partition.partition,
-                    on_delivery=delivered,
-                    timestamp=timestamp_ms or 0,  # librdkafka's word for now
-                )
+                produce(self._producer, partition, record, delivered)
         except ClientError as refused:
             if refused.error.code() == KafkaError._FATAL:  # noqa: SLF001
                 self.poll(0)  # which raises the error that was the fatal one
@@ -246,6 +235,25 @@ class FallibleProducer:
         with suppress(ClientError), calling():
             self._producer.purge(in_queue=True, in_flight=True, blocking=False)
             self._producer.poll(0)
+
+
+def produce(
+    producer: Producer,
+    partition: TopicPartition,
+    record: ProducerRecord,
+    delivered: Callable[[KafkaError | None, Message], None],
+) -> None:
+    """Hand one record to librdkafka, whole: it must not choose a timestamp, as it does where it is given 0."""
+    assert record.timestamp_ms, "a record needs a CreateTime of its client's"
+    producer.produce(
+        partition.topic,
+        record.value,
+        record.key,
+        partition=partition.partition,
+        on_delivery=delivered,
+        timestamp=record.timestamp_ms,
+        headers=list(record.headers),
+    )
 
 
 def classified(error: KafkaError | None, offset: Offset | None) -> Answer:

@@ -11,8 +11,10 @@ from typing import NamedTuple
 from confluent_kafka import KafkaError, Message, Producer
 
 from harness.clients.librdkafka import ClientError, calling, configuration, made
+from harness.clients.sender import produce
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
+from harness.payload import ProducerRecord
 
 ABORTED = "ABORTED"
 """The error of a transaction that its client has aborted, as it was to."""
@@ -64,7 +66,7 @@ class TransactionalSender:
         }
         self._producer = made(Producer, self._settings)
 
-    def send(self, partition: TopicPartition, batch: Sequence[bytes]) -> Transacted | None:
+    def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
         """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
         first = len(self.offsets)
         self.offsets += [None] * len(batch)
@@ -76,9 +78,8 @@ class TransactionalSender:
                 return self._ended("fail", refused.name)
         try:
             with calling():
-                for index, data in enumerate(batch, start=first):
-                    told = partial(_delivered, self.offsets, index)
-                    self._producer.produce(partition.topic, data, partition=partition.partition, on_delivery=told)
+                for index, record in enumerate(batch, start=first):
+                    produce(self._producer, partition, record, partial(_delivered, self.offsets, index))
                 self._producer.flush(self._timeout_s)  # waits until every record has been answered
         except ClientError as refused:
             return self._given_up(refused.error)

@@ -26,7 +26,8 @@ class PolledRecord(NamedTuple):
     Attributes:
         value: None where the bytes are not a record of a workload at all.
         leader_epoch: None where the client does not report it.
-        intact: whether the payload's hash, topic and partition check out.
+        intact: whether every part of it is what was sent to that partition; see :func:`harness.payload.judge`.
+        timestamp_ms: None where it has none (message format v0).
     """
 
     topic: str
@@ -35,15 +36,17 @@ class PolledRecord(NamedTuple):
     value: int | None
     leader_epoch: int | None
     intact: bool
+    timestamp_ms: int | None = None
 
 
 class Sending(NamedTuple):
-    """A micro-operation of a transaction: send ``value``."""
+    """An operation, or a micro-operation of a transaction: send ``value`` with the CreateTime ``timestamp_ms``."""
 
     topic: str
     partition: int
     value: int
     acks: int = -1
+    timestamp_ms: int | None = None
 
 
 class Polling(NamedTuple):
@@ -84,6 +87,7 @@ class _Row:
     intact: bool | None = None
     group: str | None = None
     isolation: str | None = None
+    timestamp_ms: int | None = None
 
 
 _NAMES = tuple(c.name for c in HISTORY.columns)
@@ -124,9 +128,9 @@ class Recorder:
         self._part = 0
         self._closed = False
 
-    def invoke_send(self, process: ProcessId, topic: str, partition: int, value: int, acks: int) -> int:
-        """A client is about to send ``value``; returns the operation's number for :meth:`complete_send`."""
-        return self._invoke([self._send_row(process, Sending(topic, partition, value, acks))])
+    def invoke_send(self, process: ProcessId, send: Sending) -> int:
+        """A client is about to send a value; returns the operation's number for :meth:`complete_send`."""
+        return self._invoke([self._send_row(process, send)])
 
     def complete_send(self, op: int, kind: Completion, offset: Offset | None = None, error: str | None = None) -> None:
         """The send ``op`` ended.
@@ -258,7 +262,7 @@ class Recorder:
     def _send_row(self, process: ProcessId, send: Sending) -> _Row:
         return _Row(
             self._run, process, -1, "invoke", "send", topic=send.topic, partition=send.partition, value=send.value,
-            acks=send.acks,
+            acks=send.acks, timestamp_ms=send.timestamp_ms,
         )  # fmt: skip
 
     def _poll_row(self, process: ProcessId, poll: Polling) -> _Row:

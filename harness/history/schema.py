@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -132,7 +132,8 @@ HISTORY = Table(
         _c(
             "intact",
             "bool",
-            "of a polled record, and then never null: whether payload hash, topic and partition check out",
+            "of a polled record, and then never null: whether its hash is right, and partition, key, headers and "
+            "CreateTime are what it was sent with",
             nullable=True,
         ),
         _c("group", "string", "of a subscribe, a commit, a committed or a poll: the consumer group", nullable=True),
@@ -142,6 +143,13 @@ HISTORY = Table(
             "of a poll: read_committed or read_uncommitted; null: read_committed",
             nullable=True,
             words=("read_committed", "read_uncommitted"),
+        ),
+        _c(
+            "timestamp_ms",
+            "int64",
+            "of a send the CreateTime that its client chose, of a polled record its timestamp; null: not known, or the "
+            "record has none",
+            nullable=True,
         ),
     ),
 )
@@ -206,7 +214,7 @@ REPLICA_LOGS = Table(
             "int64",
             "the batch's CRC32C, or CRC-32 before format 2: equal iff every byte it covers is equal",
         ),
-        _c("intact", "bool", "whether the batch's bytes match its CRC32C and the record's payload its hash"),
+        _c("intact", "bool", "whether the batch's bytes match its checksum, and the record is intact as in a poll"),
         _c("producer_id", "int64", "the idempotent producer's id; null without", nullable=True),
         _c("producer_epoch", "int32", "as producer_id", nullable=True),
         _c("sequence", "int32", "the record's own sequence number; as producer_id", nullable=True),

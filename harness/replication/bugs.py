@@ -66,11 +66,18 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
         "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
         "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
+        "key_garbled_before_crc": "The same, of the record's key.",
+        "header_garbled_before_crc": "The same, of a header of the record.",
+        "timestamp_garbled_before_crc": "The same, of the record's CreateTime.",
+        "follower_drops_headers": "A follower takes the headers off one record of each batch, and mends the checksum.",
         # ------------------------------------------------------------------------------------- serving
         "fetch_skips_a_batch": "A leader leaves out the first batch of every 16th answer to a consumer.",
         "fetch_repeats_a_batch": "A leader begins every 16th answer to a consumer one batch too early.",
         "fetch_loses_a_batch": "A leader leaves out the second of several batches that it gives a consumer.",
         "fetch_swaps_batches": "A leader gives a consumer the last two of several batches in the wrong order.",
+        "fetch_garbles_a_key": "A leader gives a consumer another key in every 16th answer, and mends the checksum.",
+        "fetch_drops_headers": "A leader gives a consumer a record without headers in every 16th answer.",
+        "fetch_stamps_records": "A leader gives a consumer LogAppendTime for CreateTime in every 16th answer.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
         # ------------------------------------------------------------------------------------- groups
         "commit_forgotten": "The controller acknowledges what a group commits, and keeps nothing of it.",

@@ -15,6 +15,7 @@ from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
+from harness.payload import EVERYTHING, Carried
 from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
@@ -99,6 +100,11 @@ class Plan:
     def control(self) -> Control:
         """Who controls it."""
         return Control.ONE if self.kafka is None else self.kafka.control
+
+    @property
+    def carried(self) -> Carried:
+        """What of a record the cluster stores as its client sent it; the built-in one has record batches alone."""
+        return EVERYTHING if self.kafka is None else self.kafka.carried
 
     @property
     def topics(self) -> list[TopicSpec]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.model import CONTROLLER
+from harness.payload import Carried
 from harness.scenario import Scenario
 from harness.target import Capability
 from harness.targets.compose.agreement import agreed
@@ -30,6 +32,11 @@ NO_LIMIT = "-1"
 """Of a retention that deletes nothing."""
 
 _FIRST_IDEMPOTENT = numbers("0.11")
+
+_MESSAGE_FORMAT, _TIMESTAMP_TYPE = "log.message.format.version", "log.message.timestamp.type"
+_FORMAT_VERSION = re.compile(r"\d+\.\d+")
+_FIRST_TIMESTAMPS, _FIRST_HEADERS = numbers("0.10"), numbers("0.11")
+"""Message formats v1 (KIP-32) and v2 (KIP-98, KIP-82)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +88,19 @@ class RealKafka:
     def in_words(self) -> dict[str, Any]:
         """What ``run.json`` says of it beside the release."""
         return {"compose": self.source.in_words()} if isinstance(self.source, ComposedKafka) else {}
+
+    @property
+    def carried(self) -> Carried:
+        """What of a record it stores as its client sent it.
+
+        From 3.0 on Kafka may write newer records than ``log.message.format.version`` asks for (KIP-724): then less is
+        sent than it would store.
+        """
+        known = self.settings.properties
+        asked = _FORMAT_VERSION.match(known.get(_MESSAGE_FORMAT, ""))
+        written = min(self.release.numbers, numbers(asked[0]) if asked else self.release.numbers)
+        stamped_by_client = known.get(_TIMESTAMP_TYPE, "CreateTime") == "CreateTime"
+        return Carried(written >= _FIRST_HEADERS, written >= _FIRST_TIMESTAMPS and stamped_by_client)
 
     @property
     def as_built_in(self) -> Settings:

@@ -99,7 +99,9 @@ def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder],
     """The clients of a cluster in real time."""
 
     def workload(recorder: Recorder) -> Workload:
-        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed)
+        around = Surroundings(
+            target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
+        )
         return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
 
     return workload

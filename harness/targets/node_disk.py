@@ -15,7 +15,7 @@ from harness.errors import EnvironmentFault
 from harness.model import Offset, TopicPartition
 from harness.target import LogDamage, Receipt
 from harness.targets.log_dirs import found_in
-from harness.wire.batches import MAGIC, BatchHeader, CorruptBatch, build, stored
+from harness.wire.batches import MAGIC, BatchHeader, CorruptBatch, Record, build, stored
 
 _SHOWN = 4
 
@@ -100,15 +100,19 @@ def _replace(batch: Batch, partition: TopicPartition) -> None:
     assert header is not None
     if header.magic < MAGIC:
         raise EnvironmentFault(f"a message of format {header.magic} cannot be replaced by a foreign batch.")
-    values = range(payload.FOREIGN_VALUE, payload.FOREIGN_VALUE + header.end_offset - header.base_offset)
     foreign = build(
-        [payload.encode(value, *partition) for value in values],
+        [_foreign(partition, offset, header) for offset in range(header.base_offset, header.end_offset)],
         base_offset=header.base_offset,
         leader_epoch=header.leader_epoch,
-        timestamp_ms=header.max_timestamp,
     )
     log = batch.path.read_bytes()
     batch.path.write_bytes(log[: batch.position] + foreign + log[batch.position + len(batch.data) :])
+
+
+def _foreign(partition: TopicPartition, offset: Offset, header: BatchHeader) -> Record:
+    value, timestamp_ms = payload.FOREIGN_VALUE + offset - header.base_offset, header.max_timestamp
+    record = payload.encode(value, *partition, timestamp_ms=timestamp_ms)
+    return Record(offset, timestamp_ms, record.key, record.value, tuple(record.headers))
 
 
 def inspect(data_dir: Path, harm: LogDamage) -> Receipt:

@@ -24,9 +24,10 @@ from harness.broker.checkpoints import (
 from harness.broker.codecs import inflate
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
+from harness.payload import StoredRecord
 from harness.replication.messages import EpochEntry
 from harness.targets.log_dirs import found_in
-from harness.wire.batches import CONTROL, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
+from harness.wire.batches import CONTROL, LOG_APPEND_TIME, TRANSACTIONAL, BatchHeader, CorruptBatch, Record, stored
 from harness.wire.messages import METADATA_TOPIC
 
 Row = dict[str, Any]
@@ -168,15 +169,15 @@ def _record_rows(partition: TopicPartition, batch: memoryview, header: BatchHead
         if header.attributes & CONTROL:
             yield {"offset": record.offset, "value": None, "intact": True, "control": _marker(record.key)}
         else:
-            yield own | _written(partition, record)
+            yield own | _written(partition, record, header)
 
 
-def _written(partition: TopicPartition, record: Record) -> Row:
+def _written(partition: TopicPartition, record: Record, header: BatchHeader) -> Row:
     if partition == _METADATA:
         return {"offset": record.offset, "value": None, "intact": True}
-    written = payload.decode(record.value)
-    intact = written is not None and written.intact and (written.topic, written.partition) == partition
-    return {"offset": record.offset, "value": written.value if written else None, "intact": intact}
+    created = None if header.attributes & LOG_APPEND_TIME else record.timestamp
+    value, intact = payload.judge(StoredRecord(record.key, record.value, record.headers, created), partition)
+    return {"offset": record.offset, "value": value, "intact": intact}
 
 
 def _marker(key: bytes | None) -> str | None:

@@ -96,7 +96,10 @@ class Recording:
         )  # fmt: skip
 
     def polled(self, found: list[tuple[Offset, int, int]], *, final: bool = False) -> None:
-        """A poll that delivered something, or of the final read."""
+        """A poll that delivered something, or of the final read.
+
+        On the bare core a record is a value without key, headers or timestamp: it can be lost, and not be garbled.
+        """
         op = self._operation()
         about = {"process": CONSUMER + final, "op": op, "f": "poll", "final": final}
         self._add(**about, type="invoke")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness import payload
 from harness.clients.reader import BEGINNING, MOVED_ERRORS
+from harness.clients.sending_process import dated
 from harness.model import NodeId, Offset
 from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import PARTITION
@@ -70,7 +71,9 @@ class Producer:
         world = self._world
         sending = Sending(self, acks, world.next_values())
         world.sending(sending)
-        batch = [payload.encode(value, *PARTITION) for value in sending.values]
+        times = dated(len(sending.values), world.clock.wall_ms())
+        dates = zip(sending.values, times, strict=True)
+        batch = [payload.encode(value, *PARTITION, timestamp_ms=at) for value, at in dates]
         answers = await sender.send_batch(PARTITION, batch)
         first = answers[0]
         offset = -1 if first.offset is None else first.offset
@@ -99,6 +102,8 @@ class Consumer:
         world = self._world
         while True:
             records, error = await reader.poll(_POLL_RECORDS, world.configuration.poll_every_ms / 1000)
+            damaged = [one for one in records if not one.intact]
+            assert not damaged, f"the consumer was given damaged records: {damaged}"
             if records:
                 world.polled([(one.offset, _known(one.value), _known(one.leader_epoch)) for one in records])
             if error is not None:

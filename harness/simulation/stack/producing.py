@@ -10,8 +10,9 @@ from confluent_kafka import KafkaError
 
 from harness.clients.sender import PLAIN, Answer, Manner, classified
 from harness.model import TopicPartition
+from harness.payload import ProducerRecord
 from harness.simulation.stack.client import Call, Client, Silence
-from harness.wire.batches import build
+from harness.wire.batches import Record, build
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     InitProducerIdRequest,
@@ -85,11 +86,9 @@ class Producer:
         self._id = self._epoch = _NO_ID
         self._sequences: dict[TopicPartition, int] = {}
 
-    async def send_batch(
-        self, partition: TopicPartition, batch: Sequence[bytes], timestamp_ms: int | None = None
-    ) -> list[Answer]:
+    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
         """Send records in one request and wait for their answers, in order."""
-        attempt = await self._send(partition, batch, timestamp_ms)
+        attempt = await self._send(partition, batch)
         if attempt is None:
             return [Answer("info", error="_NO_DELIVERY_REPORT") for _ in batch]
         if attempt.error:
@@ -102,19 +101,15 @@ class Producer:
         """Hang up; a batch under way ends with ``info``."""
         self._client.close()
 
-    async def _send(
-        self, partition: TopicPartition, batch: Sequence[bytes], timestamp_ms: int | None
-    ) -> _Attempt | None:
+    async def _send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> _Attempt | None:
         """Send until there is an answer that counts; None when the client was closed before."""
         world = self._client.world
         deadline_ns = world.now_ns + round(self._timeout_s * _NS_PER_S)
         if self._manner.idempotent and not await self._identified(deadline_ns):
             return self._late()
         sequence = self._sequences.get(partition, 0) if self._manner.idempotent else _NO_ID
-        made_ms = world.wall_ms() if timestamp_ms is None else timestamp_ms
-        records = build(
-            batch, timestamp_ms=made_ms, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence
-        )
+        told = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
+        records = build(told, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
         self._sequences[partition] = sequence + len(batch)
         retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
         last = _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001

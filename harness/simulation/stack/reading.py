@@ -13,6 +13,7 @@ from harness import payload
 from harness.clients.reader import BEGINNING, Bounds, Polled
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
+from harness.payload import StoredRecord
 from harness.simulation.stack.client import Call, Client, Leader, Silence
 from harness.simulation.stack.tasks import Promise, Task
 from harness.wire import batches
@@ -277,7 +278,7 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset) -
         if not all(batches.verify(whole, header) for header in headers):
             return None
         return [
-            _record(partition, record.offset, header.leader_epoch, record.value)
+            _record(partition, record, header)
             for header in headers
             for record in batches.records(whole, header)
             if record.offset >= position
@@ -286,13 +287,15 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset) -
         return None
 
 
-def _record(partition: TopicPartition, offset: Offset, leader_epoch: int, value: bytes | None) -> PolledRecord:
-    written = payload.decode(value)
+def _record(partition: TopicPartition, record: batches.Record, header: batches.BatchHeader) -> PolledRecord:
+    created = None if header.attributes & batches.LOG_APPEND_TIME else record.timestamp
+    value, intact = payload.judge(StoredRecord(record.key, record.value, record.headers, created), partition)
     return PolledRecord(
         topic=partition.topic,
         partition=partition.partition,
-        offset=offset,
-        value=written.value if written else None,
-        leader_epoch=leader_epoch if leader_epoch >= 0 else None,
-        intact=written is not None and written.intact and (written.topic, written.partition) == partition,
+        offset=record.offset,
+        value=value,
+        leader_epoch=header.leader_epoch if header.leader_epoch >= 0 else None,
+        intact=intact,
+        timestamp_ms=record.timestamp,
     )

@@ -12,9 +12,10 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from harness.clients.reader import BEGINNING, MOVED_ERRORS
 from harness.clients.sender import NUMBERED, PLAIN, Manner
-from harness.clients.sending_process import SendingProcess, end_batch, usable
+from harness.clients.sending_process import SendingProcess, begin_batch, end_batch, usable
 from harness.history.recorder import Recorder
 from harness.model import Offset, ProcessId, TopicPartition
+from harness.payload import Carried
 from harness.simulation.stack.client import Client
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.errands import GroupMember, commit, delete_records, spoof_fetch
@@ -101,6 +102,11 @@ class Around(Protocol):
     @property
     def seed(self) -> int:
         """Of the run."""
+        ...
+
+    @property
+    def carried(self) -> Carried:
+        """What of a record the cluster stores as it was sent."""
         ...
 
     def new_process(self) -> ProcessId:
@@ -190,7 +196,7 @@ class SimulatedSends:
             fresh = self._around.new_process()
             client = self._client(str(fresh))
             producer = Producer(client, acks, self._parameters.delivery_timeout_s, manner)
-            process = SendingProcess(self._around.recorder, fresh)
+            process = SendingProcess(self._around.recorder, fresh, self._around.carried)
             while not self._stopping and process.is_usable:
                 await idle.sleep(max(0, due_ns - self._world.now_ns) / _NS_PER_S)
                 if not self._stopping:
@@ -205,10 +211,10 @@ class SimulatedSends:
         sent: list[Sent] = []
         processes: list[SendingProcess] = []
         deadline_ns = self._world.now_ns + round(order.timeout_s * _NS_PER_S)
-        made_ms = None if not order.age_ms else self._world.wall_ms() - order.age_ms
+        made_ms = self._world.wall_ms() - order.age_ms if order.age_ms else None
         while len(sent) < order.count and not self._stopping and self._world.now_ns < deadline_ns:
             batch = min(order.batch, order.count - len(sent))
-            processes = usable(processes, batch, self._around.recorder, self._around.new_process)
+            processes = usable(processes, batch, self._new_process)
             sent += await self._send_batch(producer, partition, processes, order.acks, made_ms)
         if client is not None:
             self._finish(client)
@@ -236,8 +242,12 @@ class SimulatedSends:
         acks: int,
         made_ms: int | None = None,
     ) -> list[Sent]:
-        batch = [process.begin(partition, acks, self._parameters.size) for process in processes]
-        return end_batch(processes, partition, await producer.send_batch(partition, batch, made_ms))
+        timestamp_ms = self._world.wall_ms() if made_ms is None else made_ms
+        batch = begin_batch(processes, partition, acks, self._parameters.size, timestamp_ms)
+        return end_batch(processes, partition, await producer.send_batch(partition, batch))
+
+    def _new_process(self) -> SendingProcess:
+        return SendingProcess(self._around.recorder, self._around.new_process(), self._around.carried)
 
     # ------------------------------------------------------------------------------------------------ consuming
 

@@ -18,6 +18,7 @@ from harness.broker.segments import Batches, SegmentLog, span_of
 from harness.broker.settings import NodeConfig
 from harness.broker.surroundings import Surroundings
 from harness.model import CONTROLLER_ID, NodeId, Offset
+from harness.payload import StoredRecord
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import (
     ControllerEffect,
@@ -369,14 +370,15 @@ def contents(log: SegmentLog) -> list[Batch]:
 
 
 def _values_of(buffer: memoryview, header: BatchHeader) -> tuple[int, ...]:
-    return tuple([_value(record.value) for record in wire.records(buffer, header)])
+    return tuple([_value(record) for record in wire.records(buffer, header)])
 
 
-def _value(data: bytes | None) -> int:
-    written = payload.decode(data)
-    assert written is not None, f"{data!r} is no record of a workload"
-    assert written.intact, f"{data!r} is damaged"
-    return written.value
+def _value(record: wire.Record) -> int:
+    found = StoredRecord(record.key, record.value, record.headers, record.timestamp)
+    value, intact = payload.judge(found, PARTITION)
+    assert value is not None, f"{record} is no record of a workload"
+    assert intact, f"{record} is damaged"
+    return value
 
 
 def _plain(batch: Batch) -> Batch:

@@ -9,13 +9,13 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from harness import payload
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Polled, Reader
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord
 from harness.model import Offset, TopicPartition
 from harness.targets.builtin import BuiltinTarget
+from tests.records import CREATED_MS, bare, record
 
 ZERO, ONE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
 
@@ -43,13 +43,13 @@ def polled(reader: Reader, count: int) -> list[PolledRecord]:
 def sent(cluster: BuiltinTarget) -> BuiltinTarget:
     """``ledger-0`` holds 10, 11, a record of ``ledger-1``, and bytes that are no record of ours."""
     sender = Sender(cluster.bootstrap(), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
-    for data in (
-        payload.encode(10, "ledger", 0),
-        payload.encode(11, "ledger", 0),
-        payload.encode(12, "ledger", 1),
-        b"hello",
+    for one in (
+        record(10),
+        record(11),
+        record(12, ONE),
+        bare(b"hello"),
     ):
-        assert sender.send(ZERO, data).kind == "ok"
+        assert sender.send(ZERO, one).kind == "ok"
     sender.close()
     return cluster
 
@@ -57,8 +57,8 @@ def sent(cluster: BuiltinTarget) -> BuiltinTarget:
 def test_records_come_with_offset_value_and_epoch(sent: BuiltinTarget, log: logging.Logger) -> None:
     with reading(sent.bootstrap(), {ZERO: BEGINNING, ONE: BEGINNING}, log) as reader:
         first, second, *_ = polled(reader, 4)
-        assert first == PolledRecord("ledger", 0, 0, 10, 0, True)
-        assert second == PolledRecord("ledger", 0, 1, 11, 0, True)
+        assert first == PolledRecord("ledger", 0, 0, 10, 0, True, CREATED_MS)
+        assert second == PolledRecord("ledger", 0, 1, 11, 0, True, CREATED_MS)
         assert reader.positions[ZERO] == 4
 
 

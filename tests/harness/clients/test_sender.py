@@ -11,13 +11,13 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import KafkaError
 
-from harness import payload
 from harness.clients.sender import NUMBERED, Answer, Sender, classified
 from harness.model import TopicPartition
 from harness.target import ReplicaView
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.broker.cluster import wait_until
 from tests.harness.clients.played_broker import PlayedBroker
+from tests.records import bare, record
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -64,7 +64,7 @@ def test_a_sender_may_be_as_patient_as_it_likes(log: logging.Logger) -> None:
 
 def test_records_go_to_consecutive_offsets(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log) as sender:
-        answers = [sender.send(LEDGER, payload.encode(value, "ledger", 0)) for value in range(3)]
+        answers = [sender.send(LEDGER, record(value)) for value in range(3)]
     assert [answer.kind for answer in answers] == ["ok"] * 3
     first = answers[0].offset
     assert first is not None
@@ -73,29 +73,29 @@ def test_records_go_to_consecutive_offsets(cluster: BuiltinTarget, log: logging.
 
 def test_nobody_learns_an_offset_with_acks_0(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log, acks=0) as sender:
-        assert sender.send(LEDGER, b"x") == Answer("ok", None)
+        assert sender.send(LEDGER, bare(b"x")) == Answer("ok", None)
 
 
 def test_a_record_that_is_too_large_has_failed(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log) as sender:
-        assert sender.send(LEDGER, bytes(2_000_000)) == Answer("fail", error="MSG_SIZE_TOO_LARGE")
+        assert sender.send(LEDGER, bare(bytes(2_000_000))) == Answer("fail", error="MSG_SIZE_TOO_LARGE")
 
 
 def test_a_cluster_that_does_not_answer_leaves_the_outcome_open(log: logging.Logger) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host, port = silent.getsockname()
         with sending(f"{host}:{port}", log, timeout_s=0.3) as sender:
-            assert sender.send(LEDGER, b"x") == Answer("info", error="_MSG_TIMED_OUT")
+            assert sender.send(LEDGER, bare(b"x")) == Answer("info", error="_MSG_TIMED_OUT")
 
 
 def test_what_a_broker_answers_when_it_has_waited_in_vain_is_heard(cluster: BuiltinTarget, log: logging.Logger) -> None:
     with sending(cluster.bootstrap(), log, timeout_s=0.8) as sender:
-        assert sender.send(LEDGER, b"x").kind == "ok"
+        assert sender.send(LEDGER, bare(b"x")).kind == "ok"
         leader = wait_until(lambda: cluster.view().partitions.get(LEDGER), "the controller's answer").leader
         follower = "1" if leader == 0 else "0"
         cluster.pause(follower)
         try:
-            assert sender.send(LEDGER, b"x") == Answer("info", error="REQUEST_TIMED_OUT")
+            assert sender.send(LEDGER, bare(b"x")) == Answer("info", error="REQUEST_TIMED_OUT")
         finally:
             cluster.resume(follower)
 
@@ -105,7 +105,7 @@ def test_a_sender_that_is_told_to_gives_up(log: logging.Logger) -> None:
     give_up.set()
     with sending("127.0.0.1:1", log, timeout_s=60) as sender:
         begin = time.monotonic()
-        assert sender.send(LEDGER, b"x", give_up) == Answer("info", error="_NO_DELIVERY_REPORT")
+        assert sender.send(LEDGER, bare(b"x"), give_up) == Answer("info", error="_NO_DELIVERY_REPORT")
         assert time.monotonic() - begin < 30
 
 
@@ -124,7 +124,7 @@ def test_too_few_replicas_append_nothing_but_an_earlier_attempt_may_have(
         mortal_cluster.kill("1")
         wait_until(has_left, "broker 1 to leave the ISR")
         before = end_offset()
-        assert sender.send(LEDGER, b"x") == Answer("info", error="NOT_ENOUGH_REPLICAS")
+        assert sender.send(LEDGER, bare(b"x")) == Answer("info", error="NOT_ENOUGH_REPLICAS")
         assert end_offset() == before
 
 
@@ -132,11 +132,11 @@ def test_a_fatal_error_ends_the_batch_with_info_and_the_next_one_has_a_new_clien
     with PlayedBroker() as broker:
         sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
         try:
-            assert sender.send(LEDGER, b"x").kind == "ok"
+            assert sender.send(LEDGER, bare(b"x")).kind == "ok"
             broker.produce_error = KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER
-            assert sender.send(LEDGER, b"x") == Answer("info", error="OUT_OF_ORDER_SEQUENCE_NUMBER")
+            assert sender.send(LEDGER, bare(b"x")) == Answer("info", error="OUT_OF_ORDER_SEQUENCE_NUMBER")
             broker.produce_error = KafkaError.NO_ERROR
-            assert [sender.send(LEDGER, b"x").kind for _ in range(2)] == ["ok", "ok"]
+            assert [sender.send(LEDGER, bare(b"x")).kind for _ in range(2)] == ["ok", "ok"]
         finally:
             sender.close()
         assert broker.producer_ids == 2
@@ -148,7 +148,7 @@ def test_every_thread_learns_of_a_fatal_error(log: logging.Logger) -> None:
         sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
         try:
             with ThreadPoolExecutor(4) as pool:
-                answers = list(pool.map(lambda _: sender.send(LEDGER, b"x"), range(8)))
+                answers = list(pool.map(lambda _: sender.send(LEDGER, bare(b"x")), range(8)))
         finally:
             sender.close()
     assert {answer.kind for answer in answers} == {"info"}
@@ -161,6 +161,6 @@ def test_closing_a_client_that_has_failed_is_harmless(log: logging.Logger) -> No
         sender = Sender(broker.bootstrap, "test", -1, 5.0, log, manner=NUMBERED)
         give_up = threading.Event()
         give_up.set()
-        sender.send(LEDGER, b"x", give_up)
+        sender.send(LEDGER, bare(b"x"), give_up)
         time.sleep(0.5)  # the fatal error comes while nobody waits for it
         sender.close()

@@ -14,6 +14,8 @@ from harness.clients.transactional_sender import ABORTED, Transacted, Transactio
 from harness.clock import SystemClock
 from harness.history.recorder import Completion, KeptRecorder
 from harness.model import ProcessId, TopicPartition
+from harness.payload import EVERYTHING
+from tests.records import CREATED_MS, bare
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -30,8 +32,8 @@ def test_every_record_of_a_transaction_ends_as_the_transaction_does(
     ended: Transacted, kinds: set[tuple[Completion, str | None]]
 ) -> None:
     recorder = KeptRecorder("run", SystemClock())
-    process = TransactingProcess(recorder, ProcessId(3))
-    values = [payload.decode(record) for record in process.begin(LEDGER, 2, 0)]
+    process = TransactingProcess(recorder, ProcessId(3), EVERYTHING)
+    values = [payload.decode(record.value) for record in process.begin(LEDGER, 2, 0, CREATED_MS)]
     sent = process.end(ended)
     recorder.flush()
     rows = [row for row in recorder.rows if row["type"] != "invoke"]
@@ -43,13 +45,13 @@ def test_every_record_of_a_transaction_ends_as_the_transaction_does(
 
 def test_the_end_of_a_transaction_answers_for_all_its_parts() -> None:
     recorder, other = KeptRecorder("run", SystemClock()), TopicPartition("ledger", 1)
-    process = TransactingProcess(recorder, ProcessId(3))
-    process.begin(LEDGER, 1, 0)
+    process = TransactingProcess(recorder, ProcessId(3), EVERYTHING)
+    process.begin(LEDGER, 1, 0, CREATED_MS)
     taken = process.taken([4])
-    process.begin(other, 1, 0)
+    process.begin(other, 1, 0, CREATED_MS)
     assert [(one.partition, one.kind, one.offset) for one in taken] == [(LEDGER, "ok", 4)]
     assert [one.kind for one in process.taken([4, None])] == ["ok", "info"]
-    assert process.begin(other, 0, 0) == []
+    assert process.begin(other, 0, 0, CREATED_MS) == []
     sent = process.end(Transacted("fail", [4, 0], ABORTED))
     recorder.flush()
     assert [(one.partition, one.kind, one.offset) for one in sent] == [(LEDGER, "fail", 4), (other, "fail", 0)]
@@ -62,7 +64,7 @@ def test_the_end_of_a_transaction_answers_for_all_its_parts() -> None:
 def test_without_a_coordinator_nothing_was_sent() -> None:
     sender = TransactionalSender("127.0.0.1:1", "nobody", 1.0, logging.getLogger("test"))
     try:
-        ended = sender.send(LEDGER, [b"a", b"b"])
+        ended = sender.send(LEDGER, [bare(b"a"), bare(b"b")])
     finally:
         sender.close()
     assert ended is not None
@@ -92,6 +94,6 @@ def test_after_a_fatal_error_the_next_transaction_has_a_new_client(monkeypatch: 
     monkeypatch.setattr(transactional_sender, "Producer", Fenced)
     sender = TransactionalSender("127.0.0.1:1", "fenced", 1.0, logging.getLogger("test"))
     for number in range(2):
-        assert sender.send(LEDGER, [b"a"]) == Transacted("info", [None], "_FENCED")
+        assert sender.send(LEDGER, [bare(b"a")]) == Transacted("info", [None], "_FENCED")
         assert Fenced.made == number + 1
     sender.close()

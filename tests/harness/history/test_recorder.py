@@ -37,14 +37,15 @@ def recorder(directory: RunDirectory, clock: Clock | None = None, part_rows: int
 
 def test_every_completion_repeats_what_was_invoked(directory: RunDirectory) -> None:
     history = recorder(directory)
-    op = history.invoke_send(P0, "ledger", 2, 41, -1)
+    op = history.invoke_send(P0, Sending("ledger", 2, 41, timestamp_ms=5))
     history.complete_send(op, "ok", offset=9)
     history.close()
     invoke, ok, close = directory.read_table("history")
     assert (invoke["type"], invoke["offset"]) == ("invoke", None)
     assert (ok["type"], ok["offset"]) == ("ok", 9)
-    for column in ("run", "process", "op", "f", "topic", "partition", "value", "acks"):
+    for column in ("run", "process", "op", "f", "topic", "partition", "value", "acks", "timestamp_ms"):
         assert invoke[column] == ok[column]
+    assert (ok["acks"], ok["timestamp_ms"]) == (-1, 5)
     assert (close["f"], close["index"]) == ("close", 2)
 
 
@@ -70,7 +71,7 @@ def test_index_and_time_rise_together_under_many_threads(directory: RunDirectory
 
     def work(process: int) -> None:
         for n in range(50):
-            op = history.invoke_send(ProcessId(process), "t", 0, process * 1000 + n, -1)
+            op = history.invoke_send(ProcessId(process), Sending("t", 0, process * 1000 + n))
             history.complete_send(op, "info", error="timeout")
 
     threads = [threading.Thread(target=work, args=(p,)) for p in range(4)]
@@ -88,7 +89,7 @@ def test_index_and_time_rise_together_under_many_threads(directory: RunDirectory
 def test_a_killed_run_leaves_whole_parts_and_no_close_row(directory: RunDirectory) -> None:
     history = recorder(directory, part_rows=3)
     for value in range(4):
-        history.complete_send(history.invoke_send(P0, "t", 0, value, -1), "ok", offset=value)
+        history.complete_send(history.invoke_send(P0, Sending("t", 0, value)), "ok", offset=value)
     rows = directory.read_table("history")
     assert [r["index"] for r in rows] == list(range(len(rows)))
     assert len(rows) in (6, 7, 8)
@@ -113,7 +114,7 @@ def test_closing_twice_writes_one_close_row(directory: RunDirectory) -> None:
 
 def test_an_operation_completes_once(directory: RunDirectory) -> None:
     history = recorder(directory)
-    op = history.invoke_send(P0, "t", 0, 1, -1)
+    op = history.invoke_send(P0, Sending("t", 0, 1))
     history.complete_send(op, "ok", offset=0)
     with pytest.raises(AssertionError, match="already completed"):
         history.complete_send(op, "ok", offset=0)
@@ -121,14 +122,14 @@ def test_an_operation_completes_once(directory: RunDirectory) -> None:
 
 def test_a_send_does_not_complete_as_a_poll(directory: RunDirectory) -> None:
     history = recorder(directory)
-    op = history.invoke_send(P0, "t", 0, 1, -1)
+    op = history.invoke_send(P0, Sending("t", 0, 1))
     with pytest.raises(AssertionError, match="is a send"):
         history.complete_poll(op, [])
 
 
 def test_nothing_is_recorded_after_close(directory: RunDirectory) -> None:
     history = recorder(directory)
-    op = history.invoke_send(P0, "t", 0, 1, -1)
+    op = history.invoke_send(P0, Sending("t", 0, 1))
     history.close()
     with pytest.raises(AssertionError, match="closed"):
         history.complete_send(op, "ok", offset=0)
@@ -162,7 +163,7 @@ def test_a_transaction_ends_with_a_row_for_everything_that_it_did(directory: Run
 def test_a_transaction_may_go_on_after_others_have_done_something(directory: RunDirectory) -> None:
     history = recorder(directory)
     op = history.invoke_txn(P0, [Sending("t", 0, 5)])
-    history.invoke_send(ProcessId(1), "t", 0, 9, -1)
+    history.invoke_send(ProcessId(1), Sending("t", 0, 9))
     history.extend_txn(op, [Sending("t", 1, 6), Sending("t", 1, 7)])
     history.complete_txn(op, "ok", [3, 4, None])
     with pytest.raises(AssertionError, match="already completed"):
@@ -210,9 +211,9 @@ def test_rows_that_could_not_be_written_come_with_the_next_and_none_comes_before
     history = recorder(directory, part_rows=2)
     with monkeypatch.context() as patched:
         patched.setattr("harness.history.recorder.write_columns", full)
-        history.invoke_send(P0, "ledger", 0, 1, -1)
+        history.invoke_send(P0, Sending("ledger", 0, 1))
         for value in (2, 3):
             with pytest.raises(OSError, match="No space left"):
-                history.invoke_send(P0, "ledger", 0, value, -1)
+                history.invoke_send(P0, Sending("ledger", 0, value))
     history.flush()
     assert [row["index"] for row in directory.read_table("history")] == [0, 1, 2]

@@ -18,13 +18,13 @@ from typing import TypeVar
 import pytest
 
 import faults
-from harness import payload
 from harness.broker.settings import Settings
 from harness.clients.sender import Answer, Sender
 from harness.clock import PacedClock, SystemClock
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.fault import Fault
 from harness.model import NodeId, TopicPartition
+from harness.payload import ProducerRecord
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.conditions import unsettled
 from harness.simulation.stack.client import Client
@@ -45,6 +45,7 @@ from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from harness.targets.simulated import SimulatedTarget
+from tests.records import record
 
 T = TypeVar("T")
 
@@ -69,7 +70,7 @@ class Trial:
 
     target: Target
     clock: PacedClock
-    send_as: Callable[[bytes, int], Answer]
+    send_as: Callable[[ProducerRecord, int], Answer]
     patience_s: float = 20.0
     counts_bytes: bool = True
     starts_cut_off: bool = True
@@ -78,7 +79,7 @@ class Trial:
     def send(self, acks: int = -1) -> Answer:
         """Send the next record."""
         self.sent += 1
-        return self.send_as(payload.encode(self.sent, *LEDGER), acks)
+        return self.send_as(record(self.sent, LEDGER), acks)
 
     def eventually(self, look: Callable[[], bool]) -> bool:
         """Whether it comes to that in time."""
@@ -205,11 +206,11 @@ def all_but(*quick: str) -> list[object]:
     return [pytest.param(name, marks=[] if name in quick else [pytest.mark.nightly]) for name in TRIED]
 
 
-def send_once(target: Target, data: bytes, acks: int) -> Answer:
+def send_once(target: Target, one: ProducerRecord, acks: int) -> Answer:
     """Send one record as a client of its own does, and wait for its answer."""
     sender = Sender(target.bootstrap(), "test", acks, _SEND_TIMEOUT_S, logging.getLogger("seawall.tests"))
     try:
-        return sender.send(LEDGER, data)
+        return sender.send(LEDGER, one)
     finally:
         sender.close()
 
@@ -217,9 +218,9 @@ def send_once(target: Target, data: bytes, acks: int) -> Answer:
 def _simulated(path: Path) -> Trial:
     target = SimulatedTarget(path, BROKERS, generation(CURRENT_GENERATION), SETTINGS, seed=1)
 
-    def send(data: bytes, acks: int) -> Answer:
+    def send(one: ProducerRecord, acks: int) -> Answer:
         client = Client(target.cluster.network(), addresses(target.bootstrap()), "test")
-        sending = Task(Producer(client, acks, _SEND_TIMEOUT_S).send_batch(LEDGER, [data]))
+        sending = Task(Producer(client, acks, _SEND_TIMEOUT_S).send_batch(LEDGER, [one]))
         assert target.clock.sleep_until(lambda: sending.is_done, 2 * _SEND_TIMEOUT_S)
         client.close()
         answers = sending.result()

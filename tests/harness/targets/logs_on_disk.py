@@ -10,11 +10,15 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from harness import payload
+from harness.model import TopicPartition
+from harness.payload import Carried
 from harness.wire import batches
 from harness.wire.batches import HEADER_BYTES
+from tests.records import record, stored
 
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+MESSAGE_MS = 5
+"""The timestamp of messages of format 1."""
 
 
 def data_dir(parent: Path, log: bytes) -> Path:
@@ -26,7 +30,7 @@ def data_dir(parent: Path, log: bytes) -> Path:
 
 def batch(base_offset: int, *values: int, leader_epoch: int = 0, partition: int = 0) -> bytes:
     """A record batch."""
-    built = batches.build([payload.encode(value, "ledger", partition) for value in values])
+    built = batches.build(stored(record(value, TopicPartition("ledger", partition)) for value in values))
     batches.patch(built, 0, base_offset, leader_epoch)
     return bytes(built)
 
@@ -44,7 +48,8 @@ def compressed_batch(codec: int, *values: int) -> bytes:
 
 def message(offset: int, value: int, magic: int = 1) -> bytes:
     """A message of format 0 or 1 as it lies in a log."""
-    return entry(offset, payload.encode(value, "ledger", 0), magic)
+    one = record(value, carried=Carried(headers=False, timestamp=magic == 1), timestamp_ms=MESSAGE_MS)
+    return entry(offset, one.value, magic, key=one.key)
 
 
 def wrapper(codec: int, first: int, *values: int, magic: int = 1) -> bytes:
@@ -55,10 +60,11 @@ def wrapper(codec: int, first: int, *values: int, magic: int = 1) -> bytes:
     return entry(first + len(values) - 1, framed[codec](inside), magic, codec)
 
 
-def entry(offset: int, value: bytes, magic: int, attributes: int = 0) -> bytes:
-    """What lies at one offset; the timestamp is 5."""
-    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", 5) if magic else b"")
-    body += struct.pack(">i", -1) + struct.pack(">i", len(value)) + value
+def entry(offset: int, value: bytes, magic: int, attributes: int = 0, key: bytes | None = None) -> bytes:
+    """What lies at one offset."""
+    body = struct.pack(">bb", magic, attributes) + (struct.pack(">q", MESSAGE_MS) if magic else b"")
+    body += struct.pack(">i", -1) if key is None else struct.pack(">i", len(key)) + key
+    body += struct.pack(">i", len(value)) + value
     return struct.pack(">qiI", offset, len(body) + 4, zlib.crc32(body)) + body
 
 

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 import faults
-from harness import payload
 from harness.broker.settings import Settings
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
@@ -21,6 +20,7 @@ from harness.runner.conditions import unsettled
 from harness.target import LogDamage, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.node_disk import batch_at
+from tests.records import record
 
 LEDGER = TopicPartition("ledger", 0)
 
@@ -47,7 +47,7 @@ def send(target: BuiltinTarget, first: int, count: int) -> None:
     sender = Sender(target.bootstrap(), "test", -1, 5, logging.getLogger("seawall.tests"))
     try:
         for value in range(first, first + count):
-            assert sender.send(LEDGER, payload.encode(value, "ledger", 0)).kind == "ok"
+            assert sender.send(LEDGER, record(value)).kind == "ok"
     finally:
         sender.close()
 
@@ -162,7 +162,7 @@ def test_a_broker_that_halts_has_ended_itself_and_one_that_is_killed_or_stopped_
         assert eventually(lambda: not unsettled(target, [LEDGER]))
         target.limit_disk("0", 0)
         sender = Sender(target.bootstrap(), "test", -1, 1, logging.getLogger("seawall.tests"))
-        sender.send(LEDGER, payload.encode(1, "ledger", 0, 100_000))
+        sender.send(LEDGER, record(1, size=100_000))
         sender.close()
         assert eventually(lambda: target.has_exited("0").holds)
         assert not target.is_dead("0").holds

@@ -15,7 +15,6 @@ from pathlib import Path
 import pytest
 
 import faults
-from harness import payload
 from harness.broker.files import Disk
 from harness.broker.settings import Settings
 from harness.clients.sender import Sender
@@ -27,6 +26,7 @@ from harness.target import PartitionView, TopicSpec
 from harness.targets import log_dirs
 from harness.targets.builtin import BuiltinTarget
 from tests.harness.broker.cluster import wait_until
+from tests.records import record
 
 HERE, THERE = TopicPartition("ledger", 0), TopicPartition("ledger", 1)
 BOTH = [HERE, THERE]
@@ -55,7 +55,7 @@ def running(path: Path) -> Iterator[BuiltinTarget]:
 def send(target: BuiltinTarget, partition: TopicPartition, value: int, size: int = 100) -> str:
     sender = Sender(target.bootstrap(), "test", -1, 3, logging.getLogger("seawall.tests"))
     try:
-        return sender.send(partition, payload.encode(value, *partition, size)).kind
+        return sender.send(partition, record(value, partition, size)).kind
     finally:
         sender.close()
 

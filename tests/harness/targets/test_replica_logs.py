@@ -19,6 +19,7 @@ from harness.broker.checkpoints import LOG_STARTS
 from harness.broker.codecs import inflate
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, TopicPartition
+from harness.payload import Carried
 from harness.targets.replica_logs import final_rows, metadata_log_rows, replica_log_rows
 from harness.wire import batches
 from harness.wire.batches import CorruptBatch
@@ -34,6 +35,7 @@ from tests.harness.targets.logs_on_disk import (
     message,
     wrapper,
 )
+from tests.records import record, stored
 
 NODE = NodeId(1)
 LEDGER = TopicPartition("ledger", 0)
@@ -63,7 +65,7 @@ def test_what_lies_below_a_log_start_that_is_only_told_is_no_part_of_the_log(tmp
 
 
 def test_a_record_of_an_idempotent_producer_has_its_own_sequence_number_which_wraps(tmp_path: Path) -> None:
-    values = [payload.encode(value, "ledger", 0) for value in (70, 71)]
+    values = stored(record(value) for value in (70, 71))
     built = batches.build(values, leader_epoch=0, producer_id=7, producer_epoch=2, base_sequence=2**31 - 1)
     found = rows(tmp_path, bytes(built))
     assert [(row["producer_id"], row["producer_epoch"], row["sequence"]) for row in found] == [
@@ -244,7 +246,10 @@ def test_messages_that_kafka_python_has_made_are_read(tmp_path: Path) -> None:
     for magic, codec in product((0, 1), (0, GZIP)):
         builder = LegacyRecordBatchBuilder(magic, codec, 1 << 20)
         for number in range(3):
-            builder.append(number, None if magic == 0 else 5, None, payload.encode(70 + number, "ledger", 0))
+            created = None if magic == 0 else 5
+            kept = Carried(headers=False, timestamp=magic == 1)
+            one = payload.encode(70 + number, "ledger", 0, timestamp_ms=5, carried=kept)
+            builder.append(number, created, one.key, one.value)
         built = bytearray(builder.build())
         if codec:
             built[:8] = (2).to_bytes(8, "big")  # what a leader does with a wrapper

@@ -16,6 +16,7 @@ from typing import Any
 from harness.broker.settings import Settings
 from harness.history.recorder import Recorder
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, ProcessId, TopicPartition
+from harness.payload import EVERYTHING, Carried
 from harness.replication.knobs import generation
 from harness.runner.archive import KeptArchive
 from harness.simulation.stack.cluster import Request, SimulatedCluster
@@ -45,6 +46,7 @@ class Around:
     bootstrap: str = _BOOTSTRAP
     partitions: list[TopicPartition] = field(default_factory=lambda: PARTITIONS)
     numbers: Any = field(default_factory=itertools.count)
+    carried: Carried = EVERYTHING
 
     def new_process(self) -> ProcessId:
         return ProcessId(next(self.numbers))

@@ -21,6 +21,7 @@ from harness.model import NodeId, TopicPartition
 from harness.target import TopicSpec
 from harness.targets.compose.removal import removed
 from tests.harness.targets.compose.conftest import Engine
+from tests.records import bare
 
 FILE = Path(__file__).parents[4] / "compose" / "kafka-toxiproxy.yml"
 IMAGE = "kafka:4.1.0"
@@ -84,7 +85,7 @@ def has_topic() -> bool:
 def is_acknowledged(partition: TopicPartition) -> bool:
     """Whether a client that has just come gets a record through."""
     with closing(Sender(BOOTSTRAP, "test", -1, ANSWER_TIMEOUT_S, logging.getLogger("seawall.tests"))) as sender:
-        return sender.send(partition, b"a record").kind == "ok"
+        return sender.send(partition, bare(b"a record")).kind == "ok"
 
 
 @pytest.mark.usefixtures("brought_up")

@@ -17,11 +17,11 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from harness import payload
 from harness.broker.codecs import inflate
-from harness.clients.sender import Answer, Sender
+from harness.clients.sender import Answer, Sender, produce
 from harness.errors import EnvironmentFault, SeawallError
 from harness.model import NodeId, TopicPartition
+from harness.payload import Carried
 from harness.target import TopicSpec
 from harness.targets.kafka import fetching, shim
 from harness.targets.kafka.clocks import clock_offset_ms
@@ -30,6 +30,7 @@ from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.server_properties import understood
 from harness.targets.replica_logs import final_rows, replica_log_rows
 from harness.wire.batches import BatchHeader, stored
+from tests.records import record
 
 LEDGER, STAMPED, TRANSACTIONS = (TopicPartition(topic, 0) for topic in ("ledger", "stamped", "transactions"))
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
@@ -52,6 +53,11 @@ class Format:
 
     def __str__(self) -> str:
         return f"{self.codec}-{self.magic}"
+
+    @property
+    def carried(self) -> Carried:
+        """What it stores of a record as it was sent."""
+        return Carried(headers=self.magic >= 2, timestamp=self.magic >= 1)
 
     @property
     def configs(self) -> dict[str, str]:
@@ -117,7 +123,8 @@ class Broker:
         sender = Sender(self.target.bootstrap(), "test", -1, 10, logging.getLogger("seawall.tests"))
         first, self._values = self._values, self._values + count
         try:
-            return [sender.send(to, payload.encode(value, *to, size)) for value in range(first, first + count)]
+            kept = Carried(headers=self.version != OLD, timestamp=to != STAMPED)
+            return [sender.send(to, record(value, to, size, carried=kept)) for value in range(first, first + count)]
         finally:
             sender.close()
 
@@ -141,6 +148,10 @@ class Broker:
         """What its disk says of the topic's partition beside its end."""
         [final] = [row for row in final_rows(self.data_dir) if row["topic"] == LEDGER.topic]
         return dict(json.loads(final["detail"]))
+
+
+def _ignored(*_: object) -> None:
+    """What becomes of a record is seen on the disk."""
 
 
 def eventually(look: Callable[[], bool], within_s: float = 30.0) -> bool:
@@ -265,7 +276,7 @@ def test_what_a_broker_has_compressed_is_read_from_its_disk(broker: Broker) -> N
         settings = {"batch.num.messages": 20, "linger.ms": 60_000}
         producer = Producer({"bootstrap.servers": broker.target.bootstrap(), **settings})
         for value in range(20):
-            producer.produce(topic.topic, payload.encode(value, *topic), partition=0)
+            produce(producer, topic, record(value, topic, carried=written.carried), _ignored)
         assert eventually(lambda producer=producer: producer.poll(0.05) >= 0 and len(producer) == 0)  # type: ignore[misc]
         found = broker.rows(topic)
         assert [(row["offset"], row["value"], row["intact"]) for row in found] == [(n, n, True) for n in range(20)]
@@ -281,7 +292,7 @@ def test_a_transaction_s_markers_are_read_from_the_disk(broker: Broker) -> None:
     producer.init_transactions(30)
     for value, end in enumerate((producer.commit_transaction, producer.abort_transaction)):
         producer.begin_transaction()
-        producer.produce(TRANSACTIONS.topic, payload.encode(value, *TRANSACTIONS), partition=0)
+        produce(producer, TRANSACTIONS, record(value, TRANSACTIONS), _ignored)
         producer.flush(20)
         end(20)
     assert eventually(lambda: len(broker.rows(TRANSACTIONS)) == 4)

@@ -31,6 +31,7 @@ from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
 from tests.harness.broker.cluster import wait_until
 from tests.harness.targets.contract import fetched_or_skip
+from tests.records import bare
 
 BY_DAY = ("4.1.0", "0.10.2.2")
 RELEASES = [pytest.param(one, marks=() if one in BY_DAY else pytest.mark.nightly) for one in TRIED]
@@ -56,7 +57,7 @@ class Trial:
         sender = Sender(self.cluster.bootstrap(), "test", acks, 5.0, logging.getLogger("seawall.tests"))
         try:
             deadline = time.monotonic() + TIMEOUT_S
-            while (answer := sender.send(LEDGER, b"a record")).kind != "ok" and time.monotonic() < deadline:
+            while (answer := sender.send(LEDGER, bare(b"a record"))).kind != "ok" and time.monotonic() < deadline:
                 pass
         finally:
             sender.close()
