@@ -121,6 +121,8 @@ def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: Built
     assert acknowledged == read
     assert len({value for _, _, value in read}) == len(read)
     assert all(row["intact"] for row in rows if row["value"] is not None and row["f"] == "poll")
+    sent_at = {row["value"]: row["timestamp_ms"] for row in rows if row["f"] == "send"}
+    assert all(row["timestamp_ms"] == sent_at[row["value"]] for row in rows if row["value"] is not None)
 
 
 def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: BuiltinTarget, tmp_path: Path) -> None:

@@ -69,6 +69,25 @@ def test_a_misplaced_record_and_foreign_bytes_are_not_intact(sent: BuiltinTarget
     assert (foreign.value, foreign.intact) == (None, False)
 
 
+def test_what_was_sent_with_another_key_or_headers_or_timestamp_is_not_intact(
+    cluster: BuiltinTarget, log: logging.Logger
+) -> None:
+    one = record(20, ONE)
+    garbled = [
+        one._replace(key=b"21"),
+        one._replace(headers=one.headers[1:]),
+        one._replace(timestamp_ms=CREATED_MS + 1),
+    ]
+    sender = Sender(cluster.bootstrap(), "test", -1, 5.0, logging.getLogger("seawall.tests.sent"))
+    answers = [sender.send(ONE, each) for each in (one, *garbled)]
+    sender.close()
+    assert answers[0].offset is not None
+    with reading(cluster.bootstrap(), {ONE: answers[0].offset}, log) as reader:
+        found = polled(reader, 4)
+    assert [(each.value, each.intact) for each in found] == [(20, True), *[(20, False)] * 3]
+    assert [each.timestamp_ms for each in found] == [*[CREATED_MS] * 3, CREATED_MS + 1]
+
+
 def test_a_position_beyond_the_log_is_an_error_and_no_jump(sent: BuiltinTarget, log: logging.Logger) -> None:
     with reading(sent.bootstrap(), {ZERO: 1000}, log) as reader:
         deadline = time.monotonic() + 60

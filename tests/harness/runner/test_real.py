@@ -8,6 +8,8 @@ import pytest
 
 from harness import scenario
 from harness.errors import EnvironmentFault, UsageError
+from harness.payload import Carried
+from harness.replication.knobs import GENERATIONS
 from harness.runner import plan
 from harness.runner.manifest import manifest, now
 from harness.scenario import Scenario
@@ -170,3 +172,25 @@ def test_the_manifest_says_which_kafka_it_was_how_it_was_configured_and_how_it_w
     assert written.configuration["settings"]["zookeeper.session.timeout.ms"] == "3000"
     assert "--target process:0.10.2.2" in written.configuration["reproduce"]
     assert "--generation" not in written.configuration["reproduce"]
+
+
+@pytest.mark.parametrize(
+    ("version", "settings", "carried"),
+    [
+        ("4.1.0", "", Carried()),
+        ("0.11.0.3", "", Carried()),
+        ("0.10.2.2", "", Carried(headers=False)),
+        ("2.1.1", "log.message.format.version: 0.10.2-IV0", Carried(headers=False)),
+        ("2.1.1", 'log.message.format.version: "0.11.0"', Carried()),
+        ("2.1.1", "log.message.format.version: 0.9.0", Carried(headers=False, timestamp=False)),
+        ("4.1.0", "log.message.timestamp.type: LogAppendTime", Carried(timestamp=False)),
+        ("4.1.0", "log.message.timestamp.type: CreateTime", Carried()),
+    ],
+)
+def test_clients_know_which_parts_of_a_record_a_release_keeps(version: str, settings: str, carried: Carried) -> None:
+    one = small(f"cluster: {{settings: {{{settings}}}}}\n")
+    assert plan(one, f"process:{version}").carried == carried
+
+
+def test_the_built_in_cluster_keeps_every_part_of_a_record_on_every_generation() -> None:
+    assert {plan(small(), "builtin", name).carried for name in GENERATIONS} == {Carried()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import zlib
+from collections.abc import Callable
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -19,13 +20,14 @@ from harness.broker.checkpoints import LOG_STARTS
 from harness.broker.codecs import inflate
 from harness.history.schema import REPLICA_LOGS
 from harness.model import NodeId, TopicPartition
-from harness.payload import Carried
+from harness.payload import Carried, ProducerRecord
 from harness.targets.replica_logs import final_rows, metadata_log_rows, replica_log_rows
 from harness.wire import batches
-from harness.wire.batches import CorruptBatch
+from harness.wire.batches import LOG_APPEND_TIME, CorruptBatch
 from tests.harness.targets.logs_on_disk import (
     GZIP,
     LZ4,
+    MESSAGE_MS,
     SNAPPY,
     ZSTD,
     batch,
@@ -35,7 +37,7 @@ from tests.harness.targets.logs_on_disk import (
     message,
     wrapper,
 )
-from tests.records import record, stored
+from tests.records import CREATED_MS, record, stored
 
 NODE = NodeId(1)
 LEDGER = TopicPartition("ledger", 0)
@@ -73,6 +75,36 @@ def test_a_record_of_an_idempotent_producer_has_its_own_sequence_number_which_wr
         (7, 2, 0),
     ]
     assert not any(row["transactional"] for row in found)
+
+
+@pytest.mark.parametrize(
+    "garbled",
+    [
+        lambda one: one._replace(key=b"70"),
+        lambda one: one._replace(headers=()),
+        lambda one: one._replace(timestamp_ms=CREATED_MS + 1),
+    ],
+)
+def test_a_sound_batch_of_a_garbled_record_is_not_intact(
+    tmp_path: Path, garbled: Callable[[ProducerRecord], ProducerRecord]
+) -> None:
+    built = batches.build(stored([record(70), garbled(record(71))]), leader_epoch=0)
+    assert [(row["value"], row["intact"]) for row in rows(tmp_path, bytes(built))] == [(70, True), (71, False)]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_the_timestamp_of_a_broker_is_intact_where_the_clients_is_not_kept(tmp_path: Path, kept: bool) -> None:
+    one = record(70, carried=Carried(timestamp=kept))
+    built = batches.build(stored([one]), leader_epoch=0, attributes=batches.LOG_APPEND_TIME)
+    assert [(row["value"], row["intact"]) for row in rows(tmp_path, bytes(built))] == [(70, not kept)]
+
+
+@pytest.mark.parametrize("attributes", [0, LOG_APPEND_TIME])
+def test_a_message_of_format_1_keeps_its_timestamp(tmp_path: Path, attributes: int) -> None:
+    sound = record(70, carried=Carried(headers=False), timestamp_ms=MESSAGE_MS)
+    late = record(71, carried=Carried(headers=False), timestamp_ms=MESSAGE_MS + 1)
+    log = b"".join(entry(at, one.value, 1, attributes, one.key) for at, one in enumerate((sound, late)))
+    assert [(row["value"], row["intact"]) for row in rows(tmp_path, log)] == [(70, not attributes), (71, False)]
 
 
 def test_a_transactions_marker_says_how_it_ended(tmp_path: Path) -> None:

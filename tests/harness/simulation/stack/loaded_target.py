@@ -25,10 +25,16 @@ class LoadedTarget:
     """Three brokers that hold ``ledger-0``, led by broker 0, and clients that do what a test orders."""
 
     def __init__(
-        self, directory: Path, knobs: str = CURRENT_GENERATION, parameters: Parameters | None = None, **settings: Any
+        self,
+        directory: Path,
+        knobs: str = CURRENT_GENERATION,
+        parameters: Parameters | None = None,
+        *,
+        bugs: str = "",
+        **settings: Any,
     ) -> None:
         configured = Settings(**{"min_insync_replicas": 2, "default_replication_factor": 3, **settings})
-        self.target = SimulatedTarget(directory, 3, generation(knobs), configured, weather=STEADY)
+        self.target = SimulatedTarget(directory, 3, generation(knobs, {"bugs": bugs}), configured, weather=STEADY)
         self.target.start()
         self.target.create_topic(TopicSpec(LEDGER.topic, 1, 3, (tuple(map(NodeId, (0, 1, 2))),)))
         self.clock = self.target.clock

@@ -35,6 +35,22 @@ def test_a_batch_is_one_request_and_each_of_its_records_a_process_of_its_own(tmp
     assert len({row["process"] for row in loaded.rows("send")}) == 3
 
 
+@pytest.mark.parametrize("age_ms", [0, 691_200_000, -3_600_000])
+def test_every_record_has_a_timestamp_of_its_own_which_the_history_tells_and_the_cluster_keeps(
+    tmp_path: Path, age_ms: int
+) -> None:
+    loaded = LoadedTarget(tmp_path, log_retention_ms=2**62)
+    begun_ms = loaded.clock.wall_ms()
+    loaded.send(count=6, batch=3, age_ms=age_ms)
+    assert loaded.sends.final_read(5.0)
+    sent = {row["value"]: row["timestamp_ms"] for row in loaded.rows("send", type="ok")}
+    read = {row["value"]: row["timestamp_ms"] for row in loaded.rows("poll", type="ok", final=True)}
+    assert sent == read
+    assert sent == {row["value"]: row["timestamp_ms"] for row in loaded.rows("send", type="invoke")}
+    assert list(sent.values())[:3] == [begun_ms - age_ms - back for back in range(3)]
+    assert {row["intact"] for row in loaded.rows("poll", type="ok", final=True)} == {True}
+
+
 def test_acks_0_is_acknowledged_without_an_offset_and_arrives(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     assert kinds(loaded, acks=0) == [("ok", None, None)]
