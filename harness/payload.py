@@ -21,8 +21,8 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 _MAGIC = b"seawall "
 _UNSAID = b"-"
-_FIELDS = 7
-"""Of a text, between spaces; the filler is the sixth."""
+_SPACES = 7
+"""In a text; none is in the filler."""
 
 
 class Carried(NamedTuple):
@@ -108,8 +108,10 @@ def headers_of(value: int) -> Headers:
 def decode(data: bytes | bytearray | memoryview | None) -> Payload | None:
     """What the text of a record holds; None when it is not a workload's record at all."""
     text = bytes(data or b"")
+    if not text.startswith(_MAGIC):
+        return None
     fields = text.split(b" ")
-    if not text.startswith(_MAGIC) or len(fields) < _FIELDS + 1:
+    if len(fields) != _SPACES + 1:
         return None
     try:
         partition, value, headers = int(fields[2]), int(fields[3]), int(fields[5])

@@ -22,6 +22,8 @@ Inflate = Callable[[memoryview, int, int], memoryview]
 """What was compressed: ``(data, codec, magic of the message format)``; raises :class:`CorruptBatch`."""
 
 _GZIP_CONTAINER = 31
+_NOT_SHORT = 0b1000_0001
+"""The bits of the first byte of a length that make it negative (null), or one of several bytes; few lengths are."""
 _TIMES = struct.Struct(">q")
 _BASE_TIMESTAMP_AT = 27
 
@@ -65,7 +67,7 @@ def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> 
             cannot be inflated.
     """
     start, stop = header.position + HEADER_BYTES, header.position + header.size
-    data = inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION, header.magic)
+    data = bytes(inflate(memoryview(buffer)[start:stop], header.attributes & COMPRESSION, header.magic))
     (base_timestamp,) = _TIMES.unpack_from(buffer, header.position + _BASE_TIMESTAMP_AT)
     fixed = header.max_timestamp if header.attributes & LOG_APPEND_TIME else None
     position = 0
@@ -83,7 +85,7 @@ def records(buffer: Buffer, header: BatchHeader, inflate: Inflate = inflate) -> 
         raise CorruptBatch(f"{len(data) - position} bytes follow the last record of the batch at {header.base_offset}")
 
 
-def _record(body: memoryview, base_offset: int, base_timestamp: int) -> Record:
+def _record(body: bytes, base_offset: int, base_timestamp: int) -> Record:
     timestamp_delta, position = decode_varint(body, 1)  # byte 0 is the record's attributes, of which there are none
     offset_delta, position = decode_varint(body, position)
     key, position = _blob(body, position)
@@ -103,13 +105,15 @@ def _record(body: memoryview, base_offset: int, base_timestamp: int) -> Record:
     return Record(base_offset + offset_delta, base_timestamp + timestamp_delta, key, value, tuple(headers))
 
 
-def _blob(body: memoryview, position: int) -> tuple[bytes | None, int]:
-    size, position = decode_varint(body, position)
+def _blob(body: bytes, position: int) -> tuple[bytes | None, int]:
+    length = body[position]
+    size, position = (length >> 1, position + 1) if not length & _NOT_SHORT else decode_varint(body, position)
     if size < 0:
         return None, position
-    if size > len(body) - position:
+    end = position + size
+    if end > len(body):
         raise CorruptBatch(f"{size} bytes where {len(body) - position} are left")
-    return bytes(body[position : position + size]), position + size
+    return body[position:end], end
 
 
 def build(
