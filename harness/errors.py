@@ -84,3 +84,9 @@ class Interrupted(SeawallError):
     """The user stopped the run; every fault has been healed and every process stopped."""
 
     exit_code = ExitCode.INTERRUPTED
+
+
+def came_of_an_interruption(error: BaseException) -> bool:
+    """Whether ``error`` was raised while an interruption was on its way up, or is one."""
+    before = error.__cause__ or error.__context__
+    return isinstance(error, KeyboardInterrupt) or (before is not None and came_of_an_interruption(before))

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from harness.history.run_directory import RunDirectory
 from harness.history.unwritable import writing_below
+from harness.scratch import unfinished
 from reports.page import rendered
 from reports.run import read
 
@@ -23,11 +24,7 @@ def write(run_directory: Path) -> Path:
             is not an error: the page says that it was not looked at.
     """
     path = RunDirectory(run_directory).report_path
-    temporary = path.with_name(f".{path.name}.partial")
     page = rendered(read(run_directory))
-    try:
-        with writing_below(path):
-            temporary.write_text(page, encoding="utf-8")
-            return temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing_below(path), unfinished(path) as temporary:
+        temporary.write_text(page, encoding="utf-8")
+    return path

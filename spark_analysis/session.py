@@ -49,7 +49,13 @@ _BUSIEST_JARS = (
 )
 _OF_OWN_SPARK = frozenset({"SPARK_HOME", "SPARK_CONF_DIR"})
 
+_JOIN_S = 0.1
+_OF_SPARK = "pyspark-shell"
+"""What the command line of every JVM that PySpark starts ends with, and those of what starts them."""
+
 _starting = threading.Lock()
+_ending = threading.Event()
+_warming: list[threading.Thread] = []
 _state: dict[str, SparkSession] = {}
 
 
@@ -65,6 +71,8 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
             ``master``.
     """
     with _starting:
+        if _ending.is_set():
+            raise EnvironmentFault("Spark is not started any more: this process ends.")
         if "session" not in _state:
             _state["session"] = _start(master or "local[*]", size)
             atexit.register(stop)
@@ -79,8 +87,27 @@ def warm_up(master: str | None = None) -> threading.Thread:
     :func:`session`. Returns the thread, for who wants to wait.
     """
     thread = threading.Thread(target=_warm, args=(master,), name="spark-warm-up", daemon=True)
+    _warming.append(thread)
     thread.start()
     return thread
+
+
+def end() -> None:
+    """As :func:`stop`, and end what warms it up, too, however far that has come; for the end of this process.
+
+    The thread would otherwise go on until Python takes away what it needs, and complain.
+    """
+    _ending.set()
+    try:
+        while any(thread.is_alive() for thread in _warming):
+            _kill_jvms()
+            for thread in _warming:
+                thread.join(_JOIN_S)
+        stop()
+    finally:
+        _kill_jvms()  # one that was started is without a session where a signal came in between
+        _warming.clear()
+        _ending.clear()
 
 
 def stop() -> None:
@@ -102,9 +129,22 @@ def _warm(master: str | None) -> None:
     from spark_analysis.answers import ask  # noqa: PLC0415
     from spark_analysis.warming import RUN, tiny_run  # noqa: PLC0415
 
-    # OSError: whoever waits for nothing any more has ended the JVM meanwhile.
-    with contextlib.suppress(EnvironmentFault, Py4JError, OSError), tempfile.TemporaryDirectory() as directory:
-        ask(session(master), [RUN], tiny_run(Path(directory)))
+    try:
+        with tempfile.TemporaryDirectory() as directory:
+            ask(session(master), [RUN], tiny_run(Path(directory)))
+    except (EnvironmentFault, Py4JError, OSError):
+        pass  # OSError: the JVM has been ended meanwhile
+    except Exception:
+        if not _ending.is_set():
+            raise
+
+
+def _kill_jvms() -> None:
+    """Kill every JVM of this process, also one that is only being started."""
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):
+            if _OF_SPARK in child.cmdline():
+                child.kill()
 
 
 def _start(master: str, size: int = 0) -> SparkSession:
@@ -127,8 +167,8 @@ def _start(master: str, size: int = 0) -> SparkSession:
         _end(gateway)
         raise
     finally:
-        if interrupts is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # Spark listens without asking
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, interrupts)  # Spark takes it over without asking
 
 
 def _require_answer(master: str) -> None:
@@ -163,6 +203,7 @@ def _configuration(master: str, size: int) -> SparkConf:
     # It alone has a fifth of the usual room for its code, which is too little: what was thrown away is compiled again.
     first_alone = " -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
     java = f"-XX:+Use{'Parallel' if large else 'Serial'}GC{'' if size >= _LONG_BYTES else first_alone}"
+    java += f" -Djava.io.tmpdir='{tempfile.gettempdir()}'"
     # Where the driver of a cluster listens, and how much memory it has, is Spark's own to configure.
     own = {
         "spark.driver.bindAddress": "127.0.0.1",
@@ -171,6 +212,7 @@ def _configuration(master: str, size: int) -> SparkConf:
         "spark.authenticate": "true",
         "spark.driver.memory": "2560m" if huge else "1g",
         "spark.driver.extraClassPath": ":".join(_busiest_jars()),
+        "spark.local.dir": tempfile.gettempdir(),
     }
     settings = {
         **(own if master.startswith("local") else {}),

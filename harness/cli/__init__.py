@@ -11,12 +11,10 @@ from __future__ import annotations
 import errno
 import logging
 import os
-import signal
 import sys
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from types import FrameType
 
 import typer
 
@@ -24,39 +22,60 @@ from harness.cli.application import app
 from harness.cli.origin import require_one_origin
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import tell
-from harness.errors import ExitCode, SeawallError
+from harness.errors import ExitCode, SeawallError, came_of_an_interruption
+from harness.scratch import scratch
+from harness.signals import caught, ignore, raised_once
+
+_SEE_HEAL = "What it may have left, `seawall heal` removes."
 
 _NOT_BY_OTHERS = 0o002
 """Whatever the umask was: what other users wrote into a run directory would be taken for evidence."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line ``arguments`` (default: this process's) and return its exit code."""
+    """Run the command line ``arguments`` (default: this process's) and return its exit code.
+
+    Signals belong to :mod:`harness.signals` from here to the end, temporary files to :mod:`harness.scratch`.
+    """
     words = sys.argv[1:] if arguments is None else list(arguments)
     os.umask(os.umask(_NOT_BY_OTHERS) | _NOT_BY_OTHERS)
     reproduction = Reproduction(words)
     logging.basicConfig(handlers=[logging.NullHandler()])  # py4j logs a traceback for every Ctrl-C
-    listened = [n for n in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(n) is not signal.SIG_IGN]  # see nohup
-    before = {number: signal.signal(number, _interrupt) for number in listened}
-    try:
-        code = _survive(words, reproduction)
-    finally:
-        for number, handler in before.items():
-            # Everything is healed and decided: a signal that comes while Python closes must not change the exit code.
-            signal.signal(number, signal.SIG_IGN if arguments is None else handler)
-    if arguments is None:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with raised_once(tell, to_the_end=arguments is None):
+        try:
+            with scratch():
+                code = _survive(words, reproduction)
+                if arguments is None:
+                    ignore()  # everything is healed and decided
+                    _end_spark()
+        except KeyboardInterrupt:  # outside of the command: before it, or after it
+            code = _complain("interrupted.", "", ExitCode.INTERRUPTED)
     if code:
         tell(f"reproduce: {reproduction}")
     return code
 
 
+def _end_spark() -> None:
+    """End the JVM and what warms it up, where there is one: Python would end the threads that this needs first."""
+    if (session := sys.modules.get("spark_analysis.session")) is not None:
+        session.end()
+
+
 def _survive(words: Sequence[str], reproduction: Reproduction) -> int:
     try:
         return _run(words, reproduction)
-    except Exception:  # noqa: BLE001 (Python's own answer is exit code 1, which would be a verdict)
+    except Exception as error:  # noqa: BLE001 (Python's own answer is exit code 1, which would be a verdict)
+        if caught() and not came_of_an_interruption(error):
+            return _complain(f"interrupted by {caught()}; {_first_line(error)}.", _SEE_HEAL, ExitCode.INTERRUPTED)
+        if caught():
+            return _complain("interrupted.", "", ExitCode.INTERRUPTED)
         tell(traceback.format_exc().rstrip())
         return _complain("this is a bug in seawall.", "Please report it with the traceback.", ExitCode.INTERNAL)
+
+
+def _first_line(error: Exception) -> str:
+    """What went wrong with what a signal has interrupted: a library is not everywhere prepared for that."""
+    return f"ending it failed with {type(error).__name__}: {error}".partition("\n")[0].rstrip(". :")
 
 
 def _run(words: Sequence[str], reproduction: Reproduction) -> int:
@@ -76,11 +95,6 @@ def _run(words: Sequence[str], reproduction: Reproduction) -> int:
     if returned == ExitCode.INTERRUPTED:  # what typer makes of a KeyboardInterrupt
         return _complain("interrupted.", "", ExitCode.INTERRUPTED)
     return int(returned or ExitCode.PASS)
-
-
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
-    """SIGTERM and SIGHUP end like Ctrl-C: with everything healed and stopped."""
-    raise KeyboardInterrupt
 
 
 def _what_failed(error: OSError) -> str:

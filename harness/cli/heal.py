@@ -11,6 +11,7 @@ def heal() -> None:
     Every run begins with this, too; containers that no journal tells of are looked for here and by runs in containers.
     """
     from harness.runner import heal_leftovers
+    from harness.scratch import swept
 
-    for line in heal_leftovers(containers=True) or ["Nothing to heal."]:
+    for line in [*heal_leftovers(containers=True), *swept()] or ["Nothing to heal."]:
         typer.echo(line)

@@ -16,6 +16,7 @@ from rich.table import Table
 from harness.cli.run import RUNS
 from harness.cli.terminal import Say, progress, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, UsageError
+from harness.signals import die_with_parent, leave_silently
 
 if TYPE_CHECKING:
     from harness.runner import Plan
@@ -215,13 +216,19 @@ def _cells(plans: list[Plan], out: Path | None, jobs: int) -> Iterator[Cell]:
         say: Say = progress() if out is not None else _silent
         yield from (_tried(out, plan, say) for plan in plans)
         return
-    with ProcessPoolExecutor(jobs) as pool:
+    with ProcessPoolExecutor(jobs, initializer=_prepare) as pool:
         try:
             yield from pool.map(partial(_tried_in_a_worker, out), plans)
         except BaseException:
             for worker in active_children():
                 worker.terminate()
             raise
+
+
+def _prepare() -> None:
+    """End with the parent, and silently: what is to be said of a signal, it says."""
+    leave_silently()
+    die_with_parent()
 
 
 def _tried_in_a_worker(out: Path | None, plan: Plan) -> Cell:

@@ -16,7 +16,7 @@ from rich.table import Table
 from harness.checker import Anomaly, OffsetRange, Outcome, RunVerdict, differing_parts
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import Say, stdout, tell
-from harness.errors import EnvironmentFault, ExitCode, Interrupted, worst
+from harness.errors import EnvironmentFault, ExitCode, Interrupted, came_of_an_interruption, worst
 
 _COLOURS = {
     Outcome.PASS: "green",
@@ -58,19 +58,13 @@ def judge(run_directories: Sequence[Path | str], engine: Engine, master: str | N
     try:
         verdicts = check(run_directories, engine.value, master)
     except Exception as error:
-        if _came_of_an_interruption(error):
+        if came_of_an_interruption(error):
             raise KeyboardInterrupt from error
         raise
     return [
         Judged(path, verdict, write(path) if isinstance(path, Path) else None)
         for path, verdict in zip(run_directories, verdicts, strict=True)
     ]
-
-
-def _came_of_an_interruption(error: BaseException) -> bool:
-    """Whether ``error`` was raised while an interruption was on its way up."""
-    before = error.__cause__ or error.__context__
-    return isinstance(error, KeyboardInterrupt) or (before is not None and _came_of_an_interruption(before))
 
 
 def judge_recorded(run_directories: Sequence[Path], reproduction: Reproduction, say: Say) -> list[Judged]:

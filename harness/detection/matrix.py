@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 from harness.detection.mixes import SYNTHETIC, faults_at, workloads_at
 from harness.detection.table import TABLE, Bug
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
+from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import CORE, STACK
 from reports.power import Interval, wilson
 
@@ -156,7 +156,9 @@ def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int
             seen(number, len(tasks))
         return collected(rows)
     with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare) as pool:
-        for number, done in enumerate(as_completed([pool.submit(_perform, task) for task in tasks]), 1):
+        with withheld():
+            running = [pool.submit(_perform, task) for task in tasks]
+        for number, done in enumerate(as_completed(running), 1):
             rows += done.result()
             seen(number, len(tasks))
     return collected(rows)
@@ -199,8 +201,9 @@ def _perform(task: _Task) -> list[_Row]:
 
 
 def _prepare() -> None:
-    """Leave interrupts to the parent, and let the garbage collector look at runs only."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave signals to the parent, end with it, and let the garbage collector look at runs only."""
+    ignore()
+    die_with_parent()
     gc.freeze()
 
 

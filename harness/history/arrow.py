@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 
 from harness.history.schema import ColumnType, Table
 from harness.history.unwritable import writing_below
+from harness.scratch import unfinished
 
 _TYPES: Mapping[ColumnType, pa.DataType] = {
     "string": pa.string(),
@@ -75,14 +76,13 @@ def _arrow(table: Table, columns: Sequence[Sequence[Any]]) -> pa.Table:
 @contextmanager
 def _writer(table: Table, path: Path) -> Iterator[pq.ParquetWriter]:
     """Writes beside ``path``, which appears when all has been written; nothing is left of what has not."""
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with writing_below(path):
-            with pq.ParquetWriter(temporary, arrow_schema(table), write_page_checksum=True) as writer:
-                yield writer
-            temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    schema = arrow_schema(table)
+    with (
+        writing_below(path),
+        unfinished(path) as temporary,
+        pq.ParquetWriter(temporary, schema, write_page_checksum=True) as writer,
+    ):
+        yield writer
 
 
 def _groups(rows: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:

@@ -34,6 +34,7 @@ from harness.history.schema import FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
 from harness.history.unwritable import unwritable, writing_below
 from harness.refusal import shortened, validated
+from harness.scratch import unfinished
 
 _LAST_WORDS_BYTES = 256 * 1024
 
@@ -296,10 +297,5 @@ def _read_json(path: Path) -> dict[str, Any]:
 
 
 def _write_json(path: Path, document: Mapping[str, Any]) -> None:
-    temporary = path.with_name(f".{path.name}.partial")
-    try:
-        with writing_below(path):
-            temporary.write_text(json.dumps(document, indent=1) + "\n")
-            temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with writing_below(path), unfinished(path) as temporary:
+        temporary.write_text(json.dumps(document, indent=1) + "\n")

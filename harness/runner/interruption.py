@@ -5,11 +5,11 @@ from __future__ import annotations
 import signal
 import threading
 from types import FrameType
-from typing import Self
+from typing import Any, Self
 
+from harness import signals
 from harness.runner.reporting import Reporter
 
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _FAILED = signal.SIGUSR1
 """With which a thread wakes the main thread, whatever that is waiting for."""
 
@@ -37,8 +37,9 @@ class Interruption:
         self._report = report
 
     def __enter__(self) -> Self:
-        listened = [number for number in _SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-        self._before = {number: signal.signal(number, self._handle) for number in listened}
+        self._before: dict[signal.Signals, Any] = {
+            number: signal.signal(number, self._handle) for number in signals.listened()
+        }
         self._before[_FAILED] = signal.signal(_FAILED, self._end)
         self._entered = True
         return self
@@ -85,7 +86,8 @@ class Interruption:
 
     def _handle(self, number: int, _: FrameType | None) -> None:
         name = signal.Signals(number).name
-        if self._ending:
+        is_first = signals.is_first(number)  # or what the first one has raised was swallowed
+        if self._ending and not (self.caught and is_first):
             self._report(f"{name}: already healing and stopping; this takes a few seconds.")
             return
         self.caught, self.failure = name, None

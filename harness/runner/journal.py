@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -22,12 +21,13 @@ import psutil
 from pydantic import RootModel
 
 from harness import documents
+from harness.births import boot, start_time
 from harness.documents import Unfit
 from harness.errors import EnvironmentFault, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
 from harness.refusal import validated
+from harness.scratch import outside
 from harness.targets import log_dirs
-from harness.targets.births import boot, start_time
 from harness.targets.compose.leftovers import remove_lost, remove_project
 from harness.targets.node_evidence import left_behind
 from harness.targets.node_logs import copy_logs
@@ -174,7 +174,7 @@ def journal_directory() -> Path:
         EnvironmentFault: it belongs to somebody else or others may enter it.
     """
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    directory = Path(runtime, "seawall") if runtime else Path(tempfile.gettempdir(), f"seawall-{os.getuid()}")
+    directory = Path(runtime, "seawall") if runtime else outside() / f"seawall-{os.getuid()}"
     try:
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = directory.lstat()

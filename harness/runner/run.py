@@ -21,6 +21,7 @@ from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.rig import Voice, rig_of
 from harness.runner.stage import Stage
+from harness.scratch import note_unfinished
 
 
 class BrokenOff(InvalidRun):
@@ -150,6 +151,7 @@ def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:
     started = now()
     directory = _taken(plan, out_dir / plan.scenario.id, started)
     link = out_dir / f".latest-{plan.scenario.id}-{directory.path.name}"
+    note_unfinished(link)
     link.unlink(missing_ok=True)
     link.symlink_to(directory.path.relative_to(out_dir))
     link.replace(out_dir / "latest")

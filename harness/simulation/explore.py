@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import signal
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +14,7 @@ from typing import NamedTuple
 
 from harness.checker import Verdict
 from harness.replication.knobs import REMEDIES, Knobs, written
+from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import Setup
 from harness.simulation.depth import run_of
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
@@ -131,7 +131,8 @@ def _explore_apart(
         while True:
             on_time = deadline is None or time.monotonic() < deadline
             while on_time and len(running) < 2 * jobs and (chunk := tuple(islice(seeds, _CHUNK))):
-                running.add(pool.submit(_run_chunk, chunk, setup))
+                with withheld():
+                    running.add(pool.submit(_run_chunk, chunk, setup))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
@@ -147,8 +148,9 @@ def _run_chunk(seeds: Sequence[int], setup: Setup) -> list[Explored]:
 
 
 def _prepare() -> None:
-    """Leave interrupts to the parent, and let the garbage collector look at worlds only."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Leave signals to the parent, end with it, and let the garbage collector look at worlds only."""
+    ignore()
+    die_with_parent()
     gc.freeze()
 
 

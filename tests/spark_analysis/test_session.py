@@ -5,6 +5,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 import threading
 import time
 import warnings
@@ -146,3 +147,14 @@ def test_a_session_whose_jvm_has_gone_is_stopped_without_a_complaint(
     monkeypatch.setitem(session._state, "session", spark)
     session.stop()
     ended.assert_called_once_with(spark.sparkContext._gateway)
+
+
+@pytest.mark.parametrize("after_s", [0.0, 1.0, 4.0])
+def test_a_command_that_ends_soon_ends_what_warms_spark_up_without_a_word(after_s: float) -> None:
+    script = (
+        "import time; from spark_analysis import session\n"
+        f"session.warm_up(); time.sleep({after_s}); session.end()\n"
+        "import psutil; print(len(psutil.Process().children()))\n"
+    )
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")

@@ -129,10 +129,10 @@ def takes_shim(client: docker.DockerClient, image: str) -> bool:
 
 def _offset_ms(container: Container) -> int:
     status, said = run_in(container, "sh", "-c", _ASK)
-    *processes, before, bent, after = said.split() if status == 0 else [""] * 3
+    *processes, before, bent, after = ["", "", "", *said.split()] if status == 0 else [""] * 3
     if not (before.isdecimal() and bent.isdecimal() and after.isdecimal()):
         raise EnvironmentFault(f"container {container.name} does not tell the time: it says {said.strip()!r}.")
-    if not processes or "true" in processes:
+    if "bent" not in processes or "true" in processes:
         raise EnvironmentFault(f"the clock of container {container.name} cannot be bent: its Java has no shim.")
     return _between(before, bent, after)
 

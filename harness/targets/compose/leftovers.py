@@ -16,9 +16,9 @@ import docker
 import psutil
 from docker.errors import DockerException
 
+from harness.births import boot, start_time
 from harness.errors import EnvironmentFault
 from harness.program import end
-from harness.targets.births import boot, start_time
 from harness.targets.compose.containers import is_living, remove_abandoned
 from harness.targets.compose.overlay import LABEL, OWNER
 from harness.targets.compose.project import connected

@@ -18,7 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.sax.saxutils import escape
 
+from harness import program
 from harness.errors import EnvironmentFault, UsageError
+from harness.scratch import note_unfinished
 from harness.targets.kafka import archive
 from harness.targets.kafka.releases import Artifact, Metadata, Release, numbers, release
 
@@ -128,6 +130,7 @@ def fetch(version: str) -> Distribution:
     try:
         cache().mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(prefix=f"{_UNFINISHED}{version}-", dir=cache()) as unfinished:
+            note_unfinished(Path(unfinished))
             home = Path(unfinished, version)
             home.mkdir()
             _get(wanted, home)
@@ -169,9 +172,7 @@ def _copy_jars(maven: str, wanted: Release, home: Path) -> None:
     words = (maven, "--batch-mode", "--quiet", "--strict-checksums", "dependency:copy-dependencies")
     options = ("-DincludeScope=runtime", f"-DoutputDirectory={home / _LIBS}")
     try:
-        done = subprocess.run(
-            (*words, *options), cwd=home, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
-        )
+        done = program.run((*words, *options), _TIMEOUT_S, directory=home)
     except subprocess.TimeoutExpired:
         raise EnvironmentFault(f"Kafka {wanted.version} was not fetched: Maven took {_TIMEOUT_S:g} s.") from None
     if done.returncode != 0:

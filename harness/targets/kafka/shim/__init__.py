@@ -19,7 +19,9 @@ from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from harness import program
 from harness.errors import EnvironmentFault
+from harness.scratch import note_unfinished
 
 MAX_LOG_DIRS = 8
 _SOURCES = ("shim.h", "clock.c", "disk.c")
@@ -258,10 +260,9 @@ def _compile(sources: Sequence[Path], place: Path, environment: Mapping[str, str
         )
     place.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=place.parent) as unfinished:
+        note_unfinished(Path(unfinished))
         built = Path(unfinished, place.name)
-        done = subprocess.run(
-            [compiler, *_FLAGS, "-o", str(built), *map(str, sources)], capture_output=True, text=True, check=False
-        )
+        done = program.run((compiler, *_FLAGS, "-o", str(built), *map(str, sources)))
         if done.returncode != 0:
             reason = next((line for line in done.stderr.splitlines() if "error" in line), f"exit {done.returncode}")
             raise EnvironmentFault(f"{compiler} does not compile the disk and clock shim: {reason}.")

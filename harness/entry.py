@@ -1,0 +1,18 @@
+"""Where the command ``seawall`` begins: it takes over the signals, and then imports the rest."""
+
+from __future__ import annotations
+
+import _signal  # type: ignore[import-not-found]  # what `signal` is made of: there at once, while that itself takes time, in which a signal may come
+
+if _signal.getsignal(_signal.SIGINT) is not _signal.SIG_IGN:
+    _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+
+
+def main() -> int:
+    """Run this process's command line and return its exit code."""
+    from harness.signals import leave_at_once  # noqa: PLC0415
+
+    leave_at_once()
+    from harness.cli import main as command  # noqa: PLC0415 - takes a second
+
+    return command()

@@ -1,0 +1,139 @@
+"""What this process writes for a while: temporary files, and files that are not finished yet.
+
+Temporary files are below one directory, whose name says which process it belongs to. It also has a list of the files
+elsewhere that are being written. So a process that was killed leaves nothing that the next one does not find.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from harness.births import boot, start_time
+
+_PREFIX = "seawall-scratch-"
+_UNFINISHED = "unfinished"
+_NAMESPACE = Path("/proc/self/ns/pid")
+_VARIABLE = "TMPDIR"
+
+
+class _Here:
+    """Of this process.
+
+    Attributes:
+        place: its directory; None: it has none.
+        outside: where the directories of all processes are, while this one has its own.
+        swept: what was swept at its start, in words.
+    """
+
+    place: Path | None = None
+    outside = ""
+    swept: tuple[str, ...] = ()
+
+
+@contextmanager
+def scratch() -> Iterator[None]:
+    """While entered, temporary files of this process and of those that it starts are in a directory of its own.
+
+    What processes that were killed have left is removed first. Where no directory can be made there is none: what
+    needs temporary files fails then, and says so.
+    """
+    temporary, variable = tempfile.tempdir, os.environ.get(_VARIABLE)
+    _Here.outside = tempfile.gettempdir()
+    _Here.swept = tuple(sweep())
+    with suppress(OSError):
+        _Here.place = Path(tempfile.mkdtemp(prefix=f"{_PREFIX}{_identity()}-"))
+        tempfile.tempdir = os.environ[_VARIABLE] = str(_Here.place)
+    try:
+        yield
+    finally:
+        tempfile.tempdir = temporary
+        os.environ.pop(_VARIABLE, None)
+        if variable is not None:
+            os.environ[_VARIABLE] = variable
+        if _Here.place is not None:
+            shutil.rmtree(_Here.place, ignore_errors=True)
+        _Here.place, _Here.outside = None, ""
+
+
+def outside() -> Path:
+    """The temporary directory that all processes share."""
+    return Path(_Here.outside or tempfile.gettempdir())
+
+
+def swept() -> list[str]:
+    """What was removed at the start of this process, in words; once."""
+    told, _Here.swept = list(_Here.swept), ()
+    return told
+
+
+def sweep() -> list[str]:
+    """Remove what processes of this user that are no more have left; one line for each."""
+    return [_removed(place) for place in sorted(outside().glob(f"{_PREFIX}*")) if _is_abandoned(place)]
+
+
+@contextmanager
+def unfinished(path: Path) -> Iterator[Path]:
+    """A file beside ``path`` to write to, which becomes ``path`` at the end, unless there is an error.
+
+    Nothing is left of one that was not finished, also where this process was killed: see :func:`sweep`.
+    """
+    temporary = path.with_name(f".{path.name}.partial")
+    note_unfinished(temporary)
+    try:
+        yield temporary
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def note_unfinished(path: Path) -> None:
+    """Note that a file, or a directory, is only there for a while."""
+    if _Here.place is not None:
+        with suppress(OSError), (_Here.place / _UNFINISHED).open("a") as notes:
+            notes.write(f"{path.absolute()}\n")
+
+
+def _identity() -> str:
+    pid = os.getpid()
+    return f"{pid}-{start_time(pid)}-{boot()[:8]}-{_namespace()}"
+
+
+def _namespace() -> int:
+    return _NAMESPACE.stat().st_ino
+
+
+def _is_abandoned(place: Path) -> bool:
+    """Whether a directory is this user's, and that of a process that is certainly no more.
+
+    A process that cannot be seen from here, as one in another container, is not taken for gone.
+    """
+    try:
+        found = place.lstat()
+    except OSError:
+        return False
+    match place.name.removeprefix(_PREFIX).split("-"):
+        case [pid, started, booted, namespace, _] if found.st_uid == os.getuid() and stat.S_ISDIR(found.st_mode):
+            return booted != boot()[:8] or (namespace == str(_namespace()) and started != start_time(pid))
+        case _:
+            return False
+
+
+def _removed(place: Path) -> str:
+    notes = place / _UNFINISHED
+    noted = {Path(line) for line in notes.read_text().splitlines()} if notes.exists() else set[Path]()
+    left = sorted(path for path in noted if path.is_symlink() or path.exists())
+    for path in left:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
+    shutil.rmtree(place, ignore_errors=True)
+    files = f", and {', '.join(map(str, left))}" if left else ""
+    pid = place.name.removeprefix(_PREFIX).partition("-")[0]
+    return f"Removed what process {pid}, which was killed, left in {place}{files}."

@@ -1,0 +1,148 @@
+"""The signals that end seawall have one owner, from the first instruction of a command to its last.
+
+Before a command begins there is nothing to end, and half of Python to be imported: then a signal ends the process at
+once. Later the first one raises ``KeyboardInterrupt`` in the main thread, and every other one is answered by a line.
+In the end, when everything is decided, they are ignored. Imports nothing that takes time.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+"""The signals, each of which means that seawall is to heal, to stop and to leave."""
+
+EXIT_CODE = 130
+"""See :class:`harness.errors.ExitCode`."""
+
+_AGAIN_S = 0.02
+_PR_SET_PDEATHSIG = 1
+
+
+class _Caught:
+    """What this process has been sent.
+
+    Attributes:
+        name: of the first signal; empty: none has come.
+        is_lost: whether the ``KeyboardInterrupt`` that it raised was swallowed, by a destructor or by a callback.
+    """
+
+    name = ""
+    is_lost = False
+
+
+_caught = _Caught()
+
+
+def listened() -> list[signal.Signals]:
+    """Those of :data:`ENDING` that are not ignored, as ``nohup`` has it."""
+    return [number for number in ENDING if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def leave_at_once() -> None:
+    """From now on a signal ends the process, with a sentence."""
+    for number in listened():
+        signal.signal(number, _leave)
+
+
+def leave_silently() -> None:
+    """From now on a signal ends the process, which is a worker of one that has a sentence for it."""
+    for number in listened():
+        signal.signal(number, _leave_silently)
+
+
+def ignore() -> None:
+    """From now on let no signal change what has been decided."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process, a worker of another one, when that dies (``PR_SET_PDEATHSIG``)."""
+    import ctypes  # noqa: PLC0415 - takes time, see above
+    import multiprocessing  # noqa: PLC0415
+
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    parent = multiprocessing.parent_process()
+    if parent is not None and not parent.is_alive():
+        os._exit(EXIT_CODE)
+
+
+def caught() -> str:
+    """The name of the first signal that this process was sent; empty: none."""
+    return _caught.name
+
+
+def is_first(number: int) -> bool:
+    """Note that a signal has come; whether it is for the handler to raise ``KeyboardInterrupt``."""
+    if _caught.name and not _caught.is_lost:
+        return False
+    _caught.name, _caught.is_lost = signal.Signals(number).name, False
+    return True
+
+
+@contextmanager
+def raised_once(say: Callable[[str], None], *, to_the_end: bool) -> Iterator[None]:
+    """While entered, the first signal raises ``KeyboardInterrupt`` in the main thread; ``say`` answers the others.
+
+    Args:
+        say: told a line.
+        to_the_end: whether signals are ignored afterwards, while Python closes; else they are whose they were.
+    """
+
+    def handle(number: int, _: FrameType | None) -> None:
+        if is_first(number):
+            raise KeyboardInterrupt
+        say(f"{signal.Signals(number).name}: already healing and stopping; this takes a few seconds.")
+
+    _caught.name, _caught.is_lost = "", False
+    before = {number: signal.signal(number, handle) for number in listened()}
+    hook, sys.unraisablehook = sys.unraisablehook, _raise_what_was_swallowed(sys.unraisablehook)
+    try:
+        yield
+    finally:
+        sys.unraisablehook = hook
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_IGN if to_the_end else handler)
+
+
+@contextmanager
+def withheld() -> Iterator[None]:
+    """Start processes that no signal shall end before they have said what it is to do; this one gets it afterwards."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _raise_what_was_swallowed(
+    hook: Callable[[sys.UnraisableHookArgs], object],
+) -> Callable[[sys.UnraisableHookArgs], object]:
+    """Send the signal once more where Python would only print that its exception was ignored."""
+
+    def told(unraisable: sys.UnraisableHookArgs) -> None:
+        if not (_caught.name and issubclass(unraisable.exc_type, KeyboardInterrupt)):
+            hook(unraisable)
+            return
+        _caught.is_lost = True
+        again = (threading.main_thread().ident or 0, signal.Signals[_caught.name])
+        threading.Timer(_AGAIN_S, signal.pthread_kill, again).start()
+
+    return told
+
+
+def _leave(number: int, frame: FrameType | None) -> None:
+    with suppress(OSError):
+        os.write(2, b"seawall: interrupted.\n")
+    _leave_silently(number, frame)
+
+
+def _leave_silently(_: int, __: FrameType | None) -> None:
+    os._exit(EXIT_CODE)
