@@ -26,7 +26,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from harness.broker.introductions import expecting, introducing
 from harness.broker.ports import Connection, FrameHandler, Timer
 from harness.broker.secret import Secret
-from harness.broker.stream import Stream
+from harness.broker.stream import RECEIVE_BYTES, Stream
 from harness.model import CLIENTS, Link
 
 MAX_CLIENT_CONNECTIONS = 1_000
@@ -62,7 +62,8 @@ class AsyncioNetwork:
 
     Attributes:
         streams: every connection, in the order of their making.
-        bytes_held: what is held for all of them, beyond the buffer that each has.
+        shared_buffer: what is received first, whoever sent it.
+        bytes_held: what is held for all of them, beyond 64 KiB for what is torn of each.
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class AsyncioNetwork:
         complain: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.streams: dict[Stream, None] = {}
+        self.shared_buffer = memoryview(bytearray(RECEIVE_BYTES))
         self._complain = complain
         self._accepted: defaultdict[str, set[Stream]] = defaultdict(set)
         self.bytes_held = 0

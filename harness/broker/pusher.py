@@ -33,7 +33,7 @@ from harness.wire.messages import (
 LEADER_AND_ISR_VERSION = 4
 UPDATE_METADATA_VERSION = 6
 _RETRY_S = 0.05
-MAX_STATES = 100
+MAX_STATES = 20
 """The most replicas in one ``LeaderAndIsr``: a broker that has to create them does nothing else meanwhile."""
 _FINAL = (ErrorCode.NONE, ErrorCode.STALE_CONTROLLER_EPOCH, ErrorCode.KAFKA_STORAGE_ERROR)
 

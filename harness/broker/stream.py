@@ -22,9 +22,12 @@ MAX_FRAME_BYTES = 104_857_600
 MAX_UNSENT_BYTES = 4 * 1_048_576
 """A connection with more unsent bytes than this is not read from until the peer has caught up."""
 
-_RECEIVE_BYTES = 65_536
+RECEIVE_BYTES = 65_536
+"""How much is received at once, into a buffer that all connections share: only what is torn is kept for each."""
+
 _RECEIVE_AT_LEAST_BYTES = 4_096
-_SHRINK_ABOVE_BYTES = 32 * _RECEIVE_BYTES
+_SHRINK_ABOVE_BYTES = 32 * RECEIVE_BYTES
+_NOTHING = memoryview(b"")
 _JOIN_BELOW_BYTES = 131_072
 _PREFIX = struct.Struct(">i")
 
@@ -39,14 +42,14 @@ class _Muted(Flag):
 
 
 class Stream(asyncio.BufferedProtocol):
-    """One connection: received into one reused buffer, frames handed out as writable views of it."""
+    """One connection: received into reused buffers, frames handed out as writable views of them."""
 
     def __init__(self, network: AsyncioNetwork, accept: Callable[[Connection], FrameHandler], peer: str | None) -> None:
         self.peer = peer or CLIENTS
         self._peer_is_known = peer is not None
         self._network = network
         self._accept = accept
-        self._view = memoryview(bytearray(_RECEIVE_BYTES))
+        self._view = _NOTHING
         self._start = 0
         self._end = 0
         self._muted = _Muted.NO
@@ -76,6 +79,8 @@ class Stream(asyncio.BufferedProtocol):
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """See :class:`asyncio.BufferedProtocol`."""
+        if not self._view:
+            self._view = self._network.shared_buffer
         return self._view[self._end :]
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -98,7 +103,7 @@ class Stream(asyncio.BufferedProtocol):
         self._closing = True
         self._network.forget(self)
         self._unsent.clear()
-        self._view = memoryview(b"")
+        self._view = _NOTHING
         self._handler.on_lost()
 
     # ------------------------------------------------------------------------------------ ports.Connection
@@ -182,7 +187,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def _account(self) -> None:
         """Tell the network how much is held now."""
-        held = max(len(self._view) - _RECEIVE_BYTES, 0) + self._unsent_bytes
+        held = max(len(self._view) - RECEIVE_BYTES, 0) + self._unsent_bytes
         if self._kernel_is_full:
             held += self._transport.get_write_buffer_size()
         if held != self._held_bytes:
@@ -243,20 +248,22 @@ class Stream(asyncio.BufferedProtocol):
         self._make_room()
 
     def _make_room(self) -> None:
-        """Keep room to receive into: move the torn frame to the front, of a larger buffer when it needs one.
+        """Keep what is torn, with room to receive into behind it, in a buffer of its own; give back the shared one.
 
         The buffer doubles only as bytes arrive, so announcing a huge frame costs its sender as much as us.
         """
-        rest = self._view[self._start : self._end]
+        rest, room = self._view[self._start : self._end], len(self._view)
+        is_shared = self._view is self._network.shared_buffer
         if not rest:
+            if is_shared or room > _SHRINK_ABOVE_BYTES:
+                self._view = _NOTHING
             self._start = self._end = 0
-            if len(self._view) > _SHRINK_ABOVE_BYTES:
-                self._view = memoryview(bytearray(_RECEIVE_BYTES))
-                self._account()
-        elif len(self._view) - self._end < _RECEIVE_AT_LEAST_BYTES:
-            grown = self._view if 2 * len(rest) <= len(self._view) else memoryview(bytearray(2 * len(self._view)))
-            grown[: len(rest)] = rest
-            self._view, self._start, self._end = grown, 0, len(rest)
+            self._account()
+        elif is_shared or room - self._end < _RECEIVE_AT_LEAST_BYTES:
+            fits = not is_shared and 2 * len(rest) <= room
+            view = self._view if fits else memoryview(bytearray(max(2 * len(rest), RECEIVE_BYTES)))
+            view[: len(rest)] = rest
+            self._view, self._start, self._end = view, 0, len(rest)
             self._account()
 
     def _mute(self, reason: _Muted) -> None:

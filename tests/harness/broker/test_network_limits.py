@@ -140,3 +140,23 @@ def test_a_connection_that_its_owner_pauses_when_it_accepts_it_delivers_nothing_
             await until(lambda: len(nodes.accepted[0].frames) == 3)
 
     run(story)
+
+
+def test_connections_share_one_buffer_but_for_what_is_torn() -> None:
+    async def story(nodes: Pair) -> None:
+        with ExitStack() as sockets:
+            clients = [sockets.enter_context(socket.create_connection(ADDRESS)) for _ in range(10)]
+            for client in clients:
+                client.sendall(struct.pack(">i", 3) + b"abc")
+            await until(lambda: [one.frames for one in nodes.accepted] == [[b"abc"]] * 10)
+            own = [stream for stream in nodes.server.streams if len(stream._view)]
+            assert own == []
+            for number, client in enumerate(clients):
+                client.sendall(struct.pack(">i", 4) + bytes([number, 1]))
+            await settle()
+            for client in clients:
+                client.sendall(b"\2\3")
+            await until(lambda: all(len(one.frames) == 2 for one in nodes.accepted))
+            assert [one.frames[1] for one in nodes.accepted] == [bytes([n, 1, 2, 3]) for n in range(10)]
+
+    run(story)
