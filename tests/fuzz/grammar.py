@@ -63,8 +63,12 @@ class Grammar:
     def _array(self, wire: Wire, version: int) -> list[Any]:
         size = self._rng.choice(_SIZES if self._rng.random() < 0.98 else _LARGE_SIZES)
         if size > 10:  # as many of one and the same: what is many is not to be slow to make
+            before = self._room
             element = self._element(wire, version)
-            return [element] * min(size, max(self._room, 0) // 8)
+            cost = max(before - self._room, 8)
+            count = min(size, max(self._room, 0) // cost)
+            self._room -= cost * count
+            return [element] * count
         return [self._element(wire, version) for _ in range(size) if self._room > 0]
 
     def _element(self, wire: Wire, version: int) -> Any:

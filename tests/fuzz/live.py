@@ -35,6 +35,7 @@ from tests.harness.broker.cluster import Cluster
 
 CLIENTS = 16
 LOOK_EVERY_S = 3.0
+TELL_EVERY_S = 30.0
 REMEMBERED = 40
 """How many of the last frames to a node are kept when it dies."""
 
@@ -71,9 +72,13 @@ class Campaign:
         async with asyncio.TaskGroup() as clients:
             for number in range(CLIENTS):
                 clients.create_task(self._client(Random(f"{self._seed} {number}")))
+            told_s = 0.0
             while time.monotonic() < self._until:
                 await asyncio.sleep(LOOK_EVERY_S)
                 await asyncio.to_thread(watch.look)
+                if time.monotonic() - told_s > TELL_EVERY_S:
+                    told_s = time.monotonic()
+                    typer.echo(f"{self._until - told_s:.0f} s to go, {self.sent.total()} frames; {watch}.")
 
     async def _client(self, rng: Random) -> None:
         grammar = Grammar(rng)
@@ -172,9 +177,7 @@ def main(
             well = fuzz(cluster, campaign, watch, minutes)
         finally:
             cluster.stop()
-    growth = ", ".join(f"{node}: {size >> 20} MiB" for node, size in watch.growth_bytes.items())
-    typer.echo(f"Sent {sum(campaign.sent.values())} frames: {dict(campaign.sent)}.")
-    typer.echo(f"Slowest answer {watch.slowest_s:.2f} s; growth {growth}.")
+    typer.echo(f"Sent {campaign.sent.total()} frames: {dict(campaign.sent)}; {watch}.")
     if not well:
         typer.echo(f"Again: python -m tests.fuzz.live --minutes {minutes:g} --seed {chosen}")
         raise typer.Exit(1)

@@ -40,6 +40,10 @@ class Watch:
         self.slowest_s = 0.0
         self.growth_bytes = dict.fromkeys(self._processes, 0)
 
+    def __str__(self) -> str:
+        growth = ", ".join(f"{node}: {size >> 20}" for node, size in self.growth_bytes.items())
+        return f"slowest answer {self.slowest_s:.2f} s, growth in MiB {growth}"
+
     def look(self) -> None:
         """Look at all of them.
 
