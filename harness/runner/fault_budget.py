@@ -12,11 +12,13 @@ release keeps it as it stands:
 
 * At one time at most ``min.insync.replicas - 1`` brokers have lost something and are not back in every ISR that they
   were in. With a minimum of one nothing lossy is promised.
-* A broker in the ISR of everything it holds may fail lossily, while each of these ISRs has another member that has lost
-  nothing and that no fault touches. The last member of an ISR may not: up to 3.9 it is elected although it has lost its
-  tail ("last replica standing", KIP-966).
+* A broker in the ISR of everything it holds may fail lossily, while each of these ISRs has another *sound* member: it
+  has lost nothing, no fault touches it, and none has for as long as the cluster takes to notice what one did to it (a
+  broker's session or ``replica.lag.time.max.ms``, the longer one), for until then it may be about to leave the ISR. The
+  last member of an ISR may not fail so: up to 3.9 it is elected although it has lost its tail ("last replica standing",
+  KIP-966).
 * Until the controller has dropped such a broker from an ISR, the others may fail in any way that leaves that ISR one
-  untouched member. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
+  sound member. Once dropped, the broker cannot be elected before it has caught up, and the others may all fail.
 * The broker starts again only when it has been dropped: up to 3.9 one that is back before its session expires stays in
   the ISR with a log that is too short, and may be elected. With eligible leader replicas (4.0 and later) the controller
   knows of the unclean shutdown, and the broker may start again at once.
@@ -29,7 +31,8 @@ What is promised is promised of ``acks=all``: records with other acks may be los
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -57,12 +60,14 @@ class Promise:
         flushes: whether a power loss takes nothing, because every record is flushed.
         knows_unclean: whether the controller takes no broker for in sync that has stopped uncleanly.
         starts_cut_off: whether a broker can start while links of its own are cut.
+        noticed_s: for how long a fault that is over may still cost a replica its place in the ISR.
     """
 
     lossy: int
     flushes: bool
     knows_unclean: bool
     starts_cut_off: bool = True
+    noticed_s: float = 0.0
 
     @classmethod
     def of(cls, settings: Settings, knobs: Knobs, *, is_real: bool) -> Promise:
@@ -72,6 +77,7 @@ class Promise:
             flushes=settings.log_flush_interval_messages == 1,
             knows_unclean=knobs.elections == "elr",
             starts_cut_off=not is_real,
+            noticed_s=max(settings.broker_session_timeout_ms, settings.replica_lag_time_max_ms) / 1000,
         )
 
     def is_lossy(self, fault: Fault) -> bool:
@@ -92,12 +98,16 @@ class FaultBudget:
         name: see the module.
         promise: what the configuration promises.
         target: is asked whether nodes run, and what replicas hold.
+        now_s: says what time it is.
     """
 
-    def __init__(self, name: BudgetName, promise: Promise, target: Target) -> None:
+    def __init__(self, name: BudgetName, promise: Promise, target: Target, now_s: Callable[[], float]) -> None:
         self._keeps_promises = name == "promised"
         self._promise = promise
         self._target = target
+        self._now_s = now_s
+        self._touched_s: dict[str, float] = {}
+        self._clock_stepped_s = -math.inf
         self._in_force: dict[str, Fault] = {}
         self._electable: dict[str, set[TopicPartition]] = {}
         self._catching_up: dict[str, set[TopicPartition]] = {}
@@ -105,6 +115,7 @@ class FaultBudget:
     def began(self, name: str, fault: Fault, view: ClusterView) -> None:
         """The fault called ``name`` is in force; ``view`` is of just before."""
         self._in_force[name] = fault
+        self._note_clock(fault)
         if self._promise.is_lossy(fault):
             for node in fault.nodes():
                 self._electable[node] = set(_in_isr(view, node))
@@ -112,7 +123,10 @@ class FaultBudget:
 
     def ended(self, name: str) -> None:
         """The fault called ``name`` is healed."""
-        del self._in_force[name]
+        fault = self._in_force.pop(name)
+        self._note_clock(fault)
+        if fault.needs is not Capability.CLOCK:
+            self._touched_s.update(dict.fromkeys(fault.nodes(), self._now_s()))
 
     @property
     def has_lossy(self) -> bool:
@@ -187,7 +201,7 @@ class FaultBudget:
 
     def _takes_writes(self, name: TopicPartition, node: str, view: ClusterView) -> bool:
         members = {node_name(member) for member in view.partitions[name].isr}
-        return node in members and len(members) > self._promise.lossy and members == set(self._untouched(name, view))
+        return node in members and len(members) > self._promise.lossy and members == set(self._sound(name, view))
 
     def _more_than_promised(self, fault: Fault, view: ClusterView) -> Iterator[str]:
         away = set(fault.nodes()) if fault.needs is not Capability.CLOCK else set()
@@ -196,20 +210,30 @@ class FaultBudget:
             (node,) = fault.nodes()
             if len({*self._catching_up, node}) > self._promise.lossy:
                 yield "as many brokers as may have lost something"
+            if self._is_recent(self._clock_stepped_s):
+                yield "a clock has stepped, which may cost any replica its place in the ISR"
             if set(_in_isr(view, node)) != set(_held(view, node)) or not view.partitions:
                 yield f"node {node} is not in sync everywhere"
             exposed |= set(_held(view, node))
         for name in sorted(exposed):
-            if not [node for node in self._untouched(name, view) if node not in away]:
-                yield f"{name} would have no member of the ISR left that is untouched"
+            if not [node for node in self._sound(name, view) if node not in away]:
+                yield f"{name} would have no sound member of the ISR left"
 
-    def _untouched(self, name: TopicPartition, view: ClusterView) -> list[str]:
-        """The members of the ISR that have everything, and that no fault touches."""
+    def _sound(self, name: TopicPartition, view: ClusterView) -> list[str]:
+        """The members of the ISR that have everything, and that no fault touches or has touched lately."""
         seen = view.partitions.get(name)
         touched = {node for one in self._in_force.values() if one.needs is not Capability.CLOCK for node in one.nodes()}
+        touched |= {node for node, ended_s in self._touched_s.items() if self._is_recent(ended_s)}
         lost = {node for node, names in self._electable.items() if name in names}
         members = map(node_name, seen.isr) if seen is not None else ()
         return [node for node in members if node not in touched | lost and self._target.is_running(node).holds]
+
+    def _is_recent(self, ended_s: float) -> bool:
+        return self._now_s() - ended_s <= self._promise.noticed_s
+
+    def _note_clock(self, fault: Fault) -> None:
+        if fault.needs is Capability.CLOCK:
+            self._clock_stepped_s = self._now_s()
 
     def _touched_by_process_fault(self, node: str) -> bool:
         return any(node in one.nodes() for one in self._in_force.values() if one.needs in OF_PROCESSES)

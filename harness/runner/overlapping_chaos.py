@@ -53,7 +53,7 @@ class OverlappingChaos:
         self._nemesis = nemesis
         self._clock = clock
         promise = Promise.of(plan.settings, plan.knobs, is_real=plan.kafka is not None)
-        self._budget = FaultBudget(chaos.budget, promise, target)
+        self._budget = FaultBudget(chaos.budget, promise, target, self._now_s)
         self._rounds = shuffled_rounds([chosen.weight for chosen in self._mix], self._seed)
         self._size = sum(chosen.weight for chosen in self._mix)
         self._bag: list[int] = []

@@ -1,0 +1,181 @@
+"""Several faults at once, on a target that lives in memory and in virtual time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from checkers.memory import decided
+from harness import scenario
+from harness.checker import Outcome, Verdict
+from harness.clock import PacedClock
+from harness.errors import UsageError
+from harness.model import NodeId, TopicPartition
+from harness.runner import plan
+from harness.runner.journal import Journal
+from harness.runner.nemesis import Nemesis
+from harness.runner.overlapping_chaos import OverlappingChaos
+from harness.runner.plan import Plan
+from harness.runner.rehearsal import rehearse
+from harness.simulation.stack.world import World
+from harness.target import PartitionView
+from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+
+TEXT = """\
+id: small
+title: A small scenario
+source: a test
+cluster: {settings: {min.insync.replicas: 2, broker.session.timeout.ms: 300, replica.lag.time.max.ms: 300}}
+topics: [{name: ledger}]
+workload: {name: unique_sends}
+chaos:
+  at_once: 3
+  interval_s: [0.01, 0.1]
+  for_s: [0.2, 0.6]
+  faults:
+    - {fault: kill, node: leader}
+    - {fault: kill, node: any}
+    - {fault: pause, node: any}
+    - {fault: partition, between: [leader, follower]}
+    - {fault: disk_full, node: any}
+    - {fault: power_loss, node: any}
+    - {fault: clock, node: any, offset_ms: 60000, weight: 2}
+"""
+LEDGER = TopicPartition("ledger", 0)
+WHOLE = cluster_view(3, {LEDGER: partition_view(1, [1, 0, 2])})
+
+
+class Dropping(ScriptedTarget):
+    """Drops from the ISR whoever is dead."""
+
+    def kill(self, node: str) -> None:
+        super().kill(node)
+        self._show()
+
+    def lose_power(self, node: str) -> None:
+        super().lose_power(node)
+        self._show()
+
+    def restart(self, node: str) -> None:
+        super().restart(node)
+        self._show()
+
+    def _show(self) -> None:
+        isr = tuple(NodeId(node) for node in range(3) if not self.is_dead(str(node)).holds)
+        leader = isr[0] if isr else NodeId(-1)
+        self.shown = cluster_view(3, {LEDGER: PartitionView(leader, 0, isr, tuple(map(NodeId, range(3))))})
+
+
+def made(text: str = TEXT, *, seed: int = 1, duration_s: float = 5.0, **overrides: str) -> Plan:
+    named = {f"chaos.{name}": value for name, value in overrides.items()}
+    return plan(scenario.parse(text), seed=seed, duration_s=duration_s, overrides=named)
+
+
+def unleashed(tmp_path: Path, drawn: Plan, target: ScriptedTarget | None = None) -> Nemesis:
+    target = target or Dropping(shown=WHOLE)
+    clock: PacedClock = World()
+    with Journal(tmp_path / "run") as journal:
+        nemesis = Nemesis(target, journal, clock, drawn.seed, lambda line: None)
+        OverlappingChaos(drawn, target, nemesis, clock).unleash()
+    assert not nemesis.active
+    return nemesis
+
+
+def at_once(nemesis: Nemesis) -> int:
+    """How many faults of processes and links were in force at one time."""
+    records = [one for one in nemesis.records if one.kind != "clock" and one.fault is not None]
+    spans = [(one.injected_ns or 0, one.healed_ns or 0) for one in records]
+    return max(sum(begun <= at < ended for begun, ended in spans) for at, _ in spans)
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("budget", ["promised", "any"])
+def test_faults_overlap_and_each_kind_comes_up_and_is_proven(tmp_path: Path, seed: int, budget: str) -> None:
+    nemesis = unleashed(tmp_path, made(seed=seed, budget=budget))
+    kinds = {record.kind for record in nemesis.records}
+    assert kinds == {"clock", "disk_full", "kill", "partition", "pause", "power_loss"}
+    assert not nemesis.unproven()
+    assert 2 <= at_once(nemesis) <= 3
+
+
+def test_every_kind_comes_up_however_short_the_run_is(tmp_path: Path) -> None:
+    nemesis = unleashed(tmp_path, made(duration_s=0.01))
+    assert {record.kind for record in nemesis.records} >= {"clock", "disk_full", "kill", "partition", "power_loss"}
+    assert not nemesis.unproven()
+
+
+def test_what_could_never_come_up_is_said_and_not_proven(tmp_path: Path) -> None:
+    alone = cluster_view(3, {LEDGER: PartitionView(NodeId(0), 0, (NodeId(0),), tuple(map(NodeId, range(3))))})
+    nemesis = unleashed(tmp_path, made(duration_s=0.01), ScriptedTarget(shown=alone))
+    (unproven,) = [sentence for sentence in nemesis.unproven() if "(power_loss)" in sentence]
+    assert unproven.partition(" was not proven: ")[2]
+
+
+def test_a_cluster_that_promises_nothing_of_lossy_failures_is_spared_them() -> None:
+    weak = plan(scenario.parse(TEXT), overrides={"settings.min.insync.replicas": "1"})
+    assert [one.fault.kind for one in weak.chaos_faults].count("power_loss") == 0
+    (why,) = weak.left_out.values()
+    assert why == (
+        "chaos.faults[5]: 'power_loss' is not within budget 'promised': with min.insync.replicas=1 Kafka promises to "
+        "survive no failure that takes from a disk."
+    )
+    assert len(weak.resolved()["scenario"]["chaos"]["faults"]) == 6
+    for anyway in ({"chaos.budget": "any"}, {"chaos.at_once": "1"}):
+        assert not plan(scenario.parse(TEXT), overrides={"settings.min.insync.replicas": "1", **anyway}).left_out
+
+
+def test_a_mix_of_which_nothing_is_left_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"'power_loss' is not within budget 'promised'.* Set chaos\.budget=any"):
+        plan(
+            scenario.parse(TEXT),
+            overrides={
+                "settings.min.insync.replicas": "1",
+                "chaos.faults": "[{fault: power_loss, node: any}]",
+            },
+        )
+
+
+QUICK = {
+    "settings.broker.session.timeout.ms": "300",
+    "settings.broker.heartbeat.interval.ms": "50",
+    "settings.replica.lag.time.max.ms": "400",
+    "settings.replica.fetch.wait.max.ms": "50",
+    "settings.replica.socket.timeout.ms": "300",
+    "workload.rate": "60",
+    "workload.producers": "4",
+    "workload.acks": "[all, all, 1, 0]",
+    "chaos.for_s": "[0.1, 0.5]",
+}
+
+
+def rehearsed(seed: int, generation: str, **more: str) -> tuple[Outcome, set[Verdict], list[tuple[str, str]]]:
+    drawn = plan(
+        scenario.load("random-chaos"), "simulated", generation, seed, duration_s=3.0, overrides={**QUICK, **more}
+    )
+    run = rehearse(drawn)
+    archive = run.archive
+    tables = (archive.history, archive.tables.get("timeline", ()), archive.tables.get("replica_logs", ()))
+    faults = archive.tables.get("faults", ())
+    verdict = decided(run.manifest, tables, faults)
+    return (
+        verdict.outcome,
+        {one.verdict for one in verdict.anomalies},
+        [(row["fault"], str(row["injected_ns"])) for row in faults],
+    )
+
+
+@pytest.mark.parametrize("generation", ["2.1", "2.8", "3.7", "4.1"])
+def test_a_healthy_cluster_survives_what_it_promises_to_survive(generation: str) -> None:
+    outcome, verdicts, _ = rehearsed(5, generation)
+    assert outcome == Outcome.PASS
+    assert verdicts <= {Verdict.WEAK, Verdict.DOCUMENTED}
+
+
+def test_one_seed_does_the_same_twice_in_virtual_time() -> None:
+    assert rehearsed(7, "4.1") == rehearsed(7, "4.1")
+
+
+def test_a_broken_cluster_does_not() -> None:
+    outcome, _, _ = rehearsed(5, "4.1", **{"replication.bugs": "ack_on_append"})
+    assert outcome == Outcome.VIOLATION
