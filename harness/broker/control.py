@@ -3,9 +3,8 @@
 One request per line, ``{"op": ..., ...}``; one answer line each, in order of completion, with ``"ok"``. It is no
 part of the system under test: link faults do not touch it, and it works while the node is cut off.
 
-It serves the harness of this run and nobody else on this machine: before the first request comes a line with the
-harness's introduction, before the first answer one with the node's reply to that, in hexadecimal digits; see
-:mod:`harness.broker.secret`.
+It serves the harness of this run alone. The harness sends a line with its introduction before the first request, and
+the node one with its reply before the first answer, both in hexadecimal digits; see :mod:`harness.broker.secret`.
 """
 
 from __future__ import annotations
@@ -33,10 +32,10 @@ _INTRODUCTION_TIMEOUT_S = 5.0
 
 
 class ControlConnection(asyncio.Protocol):
-    """One connection of the harness, or of somebody who pretends to be it.
+    """One connection of the harness, or of a stranger.
 
     Args:
-        door: who may ask.
+        door: checks introductions.
         operations: what may be asked for.
     """
 
@@ -99,7 +98,7 @@ class ControlConnection(asyncio.Protocol):
 
 
 class Door:
-    """Who may ask the node ``name``: a harness that knows ``secret``, by what it has said since ``since_ns``."""
+    """Checks introductions of the harness to node ``name``: by ``secret``, and made no earlier than ``since_ns``."""
 
     def __init__(self, secret: Secret, name: str, since_ns: int) -> None:
         self._secret = secret

@@ -1,8 +1,8 @@
-"""Introductions on the connections of nodes to nodes: the first frame in each direction; see :mod:`.secret`.
+"""Introductions on the connections between nodes: the first frame in each direction; see :mod:`.secret`.
 
-Who connects from the address of a node and does not introduce itself as that node is hung up on before it has been
-heard, and so is who answers at such an address and is not that node. Clients connect from other addresses, and notice
-nothing of this.
+A node closes a connection from another node's address that does not begin with that node's introduction, and one to
+another node that does not begin with its reply, before it has read a request or a response. Clients connect from other
+addresses, and introductions do not concern them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Owner = Callable[[Connection], FrameHandler]
 
 
 class _FirstFrame:
-    """Shows the first frame to ``is_right``: the owner hears of the connection no more than its end if that objects."""
+    """Hands frames to ``owner`` once ``is_right`` has accepted the first one, and otherwise closes the connection."""
 
     def __init__(self, connection: Connection, owner: FrameHandler, is_right: Callable[[bytes], bool]) -> None:
         self._connection = connection
@@ -62,7 +62,7 @@ def expecting(secret: Secret, name: str, since_ns: int, accept: Owner) -> Owner:
 
 
 def introducing(secret: Secret, name: str, peer: str, connected: Owner) -> Owner:
-    """``connected`` for a connection that node ``name`` is about to open to ``peer``: it says first who calls."""
+    """``connected`` for a connection that node ``name`` is about to open to ``peer``: an introduction comes first."""
     introduction = secret.introduction(name, peer)
 
     def opened(connection: Connection) -> FrameHandler:

@@ -1,14 +1,14 @@
-"""The secret of a run: by which its nodes know each other, and the harness, from every other user of this machine.
+"""The secret of a run: it tells the run's nodes and its harness apart from every other user of this machine.
 
-Addresses prove nothing: every user may connect from any address in 127.0.0.0/8, and may listen at that of a node which
-is dead. So who connects introduces itself first, and who is connected to answers that it knows the secret, too. The
-introduction is of the length :data:`INTRODUCTION_BYTES`: when it was made, a nonce, and an HMAC-SHA-256 of both and of
-the names of both ends. It takes no round trip, so that what is sent on a connection arrives as if there were none:
-requests follow at once, over a link that is cut in one direction too.
+An address proves nothing: any user may connect from any address in 127.0.0.0/8, and may listen at the address of a dead
+node. So the caller introduces itself first, and the called node proves in its reply that it knows the secret, too. An
+introduction has :data:`INTRODUCTION_BYTES` bytes: the time at which it was made, a nonce, and an HMAC-SHA-256 of both
+and of the names of both ends. It costs no round trip: the caller sends its requests right behind it, as it would
+without one, over a link that is cut in one direction too.
 
-An introduction cannot be used again. Who listens takes none that was made before he began to listen; later ones reach
-nobody else, because a listener has its address to itself. ``CLOCK_MONOTONIC`` is the same for all processes of a host,
-and no fault touches it.
+An introduction cannot be replayed. A listener refuses those that were made before it began to listen, and receives
+every later one itself, because the kernel gives an address to one listener. ``CLOCK_MONOTONIC`` is the same for all
+processes of a host, and no fault touches it.
 """
 
 from __future__ import annotations

@@ -43,7 +43,7 @@ Handle = Callable[["Request"], None]
 """Serves one request: answers it now, or keeps it and answers it later, exactly once."""
 
 Report = Callable[[str, Exception], None]
-"""Is told which request of a client could not be served or answered, and why; may raise the exception again."""
+"""Takes the request of a client that could not be served or answered, and the exception; may raise that again."""
 
 
 class Request:
@@ -317,7 +317,7 @@ def answer_api_versions(request: Request) -> None:
 def only_from(peers: Callable[[str], bool], handle: Handle) -> Handle:
     """Serve ``handle`` to peers that ``peers`` accepts, and refuse all others: cluster requests are not for clients.
 
-    So does Kafka refuse whoever lacks the permission ClusterAction.
+    Kafka refuses clients that lack the permission ClusterAction in the same way.
     """
 
     def guarded(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Other users of this machine reach the ports of the JVM, on which Spark reads Java objects from whoever knows it."""
+"""Other users of this machine reach the ports of the JVM, on which Spark reads Java objects."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ ORDERS = (
 
 @pytest.mark.parametrize("introduction", [None, b"", b"zz", "of another run", "to another node", "of a node"])
 @pytest.mark.parametrize("node", [0, CONTROLLER])
-def test_the_control_channel_obeys_nobody_but_the_harness(cluster: Cluster, node: int, introduction: Any) -> None:
+def test_the_control_channel_obeys_the_harness_alone(cluster: Cluster, node: int, introduction: Any) -> None:
     name = "controller" if node == CONTROLLER else "0"
     said = {
         "of another run": Secret.draw().introduction(HARNESS, name),
@@ -127,7 +127,7 @@ def test_what_nodes_ask_of_each_other_is_refused_to_clients(
 
 
 @pytest.mark.parametrize(("key", "version", "body"), [*TO_A_BROKER, *TO_THE_CONTROLLER])
-def test_the_address_of_a_node_gives_nobody_its_rights(
+def test_a_connection_from_the_address_of_a_node_has_no_rights_by_that(
     cluster: Cluster, key: ApiKey, version: int, body: Message
 ) -> None:
     to_broker = (key, version, body) in TO_A_BROKER
