@@ -7,7 +7,8 @@
   all of its replicas in the ISR whose brokers have a session. Or, from 4.1, it forgets somebody who was in the ISR or
   eligible, so that fewer than ``min.insync.replicas`` are either (KIP-966): only an unclean election and an unclean
   shutdown of that broker make it. (A real controller's log does not say whom it distrusts, so there only those
-  decisions are judged that are about where replicas lie.)
+  decisions are judged that are about where replicas lie.) Or a broker's session has ended, and the controller keeps
+  that broker as a leader, or in an ISR that has other members (:mod:`checkers.ended_sessions`).
 * ``misclassified-election``: an election is recorded as clean although the new leader was neither in the ISR nor an
   eligible leader replica before it, or as unclean although it was (T12). What such an election gives up is what
   everything else that is excused by unclean elections hangs on. Or it is not recorded at all: somebody led in a leader
@@ -27,6 +28,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain, pairwise
 
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
+from checkers.ended_sessions import ENDED, neglected
 from checkers.generations import since
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
@@ -50,6 +52,8 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
                 )
         for before, after in pairwise(decisions):
             yield from _misclassified(run, place, before, after)
+        if not run.sampled:
+            yield from _without_consequences(run, place, decisions)
         if not (run.sampled or _was_restarted(run)):
             yield from _unrecorded(run, place, decisions)
 
@@ -138,6 +142,20 @@ def _last_changes(run: RunFacts, one: Stretch) -> dict[int, str]:
     return {int(said.get("broker", -1)): str(said.get("change")) for said in map(detail, ours)}
 
 
+def _without_consequences(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
+    for one in neglected(run, decisions):
+        state = f"leader {one.kept.leader} and ISR {list(one.kept.isr or ())}"
+        yield Conclusion(
+            run.finding("illegal-isr", place, leader_epoch=one.kept.leader_epoch, **seen_at(one.following)),
+            f"The session of broker {one.broker} ended, and the controller kept {state}.",
+            (
+                cite(one.ended, f"the session of broker {one.broker} ended"),
+                cite(one.kept, f"the decision in force: {state}"),
+                cite(one.following, "the controller goes on to something else"),
+            ),
+        )
+
+
 def _misclassified(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
     clean = detail(after).get("clean")
     if after.kind != "election" or after.leader in (None, NO_LEADER) or not isinstance(clean, bool):
@@ -182,7 +200,3 @@ def _unrecorded(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretc
 
 def _eligible(one: Stretch) -> tuple[int, ...]:
     return tuple(detail(one).get("elr") or ())
-
-
-ENDED = frozenset({"expired"})
-"""How a session ends, in the controller's words."""

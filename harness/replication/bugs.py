@@ -54,6 +54,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "unclean_called_clean": "The same, and records the election as clean.",
         "unclean_shutdown_unnoticed": "The controller trusts a broker's log after an unclean shutdown as before.",
         "isr_change_unchecked": "The controller adopts any ISR that any leader, also a deposed one, proposes.",
+        "ended_session_ignored": "The controller leaves the brokers whose sessions end in office and in the ISR.",
         "first_isr_is_the_leader": "The controller begins a partition with its leader alone in the ISR.",
         "eligible_forgotten_at_start": "A controller that starts again does not remember who is eligible.",
         "state_written_late": "The controller writes down the state before the one that it acts on.",

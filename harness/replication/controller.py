@@ -305,7 +305,9 @@ class Controller:
             SessionChanged(node, "expired", self._state.brokers[node].epoch, self.controller_epoch) for node in expired
         ]
         cause = f"session of {', '.join(f'broker {node}' for node in expired)} expired"
-        changed, records = self._settle(cause, steps=self._end_sessions(expired))
+        steps = self._end_sessions(expired)
+        ignored = "ended_session_ignored" in self._knobs.bugs
+        changed, records = ([], []) if ignored else self._settle(cause, steps=steps)
         return [self._persist(), *sessions, *records, *self._send(changed)]
 
     def _end_sessions(self, expired: list[NodeId]) -> list[tuple[NodeId, ...]]:

@@ -266,8 +266,9 @@ def of_several_sessions_that_end_at_once_the_members_leave_one_by_one(story: Sto
     decide(story, partition_epoch=1)
     for broker in (1, 2):
         story.say(CONTROLLER, "session", None, {"broker": broker, "change": "expired"})
-    decide(story, partition_epoch=2, isr=[0, 2])
-    decide(story, partition_epoch=3, isr=[0], detail={"elr": [2]})
+    cause = "session of broker 1, broker 2 expired"
+    decide(story, partition_epoch=2, isr=[0, 2], detail={"cause": cause})
+    decide(story, partition_epoch=3, isr=[0], detail={"elr": [2], "cause": cause})
     story.finish()
 
 
