@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
 
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
@@ -18,6 +19,18 @@ class Replicas:
     nodes: tuple[int, ...] | None
 
 
+class Order(NamedTuple):
+    """A DeleteRecords that a schedule asks for.
+
+    Attributes:
+        before: the first offset to stay; None: where the high watermark is at the time.
+        obeyed: whether the leader must have done it: the run came to its end, and the schedule does not expect less.
+    """
+
+    before: int | None
+    obeyed: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What must be there.
@@ -28,6 +41,7 @@ class Expected:
         faults: the names of the faults that the schedule injects, or that chaos injects at the least.
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
+        orders: the DeleteRecords of the schedule, by partition, in its order.
     """
 
     nodes: tuple[int, ...]
@@ -35,6 +49,7 @@ class Expected:
     faults: tuple[str, ...]
     retention: bool
     brokers: bool = True
+    orders: Mapping[TopicPartition, Sequence[Order]] = field(default_factory=dict)
 
 
 def expected(manifest: Manifest) -> Expected | None:
@@ -44,11 +59,13 @@ def expected(manifest: Manifest) -> Expected | None:
     try:
         scenario: Mapping[str, Any] = manifest.configuration["scenario"]
         brokers = int(scenario["cluster"]["brokers"])
+        partitions = dict(_partitions(scenario["topics"], brokers))
         return Expected(
             nodes=(*range(brokers), CONTROLLER_ID),
-            partitions=dict(_partitions(scenario["topics"], brokers)),
+            partitions=partitions,
             faults=tuple(_faults(scenario)),
             retention=manifest.guarantees.get("retention") is True,
+            orders=_orders(scenario, partitions, complete=manifest.state == "complete"),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -62,6 +79,21 @@ def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple
             nodes = range(brokers)
         for partition in range(int(topic["partitions"])):
             yield TopicPartition(topic["name"], partition), Replicas(number, tuple(nodes) if nodes else None)
+
+
+def _orders(
+    scenario: Mapping[str, Any], partitions: Iterable[TopicPartition], *, complete: bool
+) -> Mapping[TopicPartition, Sequence[Order]]:
+    found: dict[TopicPartition, list[Order]] = defaultdict(list)
+    for asked in (step.get("delete_records") for step in scenario.get("schedule") or ()):
+        if asked is None:
+            continue
+        before = asked["before"] if isinstance(asked["before"], int) else None
+        order = Order(before, complete and asked.get("expect", "ok") == "ok")
+        for place in partitions:
+            if asked.get("topic") in (None, place.topic) and asked.get("partition") in (None, place.partition):
+                found[place].append(order)
+    return dict(found)
 
 
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from checkers import (
     committed_is_not_cut,
     committed_is_replicated,
     committed_reads_stay,
+    deletions_are_ordered,
     elections_are_legal,
     epochs_only_rise,
     laggards_leave,
@@ -75,6 +76,7 @@ CONCLUSIONS: tuple[Conclusive, ...] = (
     logs_are_whole,
     lineages_match,
     clusters_recover,
+    deletions_are_ordered,
     transactions_are_isolated,
 )
 """The promises that are judged by facts, by the same code for both engines."""

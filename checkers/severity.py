@@ -13,6 +13,7 @@ from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_exc
 from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
+from checkers.permitted_deletions import may_be_deleted
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
 from checkers.weak_acks import may_have_gone
@@ -61,6 +62,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "misclassified-election": frozenset({"timeline"}),
         "laggard-in-sync": frozenset({"timeline"}),
         "stuck": frozenset({"timeline"}),
+        "wrong-deletion": frozenset({"timeline"}),
     }
 )
 """The kinds that say that something is *not* there, or not before something else, and in which table: where that table
@@ -128,7 +130,7 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     unwatched = finding.excuse == "acks" and "timeline" in gaps
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
         return left_open
-    accepted = _is_given_away(facts, excuse)
+    accepted = _is_given_away(facts, excuse) and (excuse != "retention" or may_be_deleted(facts, manifest, finding))
     given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)

@@ -76,6 +76,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),
         "zombie-append": Kind("A log holds a record of a producer's older epoch behind one of a newer."),
         "laggard-in-sync": Kind("A leader kept a replica in the ISR that had stood still for too long."),
+        "wrong-deletion": Kind("DeleteRecords deleted something else than it was asked to, or nothing."),
         "stuck": Kind("All faults were healed, and a partition did not come to rest."),
     }
 )  # fmt: skip

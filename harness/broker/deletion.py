@@ -62,7 +62,10 @@ class _Deleting(Delayed[_Slot]):
     def _delete(self, slot: _Slot, name: TopicPartition, before_offset: Offset) -> None:
         if slot.partition is None:
             slot.deleted(self._broker.absence_of(name), NO_OFFSET)
+        elif "deletes_nothing" in self._broker.knobs.bugs:
+            slot.deleted(ErrorCode.NONE, before_offset)
         else:
+            before_offset += "deletes_one_more" in self._broker.knobs.bugs
             slot.partition.handle(DeleteRecordsRequested(slot, before_offset, kafka_time_ns(self._broker.clock)))
 
     def _expiry(self, slot: _Slot) -> DeleteRecordsExpired:

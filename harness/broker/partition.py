@@ -173,8 +173,10 @@ class Partition:
 
     def retire(self) -> None:
         """Let the core delete the segments whose records are all older than ``log.retention.ms``."""
-        clock, settings = self._owner.clock, self._owner.settings
-        start = self.log.expired(clock.wall_ms() - settings.log_retention_ms, self.replica.high_watermark)
+        clock, limit_ms = self._owner.clock, self._owner.settings.log_retention_ms
+        if "retention_in_seconds" in self._owner.knobs.bugs:
+            limit_ms //= 1_000
+        start = self.log.expired(clock.wall_ms() - limit_ms, self.replica.high_watermark)
         if start > self.log.log_start_offset:
             self.handle(RetentionReached(start, kafka_time_ns(clock)))
 

@@ -143,6 +143,12 @@ _DELETING = (
     _switched("deletes_above_the_watermark", "KIP-107's bound forgotten",
               unnoticed="records at the very end are asked to be deleted by nobody here but in its schedule",
               scenarios=("deleted-before-it-is-committed",)),
+    _switched("deletes_one_more", "an off-by-one in KIP-107", STACK, "the random mixes delete nothing on request",
+              ("deleted-up-to-an-offset",)),
+    _switched("deletes_nothing", "KIP-107 answered before it is done", STACK,
+              "the random mixes delete nothing on request", ("deleted-up-to-an-offset",)),
+    _switched("retention_in_seconds", "a unit of time mistaken for another", STACK,
+              "the random mixes have Kafka's own limit of seven days", ("an-hour-is-no-second",)),
     _switched("log_start_not_followed", "KIP-107's log start not propagated"),
 )  # fmt: skip
 
@@ -215,7 +221,9 @@ _SERVING = (
               "the random mixes have no producers that send again",
               ("lost-ack-and-retried-idempotent", "two-in-flight-idempotent")),
     _switched("batch_appended_twice", "an append that is repeated after it has succeeded", STACK),
-    _switched("acks_1_not_appended", "an acknowledgement that waits for nothing", STACK),
+    _switched("acks_1_not_appended", "an acknowledgement that waits for nothing", STACK,
+              "the random mixes of the whole broker have no producers with acks=1",
+              ("kept-by-a-leader-that-leads-on",)),
     _switched("producers_forgotten", "producer state not rebuilt on election", STACK,
               "the random mixes have no producers that send again", ("retried-at-the-next-leader",)),
     _switched("producer_epochs_unfenced", "KIP-98 without fencing, KIP-360", STACK,

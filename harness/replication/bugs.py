@@ -44,6 +44,9 @@ BUGS: Mapping[str, str] = MappingProxyType(
         # ------------------------------------------------------------------------------------- deleting
         "retention_above_the_watermark": "Retention deletes records that are not committed yet.",
         "deletes_above_the_watermark": "DeleteRecords deletes records that are not committed yet.",
+        "deletes_one_more": "DeleteRecords deletes one record more than it is asked to.",
+        "deletes_nothing": "DeleteRecords says that it has deleted, and deletes nothing.",
+        "retention_in_seconds": "Retention deletes what is a thousandth of log.retention.ms old.",
         # ------------------------------------------------------------------------------------- idempotence
         "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
         "producers_forgotten": "A new leader knows nothing of the idempotent producers in its log.",

@@ -272,7 +272,7 @@ def a_replication_factor_that_is_not_the_configured_one_makes_the_run_invalid(st
     quiet(story)
 
 
-@case(Outcome.INVALID, **configured(schedule=[{"delete_records": {"before": 1}}], retention=False),
+@case(Outcome.INVALID, **configured(schedule=[{"delete_records": {"before": 1, "expect": "any"}}], retention=False),
       reason=r"guarantees retention False")  # fmt: skip
 def a_step_that_deletes_is_part_of_what_is_guaranteed(story: Story) -> None:
     quiet(story)

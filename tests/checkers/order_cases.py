@@ -1,0 +1,160 @@
+"""Stories of what may be deleted, and what was asked to be. Importing this module adds to ``CASES``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.checker import Outcome
+from tests.checkers.cases import case, lost, write
+from tests.checkers.rest_cases import AIMLESS
+from tests.checkers.sampling import SAMPLED, samples
+from tests.checkers.story import GUARANTEES, NODES, Story
+from tests.checkers.weak_cases import CASES
+
+__all__ = ["CASES"]
+
+PERMITTED = GUARANTEES | {"retention": True}
+HOUR_MS = 3_600_000
+
+
+def configured(*orders: Any, **settings: Any) -> dict[str, Any]:
+    """The manifest of a run with these DeleteRecords, as (before, expected), and these settings in force."""
+    topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
+    steps = [{"delete_records": {"topic": "ledger", "before": before, "expect": told}} for before, told in orders]
+    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic], "schedule": steps}
+    known = {name.replace("_", "."): value for name, value in settings.items()}
+    return {"guarantees": PERMITTED, "configuration": {"scenario": scenario, "settings": known}}
+
+
+def expire(story: Story, reason: str = "retention") -> None:
+    """The first of three records goes: every log begins at 1, and says for which reason."""
+    write(story, 3)
+    story.delete(1)
+    for row in story.timeline:
+        if row["kind"] == "log_start":
+            row["detail"] = row["detail"].replace("delete_records", reason)
+    story.finish()
+
+
+# ----------------------------------------------------------------------------------------------------------- limits
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def an_hour_deletes_nothing_of_a_run_of_seconds(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_hours="1"))
+def a_limit_in_hours_is_one_of_hours(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1"))
+def without_a_limit_nothing_grows_too_old(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured())
+def kafkas_own_limit_is_a_week(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms=1_000))
+def what_may_have_grown_as_old_as_the_limit_may_be_gone(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms=HOUR_MS))
+def a_clock_that_is_ahead_makes_records_old(story: Story) -> None:
+    story.fault(kind="clock", nodes=["0"], parameters='{"offset_ms": 3600000}')
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), reason="was never injected", **configured(log_retention_ms=HOUR_MS))
+def a_clock_that_was_never_moved_makes_nothing_old(story: Story) -> None:
+    story.fault(kind="clock", nodes=[], parameters='{"offset_ms": 3600000}', **AIMLESS)
+    expire(story)
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms="-1", log_retention_bytes="2000"))
+def a_log_that_may_be_too_large_may_lose_its_beginning(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1", log_retention_bytes="1000000"))
+def a_log_that_cannot_be_too_large_keeps_its_beginning(story: Story) -> None:
+    expire(story)
+
+
+# ----------------------------------------------------------------------------------------------------------- orders
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured((1, "ok"), log_retention_ms=HOUR_MS))
+def what_was_asked_to_be_deleted_may_be_gone(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(("high_watermark", "ok"), log_retention_ms=HOUR_MS))
+def up_to_the_high_watermark_is_up_to_wherever_that_was(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+def delete_more(story: Story) -> None:
+    """Two records go where one was to."""
+    write(story, 3)
+    story.delete(2)
+    story.finish()
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(0, "DOCUMENTED"),
+    lost(1),
+    ("wrong-deletion", "VIOLATION", 1),
+    **configured((1, "ok"), log_retention_ms=HOUR_MS),
+)
+def one_record_more_than_was_asked_is_one_too_many(story: Story) -> None:
+    delete_more(story)
+
+
+def keep(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+
+
+KEPT = ("wrong-deletion", "VIOLATION", 0)
+
+
+@case(Outcome.VIOLATION, KEPT, **configured((2, "ok"), log_retention_ms=HOUR_MS))
+def what_a_leader_says_that_it_has_deleted_is_gone(story: Story) -> None:
+    keep(story)
+
+
+@case(Outcome.VIOLATION, KEPT, **configured((2, "ok")) | {"guarantees": SAMPLED | PERMITTED})
+def what_a_leader_that_is_looked_at_now_and_then_has_deleted_is_gone(story: Story) -> None:
+    keep(story)
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.PASS, **configured((2, "any"), (2, "refused")))
+def what_a_leader_may_refuse_may_still_be_there(story: Story) -> None:
+    keep(story)
+
+
+@case(Outcome.INVALID, reason="abandoned", **configured((2, "ok")) | {"state": "abandoned"})
+def what_a_run_that_broke_off_was_to_delete_may_still_be_there(story: Story) -> None:
+    keep(story)
+
+
+@case(Outcome.PASS, **configured((2, "ok")))
+def a_leader_that_was_elected_since_may_not_have_heard_of_a_deletion(story: Story) -> None:
+    write(story, 3)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, **configured((2, "ok")))
+def a_broker_that_was_started_again_may_find_an_older_beginning(story: Story) -> None:
+    write(story, 3)
+    story.restart(0)
+    story.finish()
