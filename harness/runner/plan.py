@@ -21,6 +21,7 @@ from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.fault_budget import Promise
+from harness.runner.quorum import Coming, undecided, without_quorum
 from harness.runner.real import COMPOSE, PROCESS, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
@@ -315,7 +316,11 @@ def _refuse_the_impossible(made: Plan) -> None:
         for name in step.partitions:
             _refuse_unknown_partition(_path(made, index), made.scenario, *partition_named(name))
         _refuse_unknown_brokers(_path(made, index), step.brokers, made.scenario.cluster.brokers)
-    _refuse_overlaps(made)
+    coming = _coming(made)
+    _refuse_overlaps(made, coming)
+    if made.control is Control.COMBINED:
+        for index, hear in undecided(made.scenario.cluster.brokers, made.steps, coming):
+            raise without_quorum(_path(made, index), made.target, hear, made.scenario.cluster.brokers)
     for partition in made.partitions:
         _refuse_names_given_twice(made, partition)
 
@@ -378,17 +383,23 @@ def _path(made: Plan, index: int) -> str:
     return f"schedule[{index}].{made.steps[index].kind}"
 
 
-def _refuse_overlaps(made: Plan) -> None:
-    """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
+def _coming(made: Plan) -> dict[int, Coming]:
+    """Each fault of the schedule with what it claims, unless selectors decide that when its time has come."""
     view = ClusterView(0, tuple(map(NodeId, range(made.scenario.cluster.brokers))), {})
     aimed_later = (LEADER, FOLLOWER, ANY, *((CONTROLLER,) if made.control is not Control.ONE else ()))
+    return {
+        index: Coming(fault, None if is_later else fault.aimed(view, made.seed).claims())
+        for index, fault in made.steps_faults.items()
+        for is_later in [any(word in aimed_later for word in _named_by(fault, _NODE_FIELDS))]
+    }
+
+
+def _refuse_overlaps(made: Plan, coming: Mapping[int, Coming]) -> None:
+    """Refuse faults in force at the same time that claim the same; where selectors decide, the nemesis does it."""
     claimed: dict[str, str] = {}
     for index, step in made.steps.items():
         claimed = {claim: name for claim, name in claimed.items() if name not in (step.heal, step.release)}
-        fault = made.steps_faults.get(index)
-        if fault is None or any(word in aimed_later for word in _named_by(fault, _NODE_FIELDS)):
-            continue
-        for claim in fault.aimed(view, made.seed).claims():
+        for claim in (coming[index].claims or ()) if index in coming else ():
             if claim in claimed:
                 raise UsageError(
                     f"{_path(made, index)}: {step.name!r} and {claimed[claim]!r}, which is in force, "

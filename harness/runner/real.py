@@ -199,7 +199,7 @@ def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSe
         raise UsageError(
             f"scenario {scenario.id!r} is about {wanted} brokers, and {source.file.path} has "
             f"{len(source.file.brokers)}: {names}.",
-            "Choose another file, or the brokers that are meant with --service-pattern.",
+            _remedy(len(source.file.brokers), wanted),
         )
     own = agreed(source.file, alike(source.release).difference(written))
     settings = understood({**own, **written}, source.release, wanted)
@@ -210,6 +210,19 @@ def _settings(source: LocalKafka | ComposedKafka, scenario: Scenario) -> KafkaSe
             "Run it with --target process:.",
         )
     return settings
+
+
+def _remedy(there: int, wanted: int) -> str:
+    """What to do about a file that has another number of brokers than a scenario is about."""
+    if there > wanted:
+        return "Choose another file, or the brokers that are meant with --service-pattern."
+    missing = wanted - there
+    more = "one more service" if missing == 1 else f"{missing} more services"
+    alone = " Of one broker alone nothing is replicated." if there == 1 else ""
+    return (
+        f"Give it {more} with an id, a name and listeners of its own, in the quorum or at the ZooKeeper of the others: "
+        f"compose/kafka-kraft.yml and compose/kafka-zookeeper.yml have three.{alone}"
+    )
 
 
 def _text(value: object) -> str:

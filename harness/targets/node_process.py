@@ -17,13 +17,13 @@ from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.targets.last_words import last_words
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE
 from harness.targets.node_logs import NODE_LOG
 
 _EXIT_TIMEOUT_S = 15.0
 _STATE_TIMEOUT_S = 5.0
 _POLL_S = 0.005
-_TAIL_LINES = 5
 
 Spawned = Callable[[str, int], None]
 """Told the node's name and process id right after each spawn."""
@@ -45,6 +45,7 @@ class ChildProcess:
         self._spawned = spawned
         self._process: subprocess.Popen[bytes] | None = None
         self._sent: set[signal.Signals] = set()
+        self._said_before = 0
         self.data_dir.mkdir(parents=True, exist_ok=True)
 
     @property
@@ -107,6 +108,7 @@ class ChildProcess:
         self.incarnation += 1
         self._sent.clear()
         with self.log.open("ab") as log:
+            self._said_before = log.tell()
             self._process = subprocess.Popen(
                 command,
                 stdin=stdin,
@@ -180,9 +182,9 @@ class ChildProcess:
         return f"exit status {status}: {self.log_tail()}"
 
     def log_tail(self) -> str:
-        """The last lines of its log in one line, for an error message."""
-        text = self.log.read_text(errors="replace") if self.log.exists() else ""
-        return " | ".join(text.splitlines()[-_TAIL_LINES:]) or "(its log is empty)"
+        """Why it has ended, by what it has printed since it was last started, in one line for an error message."""
+        text = self.log.read_bytes()[self._said_before :] if self.log.exists() else b""
+        return last_words(text.decode(errors="replace"))
 
 
 class NodeProcess(ChildProcess):

@@ -182,7 +182,8 @@ def _no_brokers(services: Mapping[str, Mapping[str, Any]], pattern: str | None) 
         )
     return UsageError(
         f"none of the services {names} is known for a Kafka broker.",
-        "Brokers are known by KAFKA_NODE_ID, KAFKA_BROKER_ID or KAFKA_LISTENERS (bitnami: KAFKA_CFG_...); "
+        "Brokers are known by KAFKA_NODE_ID, KAFKA_BROKER_ID or KAFKA_LISTENERS (bitnami: KAFKA_CFG_...), or by a "
+        "server.properties of this machine at /mnt/shared/config (apache/kafka); "
         "services of a profile are there when COMPOSE_PROFILES names it.",
     )
 

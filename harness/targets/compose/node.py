@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -14,6 +15,7 @@ from harness.errors import EnvironmentFault
 from harness.targets.compose.containers import asked
 from harness.targets.compose.project import Project
 from harness.targets.kafka.shim import refuse_failure
+from harness.targets.last_words import last_words
 
 _POLL_S = 0.05
 _GONE_TIMEOUT_S = 30.0
@@ -28,7 +30,9 @@ _CRASHES = {
 
 _HOW = {_KILLED: "by SIGKILL", _TERMINATED: "having shut down as it was asked to"}
 
-_LOG_TAIL_LINES, _LAST_LINES = 100, 3
+_LOG_TAIL_LINES = 2000
+_SECONDS = len("2026-01-01T00:00:00")
+"""Of the times that the engine tells, in UTC, the part that it takes itself."""
 
 
 class ComposeNode:
@@ -154,8 +158,8 @@ class ComposeNode:
         }
 
     def log_tail(self) -> str:
-        """The last lines that its containers have printed, without stack traces, in one line."""
-        return " | ".join(line for one in self._containers() for line in _last_words(one))
+        """Why its containers have ended, by what they have printed since they were last started, in one line."""
+        return " | ".join(map(_last_words, self._containers()))
 
     def _containers(self) -> Sequence[Container]:
         return self._project.containers(self.name)
@@ -171,9 +175,10 @@ def _state(container: Container) -> Mapping[str, Any]:
     return state
 
 
-def _last_words(container: Container) -> Sequence[str]:
-    told = asked(partial(container.logs, tail=_LOG_TAIL_LINES)).decode(errors="replace").splitlines()
-    return [line for line in told if line.strip() and not line[0].isspace()][-_LAST_LINES:]
+def _last_words(container: Container) -> str:
+    begun = datetime.fromisoformat(_state(container)["StartedAt"][:_SECONDS])
+    told = asked(partial(container.logs, tail=_LOG_TAIL_LINES, since=begun))
+    return last_words(told.decode(errors="replace"))
 
 
 def _exit_status(state: Mapping[str, Any]) -> int | None:

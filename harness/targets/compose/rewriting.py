@@ -36,12 +36,6 @@ def without_addresses(stack: Stack) -> Stack:
     return {**stack, "services": services}
 
 
-def renamed(text: str, stack: Stack) -> str:
-    """A text beside the file, such as a mounted configuration, with the fixed addresses replaced likewise."""
-    fixed = {address: name for name, service in _services(stack).items() for address in _fixed(service)}
-    return str(_renamed(text, fixed))
-
-
 def kept(stack: Stack, wanted: Iterable[str]) -> list[str]:
     """The services that are run: those that are wanted, and what they depend on, in the order of the file.
 
@@ -168,7 +162,7 @@ def _merged(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, A
     """A service with what the overlay adds: its variables and volumes come first, its ports are the only ones."""
     made = {key: value for key, value in service.items() if key not in _OF_SERVICES}
     made |= {key: value for key, value in added.items() if key not in ("environment", "volumes", "labels", "networks")}
-    made["environment"] = {**_mapping(service.get("environment")), **added.get("environment", {})}
+    made["environment"] = {**variables(service), **added.get("environment", {})}
     made["labels"] = _mapping(service.get("labels"))
     taken = {target_of(one) for one in added.get("volumes", ())}
     own = [one for one in service.get("volumes") or () if target_of(one) not in taken]
@@ -188,6 +182,11 @@ def _joined(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, A
         name: {**network, "aliases": sorted({*network.get("aliases", ()), *called})} if called else dict(network)
         for name, network in joined.items()
     }
+
+
+def variables(service: Mapping[str, Any]) -> dict[str, Any]:
+    """The variables of a service's environment."""
+    return _mapping(service.get("environment"))
 
 
 def _mapping(written: Any) -> dict[str, Any]:

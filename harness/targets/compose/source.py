@@ -15,6 +15,7 @@ from harness.target import Capability
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
 from harness.targets.compose.image import has_image, how_to_get, look_into
+from harness.targets.compose.mounted import with_mounted_properties
 from harness.targets.compose.overlay import needed
 from harness.targets.compose.project import connected
 from harness.targets.compose.refusals import refuse, refuse_metadata
@@ -111,7 +112,7 @@ def find(spelling: str) -> ComposedKafka:
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
     place = Path(path).expanduser()
-    stack = without_addresses(compose_tool.resolved(place))
+    stack = without_addresses(with_mounted_properties(compose_tool.resolved(place)))
     file = understood(stack, place, pattern or None)
     refuse(file)
     services = kept(stack, needed(file))

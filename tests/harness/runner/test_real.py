@@ -194,3 +194,9 @@ def test_clients_know_which_parts_of_a_record_a_release_keeps(version: str, sett
 
 def test_the_built_in_cluster_keeps_every_part_of_a_record_on_every_generation() -> None:
     assert {plan(small(), "builtin", name).carried for name in GENERATIONS} == {Carried()}
+
+
+def test_a_scenario_that_leaves_combined_controllers_without_a_majority_is_refused() -> None:
+    kip_101 = scenario.load("kip-101-double-failover")
+    assert "no more than 1 of 3 hear each other" in refusal(kip_101, "process:4.1.0#combined")
+    assert plan(kip_101, "process:4.1.0#quorum").kafka

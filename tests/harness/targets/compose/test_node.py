@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -48,3 +49,17 @@ def test_who_was_asked_to_end_has_not_exited() -> None:
 def test_who_was_ended_by_the_shim_has_not_exited_by_itself() -> None:
     with pytest.raises(EnvironmentFault, match="node 0 was ended by its disk shim"):
         _ = node(ExitCode=70).has_exited
+
+
+def test_an_end_is_blamed_on_the_error_of_the_last_life_and_not_on_the_farewell_after_it() -> None:
+    one = node(ExitCode=1, StartedAt="2026-11-24T20:00:01.123456789Z")
+    (container,) = one._containers()
+    asked: dict[str, Any] = {}
+
+    def logs(**more: Any) -> bytes:
+        asked.update(more)
+        return b"[t] ERROR no room (kafka)\n" + b"[t] INFO shutting down (kafka)\n" * 300
+
+    container.logs = logs
+    assert one.log_tail() == "[t] ERROR no room (kafka)"
+    assert asked["since"] == datetime(2026, 11, 24, 20, 0, 1)  # noqa: DTZ001 - as the docker library wants it

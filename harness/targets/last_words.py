@@ -1,0 +1,55 @@
+"""Which of the lines that a node has printed say why it ended: the error, not the farewell that follows it.
+
+Kafka says what is wrong in a line of the level ERROR or FATAL, perhaps with a stack trace, and then tells at length,
+in lines of the level INFO, how it shuts down. A program that ends with an uncaught exception says so without a level.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+_LEVEL = re.compile(r"(?:^|[\s\]|,-])(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|TRACE)(?=[\s\]:|]|$)")
+_LEVEL_WITHIN = 100
+"""How many characters of a line its time and its level may take."""
+
+_UNCAUGHT = re.compile(r'Exception in thread "|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)(?:: |$)|Error: ')
+_CAUSE = "Caused by: "
+_LAST_LINES, _MAX_CHARS = 3, 400
+_NOTHING = "(its log is empty)"
+
+
+def last_words(printed: str) -> str:
+    """Why a node has ended by what it ``printed`` in that life, in one line; without an error, its last lines."""
+    lines = [line for line in printed.splitlines() if line.strip()]
+    for gravest in ("FATAL", "ERROR"):
+        at = [number for number, line in enumerate(lines) if _level(line) == gravest]
+        if at:
+            return _told([lines[at[-1]], *_reasons(lines[at[-1] + 1 :])])
+    uncaught = [number for number, line in enumerate(lines) if _UNCAUGHT.match(line)]
+    if uncaught:
+        return _told([lines[uncaught[-1]], *_causes(lines[uncaught[-1] + 1 :])])
+    return _told([line for line in lines if not line[0].isspace()][-_LAST_LINES:]) or _NOTHING
+
+
+def _level(line: str) -> str:
+    found = _LEVEL.search(line[:_LEVEL_WITHIN])
+    return found["level"] if found else ""
+
+
+def _reasons(following: Sequence[str]) -> list[str]:
+    """Of the stack trace that follows an error: what was thrown, and what that came of in the end."""
+    trace = []
+    for line in following:
+        if _level(line):
+            break
+        trace.append(line)
+    return [*trace[:1], *_causes(trace[1:])] if trace and not trace[0][0].isspace() else []
+
+
+def _causes(trace: Sequence[str]) -> list[str]:
+    return [line for line in trace if line.startswith(_CAUSE)][-1:]
+
+
+def _told(lines: Sequence[str]) -> str:
+    return " | ".join(line.strip()[:_MAX_CHARS] for line in lines)
