@@ -33,7 +33,6 @@ from tests.fuzz.mutations import mutated
 from tests.fuzz.watch import Unwell, Watch
 from tests.harness.broker.cluster import Cluster
 
-CLIENTS = 16
 LOOK_EVERY_S = 3.0
 TELL_EVERY_S = 30.0
 REMEMBERED = 40
@@ -51,11 +50,12 @@ class Campaign:
         last: the last frames that each node got.
     """
 
-    def __init__(self, cluster: Cluster, seed: int) -> None:
+    def __init__(self, cluster: Cluster, seed: int, clients: int) -> None:
         self.sent: Counter[str] = Counter()
         self.last: dict[int, deque[bytes]] = defaultdict(lambda: deque(maxlen=REMEMBERED))
         self._cluster = cluster
         self._seed = seed
+        self._clients = clients
         self._captured = corpus.read(corpus.CAPTURED)
         self._until = 0.0
 
@@ -70,7 +70,7 @@ class Campaign:
                 await self._connect(node, [frame], Random(0))
         self._until = time.monotonic() + 60 * minutes
         async with asyncio.TaskGroup() as clients:
-            for number in range(CLIENTS):
+            for number in range(self._clients):
                 clients.create_task(self._client(Random(f"{self._seed} {number}")))
             told_s = 0.0
             while time.monotonic() < self._until:
@@ -162,6 +162,7 @@ def fuzz(cluster: Cluster, campaign: Campaign, watch: Watch, minutes: float) -> 
 def main(
     minutes: Annotated[float, typer.Option(help="How long frames are sent.")] = 10.0,
     seed: Annotated[int | None, typer.Option(help="Decides the frames; random when not given.")] = None,
+    clients: Annotated[int, typer.Option(help="How many send at a time.")] = 16,
     answers_within_s: Annotated[float, typer.Option(help="How soon a node has to answer.")] = 10.0,
 ) -> None:
     """Fuzz live nodes; see the module."""
@@ -173,13 +174,13 @@ def main(
             cluster.start()
             for topic in (*TOPICS, _KNOWN_TOPIC):
                 cluster.create_topic(topic)
-            campaign, watch = Campaign(cluster, chosen), Watch(cluster, answers_within_s)
+            campaign, watch = Campaign(cluster, chosen, clients), Watch(cluster, answers_within_s)
             well = fuzz(cluster, campaign, watch, minutes)
         finally:
             cluster.stop()
     typer.echo(f"Sent {campaign.sent.total()} frames: {dict(campaign.sent)}; {watch}.")
     if not well:
-        typer.echo(f"Again: python -m tests.fuzz.live --minutes {minutes:g} --seed {chosen}")
+        typer.echo(f"Again: python -m tests.fuzz.live --minutes {minutes:g} --seed {chosen} --clients {clients}")
         raise typer.Exit(1)
 
 
