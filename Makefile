@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix museum detection nightly bench lint check lock clean
+.PHONY: help setup demo test matrix museum detection nightly bench lint check lock clean healthy-runs broken-clusters
 .PHONY: $(NIGHT) museum-page
 
 help: ## this list
@@ -98,6 +98,13 @@ night-engines: $(STAMP)
 # A seed of its own each night; what fails is printed with its seed.
 night-fuzz: $(STAMP)
 	@$(BIN)/python -m tests.fuzz.live --minutes 10
+
+# Whatever these print is to be explained: a healthy cluster found guilty, and a broken one that left no verdict.
+healthy-runs: $(STAMP) # random chaos on healthy clusters in virtual time: four generations, both minima of the ISR, acks
+	@$(BIN)/python tests/bench/healthy_runs.py --runs 512 --explain
+
+broken-clusters: $(STAMP) # random chaos on real processes with every switchable bug: each run must end with a verdict
+	@$(BIN)/python tests/bench/broken_clusters.py
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers.promises import CONCLUSIONS, PROMISES
 from harness.detection.matrix import Control, Matrix, Score
-from harness.detection.mixes import FAULTS, SYNTHETIC, WORKLOADS, faults_at, workloads_at
+from harness.detection.mixes import CHAOS, FAULTS, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE, Bug
 from harness.detection.trial import SCENARIO, Cell
 from harness.simulation.core.configuration import CORE, STACK
@@ -53,10 +53,19 @@ def document(matrix: Matrix) -> str:
 
 def _mixes() -> Iterator[str]:
     yield "## Workloads and faults\n"
-    yield "| workload | what it is |\n|---|---|"
-    yield from (f"| `{mix.name}` | {mix.says} |" for mix in WORKLOADS)
-    yield "\n| faults | what they are |\n|---|---|"
-    yield from (f"| `{mix.name}` | {mix.says} |" for mix in FAULTS)
+    yield "| workload | what it is | what it cannot show |\n|---|---|---|"
+    yield from map(_mix, WORKLOADS)
+    yield "\n| faults | what they are | what they cannot show |\n|---|---|---|"
+    yield from map(_mix, FAULTS)
+    yield "\nOn the whole broker the faults of a mix come one at a time. None of them has groups, transactions, unclean"
+    yield "elections or several log directories.\n"
+    yield "`random-chaos` and other scenarios [with a mix of their own](faults.md#chaos) may play it in three ways:\n"
+    yield "| chaos | what it is | what it cannot show |\n|---|---|---|"
+    yield from map(_mix, CHAOS)
+
+
+def _mix(mix: Mix) -> str:
+    return f"| `{mix.name}` | {mix.says} | {mix.hides} |"
 
 
 # ------------------------------------------------------------------------------------------------------------- the bugs

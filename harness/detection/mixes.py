@@ -35,32 +35,50 @@ remedies for what no release has mended are on, so that every violation of a run
 
 
 class Mix(NamedTuple):
-    """One way to load a cluster, or to harm it. ``says``: what it is, in words."""
+    """One way to load a cluster, or to harm it. ``says``: what it is; ``hides``: what it cannot show; both in words."""
 
     name: str
     says: str
+    hides: str
 
 
 WORKLOADS = (
-    Mix("single", "acks=all, a record at a time"),
-    Mix("batches", "acks=all, up to eight records at a time; fetches of one batch"),
-    Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time"),
-)
+    Mix("single", "acks=all, a record at a time", "what takes two records in a batch, or a producer with acks 0 or 1"),
+    Mix("batches", "acks=all, up to eight records at a time; fetches of one batch", "what takes acks 0 or 1"),
+    Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time",
+        "the loss of a record with acks 0 or 1: Kafka does not promise to keep it"),
+)  # fmt: skip
 
 FAULTS = (
-    Mix("none", "nothing goes wrong"),
-    Mix("kill", "brokers are killed or shut down, and come back"),
-    Mix("power", "one broker at a time loses power, and others are killed"),
-    Mix("blackout", "all may lose power at once; every record is flushed"),
-    Mix("partition", "links are cut, held or slow, also towards the controller"),
-    Mix("pause", "brokers stand still"),
-    Mix("disk", "disks are full"),
-    Mix("rot", "a bit of a log is wrong after a crash"),
-    Mix("clock", "clocks step"),
-    Mix("control", "the controller is killed or stands still, and leaders are moved by hand"),
-    Mix("deletion", "old records are deleted"),
-    Mix("all", "all of this"),
-)
+    Mix("none", "nothing goes wrong", "what takes an election, a change of the ISR, a truncation or a recovery"),
+    Mix("kill", "brokers are killed or shut down, and come back",
+        "what takes from a disk, for a page cache survives its process; and a deposed leader that acts on"),
+    Mix("power", "one broker at a time loses power, and others are killed",
+        "what takes two brokers that have lost something"),
+    Mix("blackout", "all may lose power at once; every record is flushed", "what a power loss takes from a page cache"),
+    Mix("partition", "links are cut, held or slow, also towards the controller",
+        "what takes a restart: every process lives on"),
+    Mix("pause", "brokers stand still", "what takes a restart, or a link that carries in one direction only"),
+    Mix("disk", "disks are full", "a disk that loses or garbles what it holds"),
+    Mix("rot", "a bit of a log is wrong after a crash", "damage to two replicas at once"),
+    Mix("clock", "clocks step", "clients with a wrong clock: only those of brokers step"),
+    Mix("control", "the controller is killed or stands still, and leaders are moved by hand",
+        "what takes a broker that fails"),
+    Mix("deletion", "old records are deleted", "a deletion beside a partition or a power loss"),
+    Mix("all", "all of this", "what takes two brokers that have lost something"),
+)  # fmt: skip
+
+CHAOS = (
+    Mix("at_once: 1", "one fault at a time, each when every ISR is full again",
+        "what takes two failures: a broker that is the last in an ISR and fails, a deposed leader beside a failover"),
+    Mix("budget: promised", "up to `at_once` faults at one time, within what the configuration promises to survive",
+        "how a cluster loses what Kafka does not keep: by the last member of an ISR, or `min.insync.replicas` brokers, "
+        "that have lost something; before 4.0 also by a broker that is back with less before its session is over"),
+    Mix("budget: any", "up to `at_once` faults at one time, whatever they are",
+        "whether a loss is a bug: without ELR a healthy cluster loses committed records in it, which is a `VIOLATION` "
+        "where fewer than `min.insync.replicas` have lost something, and `DOCUMENTED` otherwise"),
+)  # fmt: skip
+"""Ways to play the faults of a scenario with ``chaos``."""
 
 SINGLE, NONE, ALL = WORKLOADS[0].name, FAULTS[0].name, FAULTS[-1].name
 

@@ -153,6 +153,7 @@ def main(
             if one.outcome != Outcome.PASS:
                 _tell(one, remedies(one.cell, duration_s) if explain else [])
     _summary(done, time.monotonic() - begun)
+    raise typer.Exit(int(any(one.outcome != Outcome.PASS for one in done)))
 
 
 def _prepare() -> None:

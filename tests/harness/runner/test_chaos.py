@@ -14,6 +14,7 @@ from harness.runner.chaos import Chaos
 from harness.runner.journal import Journal
 from harness.runner.nemesis import Nemesis
 from harness.runner.real import RealKafka
+from harness.simulation.stack.world import World
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 TEXT = """\
@@ -102,10 +103,11 @@ def test_a_real_broker_that_its_clock_keeps_away_is_started_again_before_another
     )
     target = Forgetful(shown=cluster_view(3, {TopicPartition("ledger", 0): partition_view(0, [0, 1, 2])}))
     made = plan(scenario.parse(text), seed=1, duration_s=0.2)
+    clock = World()
     with Journal(tmp_path / "run") as journal:
-        nemesis = Nemesis(target, journal, SystemClock(), 1, lambda line: None)
+        nemesis = Nemesis(target, journal, clock, 1, lambda line: None)
         on_real_kafka = dataclasses.replace(made, kafka=cast("RealKafka", object()))
-        Chaos(on_real_kafka, target, nemesis, SystemClock()).unleash()
+        Chaos(on_real_kafka, target, nemesis, clock).unleash()
     restarts = [record.name for record in nemesis.records if record.name.startswith("restart of 1")]
     assert restarts[:2] == ["restart of 1", "restart of 1, time 2"]
     away = {"1": False}
