@@ -80,14 +80,17 @@ def nowhere(lives: Sequence[NodeLife], wanted: Expected) -> Iterator[str]:
 
 
 def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
-    """One sentence for each incarnation without any row."""
+    """One sentence for each incarnation, or row of them, without any row."""
     restarts = Counter(node for f in faults if f["kind"] in RESTARTS and f["heal_proven_ns"] for node in f["nodes"])
     for node in sorted({*wanted.nodes, *(life.node for life in lives)}):
         known = {life.incarnation for life in lives if life.node == node}
         least = 1 + restarts[node_name(NodeId(node))]
-        for incarnation in range(max(least, max(known, default=0) + 1)):
-            if incarnation not in known:
-                yield f"Node {node} has no timeline of its incarnation {incarnation}."
+        end = max(least, max(known, default=0) + 1)
+        for before, after in pairwise([-1, *sorted(known), end]):
+            if after - before == 2:
+                yield f"Node {node} has no timeline of its incarnation {after - 1}."
+            elif after - before > 2:
+                yield f"Node {node} has no timeline of its incarnations {before + 1} to {after - 1}."
 
 
 def unnamed_isrs(stretches: Iterable[Stretch]) -> Iterator[str]:

@@ -17,6 +17,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
+from harness.history.forms import GIVEN, PLACED
 from harness.history.schema import HISTORY, Table
 from spark_analysis.files import TableFile
 from spark_analysis.tables import spark_schema
@@ -200,8 +201,11 @@ def _is_strange(table: Table) -> Column:
         wrong += [] if column.least is None else [value < column.least]
         wrong += [] if column.most is None else [value > column.most]
     if table is HISTORY:
-        given = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
-        wrong.append(given & f.col("intact").isNull())
+        placed = f.col("topic").isNotNull()
+        given = (f.col("f") == "poll") & (f.col("type") != "invoke") & placed
+        wrong += [placed != f.col("partition").isNotNull(), f.col("f").isin(*PLACED) & ~placed]
+        wrong += [(f.col("f") == "send") & f.col("value").isNull()]
+        wrong += [given & f.col(name).isNull() for name in GIVEN]
     return reduce(or_, [f.coalesce(one, f.lit(False)) for one in wrong])
 
 

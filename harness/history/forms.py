@@ -19,6 +19,15 @@ ABOUT_PARTITIONS = ("state", "truncation", "log_start", "election", "isr")
 """The kinds of a timeline's rows that are about a partition."""
 
 
+PLACED = ("send", "assigned", "revoked", "lost")
+"""What a history's rows do that are always about a partition."""
+
+GIVEN = ("offset", "intact")
+"""What is known of a record that a poll delivered."""
+
+HALF_A_PARTITION = "names half of a partition: a topic or a number, and not both"
+
+
 class Breach(NamedTuple):
     """A row that breaks the schema, by its position from 0, and what is wrong with it: ``has no node``."""
 
@@ -104,7 +113,7 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
     leads = pc.equal(role, "leader").fill_null(False)
     state, about = _is_any(kind, ("state",)), pc.or_(_is_any(kind, ABOUT_PARTITIONS), role.is_valid())
     if _any(half := pc.xor(placed, rows.column("partition").is_valid())):
-        yield Breach(_first(half), "names half of a partition: a topic or a number, and not both")
+        yield Breach(_first(half), HALF_A_PARTITION)
     if _any(lost := pc.and_(about, pc.invert(placed))):
         yield Breach(_first(lost), "is about a partition and names none")
     said = {
@@ -117,11 +126,22 @@ def _of_timeline(rows: pa.RecordBatch) -> Iterator[Breach]:
 
 
 def _of_history(rows: pa.RecordBatch) -> Iterator[Breach]:
-    """Whoever was given a record looked whether its payload is intact."""
+    """A partition is named by both of its columns, and where a row is about one; a record by its place and value.
+
+    A consumer that is given a record sees where it is, and whether its payload is intact.
+    """
+    f, placed = rows.column("f"), rows.column("topic").is_valid()
+    if _any(half := pc.xor(placed, rows.column("partition").is_valid())):
+        yield Breach(_first(half), HALF_A_PARTITION)
+    if _any(lost := pc.and_(_is_any(f, PLACED), pc.invert(placed))):
+        yield Breach(_first(lost), "is about a partition and names none")
+    if _any(lacking := pc.and_(_is_any(f, ("send",)), rows.column("value").is_null())):
+        yield Breach(_first(lacking), "has no value, and is about a record that was sent")
     given = pc.and_(_is_any(rows.column("f"), ("poll",)), pc.invert(_is_any(rows.column("type"), ("invoke",))))
     given = pc.and_(given, rows.column("topic").is_valid())
-    if _any(lacking := pc.and_(given, rows.column("intact").is_null())):
-        yield Breach(_first(lacking), "has no intact, and is about a record that a poll delivered")
+    for name in GIVEN:
+        if _any(lacking := pc.and_(given, rows.column(name).is_null())):
+            yield Breach(_first(lacking), f"has no {name}, and is about a record that a poll delivered")
 
 
 def _any(flags: pa.Array) -> bool:

@@ -128,5 +128,5 @@ class Diary:
             positions = {partition_named(name): offset for name, offset in one["position"].items()}
             diary.groups[group].position.update(positions)
         for name in _SENTENCES:
-            setattr(diary, name, list(document[name]))
+            setattr(diary, name, list(document.get(name, ())))
         return diary

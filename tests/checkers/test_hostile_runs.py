@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from collections.abc import Callable, Sequence
 from functools import cache
@@ -10,17 +11,18 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import reports
 from checkers import check
 from harness.errors import SeawallError
 from harness.history import RunDirectory
+from harness.history.schema import HISTORY, TIMELINE, Table
 from harness.history.seal import inputs, sealed
 from harness.jepsen import export_history
 from harness.runner.observation import Gathered, observe
-from tests.checkers.falsifying import JSON, POSITIONS, Edit, edits, of_document
+from tests.checkers.falsifying import JSON, POSITIONS, Edit, cell, edits, of_document
 from tests.checkers.story import Story
 
 DIARY = {
@@ -30,6 +32,11 @@ DIARY = {
     "groups": {"readers": {"given": {"ledger-0": [0]}, "position": {"ledger-0": 1}}},
     "unavailable": [], "leaderless": [], "unsettled": [], "exited": [],
 }  # fmt: skip
+
+
+def column(name: str, table: Table = HISTORY) -> int:
+    """Which column of a table it is."""
+    return [one.name for one in table.columns].index(name)
 
 
 @cache
@@ -82,6 +89,11 @@ def test_the_run_that_is_edited_is_sound() -> None:
 
 @settings(max_examples=60)
 @given(st.lists(edits(), min_size=1, max_size=2))
+@example([cell("history", 0, column("topic"), None)])
+@example([cell("history", 0, column("partition"), None)])
+@example([cell("history", 6, column("offset"), None)])
+@example([cell("timeline", 0, column("incarnation", TIMELINE), 2**31 - 1)])
+@example([of_document("diary.json", -1, None)])
 def test_an_edited_run_is_judged_or_refused(changes: list[Edit]) -> None:
     def change(path: Path) -> None:
         for one in changes:
@@ -111,8 +123,6 @@ def test_a_forged_verdict_is_drawn_or_refused(position: int, new: tuple[object] 
 
 @pytest.mark.parametrize("name", ["run.json", "verdict.json", "diary.json", "faults.parquet"])
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(name: str) -> None:
-    import os
-
     def change(path: Path) -> None:
         (path / name).unlink()
         os.mkfifo(path / name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,16 @@ BREACHES: Mapping[str, tuple[Broken, str]] = {
         lambda story: row_of(story.history, f="poll", type="ok", offset=0).update(offset=-1),
         "row 7 has the offset -1, and below 0 there is none.",
     ),
+    "no-topic": (in_history("topic", None), "row 1 names half of a partition: a topic or a number, and not both."),
+    "no-place": (
+        lambda story: row_of(story.history, f="send", type="ok").update(topic=None, partition=None),
+        "row 1 is about a partition and names none.",
+    ),
+    "no-value": (in_history("value", None), "row 1 has no value, and is about a record that was sent."),
+    "no-offset": (
+        lambda story: row_of(story.history, f="poll", type="ok", offset=0).update(offset=None),
+        "row 7 has no offset, and is about a record that a poll delivered.",
+    ),
     "null-node": (in_timeline("node", None, kind="state"), "row 4 has no node."),
     "no-epoch": (in_timeline("leader_epoch", None, role="leader"), "has no leader_epoch, and is about a leader."),
     "no-mark": (in_timeline("high_watermark", None, role="leader"), "has no high_watermark, and is about a leader."),
@@ -67,9 +78,11 @@ def written(path: Path, change: Broken | None = None, **manifest: Any) -> Path:
     story.fault()
     story.finish().write(path, **manifest)
     if change is not None:
+        tables = {"history": story.history, "timeline": story.timeline, "replica_logs": story.logs}
+        tables["faults"] = story.faults
+        before = deepcopy(tables)
         change(story)
-        told = {"history": story.history, "timeline": story.timeline, "replica_logs": story.logs}
-        for name, rows in (told | {"faults": story.faults}).items():
+        for name, rows in ((name, rows) for name, rows in tables.items() if rows != before[name]):
             [file] = RunDirectory(path).table_files(name)
             schema = pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
             pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)
@@ -81,7 +94,7 @@ def written(path: Path, change: Broken | None = None, **manifest: Any) -> Path:
     [
         ("reference", tuple(BREACHES)),
         ("spark", ("null-node", "type", "negative-delivery", "detail")),
-        ("uri", ("null-node", "type", "detail")),
+        ("uri", ("null-node", "type", "detail", "no-topic", "no-place", "no-value", "no-offset")),
     ],
 )
 def test_rows_that_break_the_schema_make_that_run_invalid_and_no_other(

@@ -57,10 +57,31 @@ def test_a_delivered_record_that_does_not_say_whether_it_is_intact_is_a_breach()
     assert said("history", rows) == f"{at} has no intact, and is about a record that a poll delivered"
 
 
+@pytest.mark.parametrize(
+    ("f", "lacking", "sentence"),
+    [
+        ("send", ("topic",), "names half of a partition: a topic or a number, and not both"),
+        ("send", ("partition",), "names half of a partition: a topic or a number, and not both"),
+        ("send", ("topic", "partition"), "is about a partition and names none"),
+        ("send", ("value",), "has no value, and is about a record that was sent"),
+        ("poll", ("offset",), "has no offset, and is about a record that a poll delivered"),
+    ],
+)
+def test_a_record_of_the_history_is_named_by_its_place_and_value(
+    f: str, lacking: tuple[str, ...], sentence: str
+) -> None:
+    rows = told()["history"]
+    at = next(row for row, values in enumerate(rows) if values["f"] == f and values["topic"] is not None)
+    rows[at] |= dict.fromkeys(lacking)
+    assert said("history", rows) == f"{at} {sentence}"
+
+
 @pytest.mark.parametrize(("name", "column"), [(t.name, c.name) for t in TABLES.values() for c in t.columns])
 def test_a_null_is_a_breach_exactly_where_the_schema_permits_none(name: str, column: str) -> None:
     rows = told()[name]
-    at = next(row for row, values in enumerate(rows) if values.get("kind") == "started" or name != "timeline")
+    about_nothing = {"timeline": ("kind", "started"), "history": ("f", "close")}
+    key, word = about_nothing.get(name, ("run", rows[0]["run"]))
+    at = next(row for row, values in enumerate(rows) if values[key] == word)
     rows[at][column] = None
     declared = next(one for one in TABLES[name].columns if one.name == column)
     assert said(name, rows) == (None if declared.nullable else f"{at} has no {column}")
