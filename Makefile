@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix museum detection nightly bench lint check lock clean healthy-runs broken-clusters
+.PHONY: help setup demo test matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
 .PHONY: $(NIGHT) museum-page
 
 help: ## this list
@@ -51,6 +51,9 @@ $(ON_KAFKA): kafka-%: $(STAMP)
 
 detection: $(STAMP) ## which broker bugs the checkers find, under which load and faults; takes an hour or so
 	@$(BIN)/seawall detection --json reports/power.json --docs docs/detection.md
+
+mutation: $(STAMP) ## which automatic mutants of the brokers the checkers convict, into docs/mutation.md; takes an hour or so
+	@$(BIN)/python -m tests.mutation.score
 
 bench: $(STAMP) ## how fast the simulator and the checker are, and how soon the known flaws are found; takes minutes
 	@$(BIN)/python tests/bench/speed.py

@@ -171,12 +171,14 @@ class Swarm(Telling):
         begun_ns = self.clock.now_ns
         for node in self.cluster.nodes.values():
             self.start(node)
-        assert self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), _BRING_UP_MS, 1)
+        registered = self._wait_for(lambda: all(broker.broker_epoch >= 0 for broker in self.brokers), _BRING_UP_MS, 1)
+        assert registered
         replicas = CreatableReplicaAssignment(0, list(range(self.configuration.nodes)))
         request = CreateTopicsRequest([CreatableTopic(PARTITION.topic, -1, -1, [replicas])])
         answers: list[Any] = []
         caller = self.cluster.call("0", Request(ApiKey.CREATE_TOPICS, _CREATE_TOPICS_VERSION, request), answers.append)
-        assert self._wait_for(lambda: bool(answers) and self._at_rest(), _BRING_UP_MS, 1)
+        created = self._wait_for(lambda: bool(answers) and self._at_rest(), _BRING_UP_MS, 1)
+        assert created
         assert isinstance(answers[0], CreateTopicsResponse)
         caller.close()
         self.clock.sleep((begun_ns + _BRING_UP_MS * MS - self.clock.now_ns) / 1e9)

@@ -1,0 +1,19 @@
+"""Which modules are mutated: the replication core, and the broker's storage, fetch, produce and controller code."""
+
+from __future__ import annotations
+
+_REPLICATION = (
+    "cluster_state", "controller", "controller_messages", "deletions", "elections", "epochs", "following", "isr",
+    "leadership", "log_state", "message", "messages", "offline_replicas", "producers", "replica", "storage", "topics",
+)  # fmt: skip
+_BROKER = (
+    "checkpoints", "committed", "controller_link", "controller_node", "controller_requests", "delayed", "deletion",
+    "fetch", "fetcher", "ledger", "log_directories", "log_directory", "log_dirs", "partition", "produce",
+    "producer_ids", "purgatory", "pusher", "segment", "segments",
+)  # fmt: skip
+
+MODULES = (
+    *(f"harness/replication/{name}.py" for name in _REPLICATION),
+    *(f"harness/broker/{name}.py" for name in _BROKER),
+)
+"""Left out: the knobs, the designed bugs, assertions, and ``harness/broker/files.py``, which virtual time replaces."""

@@ -1,0 +1,188 @@
+"""The loads that mutants are run under: seeds in virtual time with overlapping faults, judged by the checkers.
+
+A trial is one seed of one cell. On the bare core and on the whole broker the cells are those of the detection matrix,
+in which several faults are in force at a time. A third depth runs a scenario with random chaos on the simulated target,
+whose producers number their batches and which has several partitions.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from checkers.memory import decided
+from harness.checker import Outcome, Verdict
+from harness.detection.mixes import core_setup
+from harness.history import Manifest
+from harness.refusal import validated
+from harness.runner import plan
+from harness.runner.archive import Rows
+from harness.runner.rehearsal import rehearse
+from harness.scenario import Scenario
+from harness.simulation.core.configuration import CORE, STACK
+from harness.simulation.depth import run_of
+
+CLUSTER = "cluster"
+"""The depth of a scenario on the simulated target."""
+
+CRASHED, ENDLESS = "crashed", "endless"
+"""The outcomes of a trial in which the mutated code raised, or did not come to an end."""
+
+_MOST_CPU_S = 8.0
+_FAULTS_OF = {
+    "single": ("all", "control"),
+    "batches": ("all", "partition", "deletion"),
+    "mixed": ("all", "kill", "power", "blackout", "pause", "control", "deletion"),
+}
+_SEEDS = {CORE: 4, STACK: 5, CLUSTER: 8}
+_CHAOS: Mapping[str, Any] = {
+    "id": "mutation",
+    "title": "Random faults under the load that mutants are run under",
+    "source": "docs/mutation.md",
+    "description": "See the mutation score.",
+    "cluster": {
+        "brokers": 3,
+        "settings": {
+            "min.insync.replicas": 2,
+            "broker.session.timeout.ms": 300,
+            "broker.heartbeat.interval.ms": 50,
+            "replica.lag.time.max.ms": 400,
+            "replica.fetch.wait.max.ms": 50,
+            "replica.socket.timeout.ms": 300,
+            "log.segment.bytes": 2000,
+            "replica.high.watermark.checkpoint.interval.ms": 200,
+        },
+    },
+    "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],
+    "workload": {
+        "name": "unique_sends", "producers": 4, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.8,
+        "idempotent": True,
+    },
+    "replication": {"reelected_leader": "forgets", "straddled_batch": "cut"},
+    "duration_s": 3,
+    "chaos": {
+        "interval_s": [0.1, 0.4],
+        "for_s": [0.3, 0.9],
+        "faults": [
+            {"fault": "kill", "node": "leader"},
+            {"fault": "kill", "node": "controller", "for_s": [0.1, 0.4]},
+            {"fault": "stop", "node": "leader"},
+            {"fault": "power_loss", "node": "leader"},
+            {"fault": "pause", "node": "leader"},
+            {"fault": "partition", "isolate": "leader"},
+            {"fault": "partition", "between": ["leader", "follower"], "direction": "in"},
+            {"fault": "disk_full", "node": "any", "free_bytes": 700, "must_refuse": True},
+            {"fault": "clock", "node": "any", "offset_ms": 3_600_000},
+        ],
+    },
+}  # fmt: skip
+
+
+class Trial(NamedTuple):
+    """One seed of one cell.
+
+    Attributes:
+        depth: CORE, STACK or CLUSTER.
+        workload: of the detection matrix; ``faults`` likewise. Of CLUSTER, which has one cell, both are empty.
+    """
+
+    depth: str
+    workload: str
+    faults: str
+    seed: int
+
+
+class Result(NamedTuple):
+    """What came of a trial.
+
+    Attributes:
+        outcome: the run's, CRASHED or ENDLESS.
+        kinds: of the anomalies that nothing excuses.
+        why: what was raised; empty: nothing.
+    """
+
+    outcome: str
+    kinds: tuple[str, ...] = ()
+    why: str = ""
+
+    @property
+    def is_convicted(self) -> bool:
+        """Whether the checkers found something that nothing excuses."""
+        return self.outcome == Outcome.VIOLATION
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether there was a run to judge."""
+        return self.outcome not in (CRASHED, ENDLESS)
+
+
+class _Left(NamedTuple):
+    manifest: Manifest
+    tables: tuple[Rows, Rows, Rows]
+    faults: Rows
+
+
+def trials() -> Iterator[Trial]:
+    """Every trial, the seeds of all cells in turn, so that the first few already see every kind of load."""
+    cells = [(depth, workload, faults) for depth in (CORE, STACK) for workload, names in _FAULTS_OF.items()
+             for faults in names]  # fmt: skip
+    for round_ in range(max(_SEEDS.values())):
+        for at, (depth, workload, faults) in enumerate(cells):
+            if round_ < _SEEDS[depth]:
+                yield Trial(depth, workload, faults, 1_000 * at + round_)
+        if round_ < _SEEDS[CLUSTER]:
+            yield Trial(CLUSTER, "", "", round_)
+
+
+def perform(trial: Trial) -> Result:
+    """Run a trial and judge it; what the code under test raises is its result."""
+    try:
+        with _limited():
+            left = (_of_cluster if trial.depth == CLUSTER else _of_world)(trial)
+            verdict = decided(left.manifest, left.tables, left.faults)
+    except _Endless:
+        return Result(ENDLESS)
+    except Exception as error:  # noqa: BLE001 - whatever mutated code raises is its result
+        return Result(CRASHED, why=f"{type(error).__name__}: {error}"[:200])
+    kinds = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
+    return Result(verdict.outcome.value, tuple(dict.fromkeys(kinds)), " ".join(verdict.reasons)[:200])
+
+
+def _of_world(trial: Trial) -> _Left:
+    setup = replace(core_setup(trial.workload, trial.faults, {}), depth=trial.depth)
+    world = run_of(trial.seed, setup, recorded=True)
+    world.run()
+    recording = world.recording
+    assert recording is not None
+    manifest = recording.manifest(setup.generation)
+    promises = {"settles": True, "unclean_election": False, "idempotent_producers": False}
+    manifest = replace(manifest, guarantees={**manifest.guarantees, **promises})
+    return _Left(manifest, (recording.history, recording.timeline, recording.replica_logs), recording.faults)
+
+
+def _of_cluster(trial: Trial) -> _Left:
+    rehearsal = rehearse(plan(validated(Scenario, dict(_CHAOS), ""), "simulated", "4.1", trial.seed))
+    tables = rehearsal.archive.tables
+    rows = (rehearsal.archive.history, tables.get("timeline", ()), tables.get("replica_logs", ()))
+    return _Left(rehearsal.manifest, rows, tables.get("faults", ()))
+
+
+class _Endless(BaseException):
+    """A trial takes too much of the processor; no handler of the code under test catches it."""
+
+
+@contextmanager
+def _limited() -> Iterator[None]:
+    def stop(*_: object) -> None:
+        raise _Endless
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_CPU_S)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
