@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.mutation.trials import Result, Trial
 
 _MOST_BYTES = 3 << 30
-_MOST_CRASHES = 10
+_MOST_CRASHES, _MOST_ENDLESS = 10, 2
 
 
 class _Edited(importlib.abc.MetaPathFinder, importlib.abc.Loader):
@@ -57,9 +57,14 @@ def tried(mutant: Mutant, trials: Sequence[Sequence[Any]]) -> dict[str, Any]:
     for one in trials:
         trial = Trial(*one)
         results.append((trial, perform(trial)))
-        if results[-1][1].is_convicted or sum(not result.has_ended for _, result in results) >= _MOST_CRASHES:
+        if results[-1][1].is_convicted or _is_hopeless([result.outcome for _, result in results]):
             break
     return _plain(results)
+
+
+def _is_hopeless(outcomes: Sequence[str]) -> bool:
+    """Whether a mutant crashes, or goes on for ever, too often to be worth more trials."""
+    return outcomes.count("crashed") >= _MOST_CRASHES or outcomes.count("endless") >= _MOST_ENDLESS
 
 
 def _plain(results: Sequence[tuple[Trial, Result]]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ CLUSTER = "cluster"
 CRASHED, ENDLESS = "crashed", "endless"
 """The outcomes of a trial in which the mutated code raised, or did not come to an end."""
 
-_MOST_CPU_S = 8.0
+_MOST_CPU_S = 4.0
 _FAULTS_OF = {
     "single": ("all", "control"),
     "batches": ("all", "partition", "deletion"),
@@ -112,11 +112,6 @@ class Result(NamedTuple):
     def is_convicted(self) -> bool:
         """Whether the checkers found something that nothing excuses."""
         return self.outcome == Outcome.VIOLATION
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether there was a run to judge."""
-        return self.outcome not in (CRASHED, ENDLESS)
 
 
 class _Left(NamedTuple):
