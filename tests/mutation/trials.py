@@ -37,7 +37,7 @@ _FAULTS_OF = {
     "batches": ("all", "partition", "deletion"),
     "mixed": ("all", "kill", "power", "blackout", "pause", "control", "deletion"),
 }
-_SEEDS = {CORE: 4, STACK: 5, CLUSTER: 8}
+_SEEDS = {CORE: 4, STACK: 6, CLUSTER: 12}
 _CHAOS: Mapping[str, Any] = {
     "id": "mutation",
     "title": "Random faults under the load that mutants are run under",
@@ -59,11 +59,13 @@ _CHAOS: Mapping[str, Any] = {
     "topics": [{"name": "ledger", "partitions": 2, "replication_factor": 3}],
     "workload": {
         "name": "unique_sends", "producers": 4, "consumers": 1, "rate": 80, "delivery_timeout_s": 0.8,
-        "idempotent": True,
+        "acks": ["all", "all", 1, "all"], "idempotent": True,
     },
     "replication": {"reelected_leader": "forgets", "straddled_batch": "cut"},
     "duration_s": 3,
     "chaos": {
+        "at_once": 3,
+        "budget": "promised",
         "interval_s": [0.1, 0.4],
         "for_s": [0.3, 0.9],
         "faults": [
