@@ -97,7 +97,7 @@ class FaultBudget:
     Args:
         name: see the module.
         promise: what the configuration promises.
-        target: is asked whether nodes run, and what replicas hold.
+        target: is asked whether nodes run.
         now_s: says what time it is.
     """
 
@@ -134,7 +134,10 @@ class FaultBudget:
         return bool(self._catching_up)
 
     def review(self, view: ClusterView) -> None:
-        """Take note of who has been dropped from an ISR, or has caught up."""
+        """Take note of who has been dropped from an ISR, or has caught up: it is in the ISR, and was seen out of it.
+
+        Or it has been back for so long that the cluster must have noticed: it may leave and join between two looks.
+        """
         for node, electable in self._electable.items():
             down = self._touched_by_process_fault(node)
             for name in sorted(self._catching_up[node]):
@@ -143,7 +146,7 @@ class FaultBudget:
                     continue
                 if NodeId(int(node)) not in seen.isr:
                     electable.discard(name)
-                elif not down and (name not in electable or self._has_caught_up(node, name, seen)):
+                elif not down and (name not in electable or not self._is_recent(self._touched_s.get(node, -math.inf))):
                     electable.discard(name)
                     self._catching_up[node].discard(name)
         done = [node for node, names in self._catching_up.items() if not names]
@@ -237,13 +240,6 @@ class FaultBudget:
 
     def _touched_by_process_fault(self, node: str) -> bool:
         return any(node in one.nodes() for one in self._in_force.values() if one.needs in OF_PROCESSES)
-
-    def _has_caught_up(self, node: str, name: TopicPartition, seen: PartitionView) -> bool:
-        """Whether a broker that was never seen to be dropped follows its leader, up to what that has committed."""
-        mine, leading = self._target.replica(node, name), self._target.replica(node_name(seen.leader), name)
-        if mine is None or leading is None or mine.leader != seen.leader or node_name(seen.leader) == node:
-            return False
-        return mine.leader_epoch == leading.leader_epoch and mine.log_end_offset >= leading.high_watermark
 
 
 def _share(one: Fault, other: Fault) -> bool:

@@ -148,15 +148,23 @@ class OverlappingChaos:
         left, self._bag = self._bag, []
         for index in left:
             settling.regained(self._target, self._partitions, _PATIENCE_S, self._clock)
-            chosen, view = self._mix[index], self._look()
-            aimed = self._aimed(chosen)
-            why = "there is nothing to aim at" if aimed is None else self._budget.refusal(aimed, view)
-            if aimed is None or why:
+            if why := self._begun_in_time(self._mix[index]):
                 self._began += 1
-                self._nemesis.forgo(self._next_name(0), chosen.fault, why)
-            else:
+                self._nemesis.forgo(self._next_name(0), self._mix[index].fault, why)
+            self._end_all()
+
+    def _begun_in_time(self, chosen: ChaosFault) -> str:
+        """Begin a fault as soon as the budget allows it; why that never was, or nothing."""
+        deadline_s = self._now_s() + _PATIENCE_S
+        while True:
+            self._pass_time(_LOOK_S)
+            view, aimed = self._look(), self._aimed(chosen)
+            why = "there is nothing to aim at" if aimed is None else self._budget.refusal(aimed, view)
+            if aimed is not None and not why:
                 self._begin(chosen, aimed, view)
-                self._end_all()
+                return ""
+            if self._now_s() >= deadline_s:
+                return why
 
     # ------------------------------------------------------------------------------------------------ looking
 
