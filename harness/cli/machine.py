@@ -18,6 +18,7 @@ from pathlib import Path
 
 import psutil
 
+from harness import program
 from harness.errors import EnvironmentFault
 from harness.java import OLDEST_JAVA, feature_version, find_java, version_line
 
@@ -200,8 +201,10 @@ def _program(name: str, arguments: Sequence[str], needed_for: str, remedy: str, 
 def _first_line(command: Sequence[str]) -> str | None:
     """The first line that ``command`` prints; None when it is missing, fails or hangs."""
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROBE_TIMEOUT_S, check=True)
-    except (OSError, subprocess.SubprocessError):
+        done = program.run(command, _PROBE_TIMEOUT_S)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    if done.returncode != 0:
         return None
     lines = _COLOURS.sub("", done.stdout or done.stderr).strip().splitlines()
     return lines[0].strip() if lines else None

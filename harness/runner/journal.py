@@ -215,6 +215,8 @@ def _heal(path: Path) -> str | None:
         return None
     what = _what(entries)
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
+    if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
+        return f"{what} was abandoned by process {entries.owner.pid}, and its nodes still run: {', '.join(alive)}."
     mended = log_dirs.mend_all(Path(entries.run_directory))
     try:
         removed = remove_project(entries.project, entries.containers) if entries.project else []

@@ -158,3 +158,13 @@ def test_a_command_that_ends_soon_ends_what_warms_spark_up_without_a_word(after_
     )
     done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0\n", "")
+
+
+def test_a_jvm_that_has_no_session_yet_is_ended_too() -> None:
+    script = (
+        "import subprocess, sys; from spark_analysis import session\n"
+        "jvm = subprocess.Popen((sys.executable, '-c', 'import time; time.sleep(600)', 'pyspark-shell'))\n"
+        "session.end(); print(jvm.wait(60))\n"
+    )
+    done = subprocess.run((sys.executable, "-c", script), capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("-9\n", "")

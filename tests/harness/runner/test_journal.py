@@ -270,3 +270,21 @@ def test_a_directory_that_others_may_enter_is_refused(tmp_path: Path) -> None:
     journal_directory().chmod(0o755)
     with pytest.raises(EnvironmentFault, match="is not this user's alone"):
         journal_directory()
+
+
+def test_a_node_that_does_not_die_is_named_and_stays_in_the_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("harness.runner.journal._KILL_TIMEOUT_S", 0.0)
+    monkeypatch.setattr(psutil.Process, "kill", lambda _: None)
+    node = subprocess.Popen(SLEEP)
+    try:
+        journal = dead_harness(tmp_path, {"broker": ProcessMark.of(node.pid)})
+        [line] = heal_leftovers()
+        assert f"its nodes still run: broker (process {node.pid})" in line
+        assert journal.exists()
+    finally:
+        node.kill()
+        node.wait()
+    monkeypatch.undo()
+    journal.unlink()
