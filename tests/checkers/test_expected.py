@@ -28,7 +28,7 @@ def test_a_schedule_says_which_nodes_replicas_and_faults_there_were() -> None:
 def test_chaos_injects_every_fault_of_its_mix_once_at_least() -> None:
     wanted = expected(recorded("random-chaos"))
     assert wanted is not None
-    assert wanted.faults == tuple(f"f00{number}" for number in range(1, 8))
+    assert wanted.faults == tuple(f"f{number:03d}" for number in range(1, 11))
     assert len(wanted.partitions) == 5
 
 
