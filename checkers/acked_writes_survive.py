@@ -26,7 +26,7 @@ epochs is. Where the timeline is only sampled, nobody knows who else led.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from checkers.closings import replaced
 from checkers.row import ALL, Send
@@ -78,18 +78,25 @@ def _survives(rows: RunRows, send: Send) -> bool:
     return rows.in_final_read(send.where, send.offset, send.value)
 
 
+def excuse_of(rows: RunRows, send: Send) -> Excuse | None:
+    """What takes the blame when the record of an acknowledged send is not where it was acknowledged."""
+    able = _able(rows, send)
+    epoch = _epoch(rows, send, _author(rows, able))
+    committed = _committed(rows, send, epoch)
+    return _excuse(rows, send, _epochs(able, epoch), committed=committed)
+
+
 def _lost(rows: RunRows, send: Send, *, hidden: bool) -> Finding:
     able = _able(rows, send)
-    author = able[0] if len(able) == 1 and not rows.sampled else None
+    author = _author(rows, able)
     epoch = _epoch(rows, send, author)
-    epochs = [term.leader_epoch for term in able] if epoch is None and able else [epoch]
     committed = _committed(rows, send, epoch)
     return Finding(
         rows.run, "lost-write", *send.where,
         offset=send.offset,
         value=send.value,
         leader_epoch=epoch,
-        excuse=_excuse(rows, send, epochs, committed=committed) or ("unclean" if hidden else None),
+        excuse=_excuse(rows, send, _epochs(able, epoch), committed=committed) or ("unclean" if hidden else None),
         row=send.row,
         time_ns=send.completed_ns,
         process=send.process,
@@ -108,6 +115,16 @@ def _able(rows: RunRows, send: Send) -> list[Term]:
         return []
     led = rows.leaders_during(send)
     return led if rows.sampled else [term for term in led if term.first_log_end <= send.offset < term.log_end]
+
+
+def _author(rows: RunRows, able: Sequence[Term]) -> Term | None:
+    """The only leader that can have appended the record; None: there are several, or nobody saw all of them."""
+    return able[0] if len(able) == 1 and not rows.sampled else None
+
+
+def _epochs(able: Sequence[Term], epoch: int | None) -> list[int | None]:
+    """The epochs that the record may be of."""
+    return [term.leader_epoch for term in able] if epoch is None and able else [epoch]
 
 
 def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:

@@ -157,6 +157,12 @@ class RunFacts:
                 ends[x.node].append(End(x.leader_epoch or 0, lowest, x.log_end_offset))
         return offices, ends
 
+    def final_leader(self, place: TopicPartition) -> int | None:
+        """The node that leads in the end, of several the one of the highest epoch; None: none does."""
+        leaders = [x for x in self.ended.get(place, {}).values() if x.role == "leader"]
+        last = max(leaders, key=lambda x: (x.leader_epoch or 0, x.begin_ns, x.node), default=None)
+        return None if last is None else last.node
+
     def replication(self, place: TopicPartition) -> int | None:
         """How many replicas the partition has; None: the configuration does not say."""
         demanded = None if self.wanted is None else self.wanted.partitions.get(place)

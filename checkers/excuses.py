@@ -29,6 +29,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
                 "G0-realtime",
                 "G1c-realtime",
                 "aborted-read",
+                "altered-record",
                 "commit-beyond-end",
                 "committed-cut",
                 "duplicate",

@@ -15,7 +15,17 @@ from checkers.thin_acks import thin_acks
 from checkers.unwatched import unwatched
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
-from spark_analysis.facts import SILENCE_NS, Facts, FirstAck, LogEpoch, LostRange, ProducerLog, Silence, Stretch
+from spark_analysis.facts import (
+    SILENCE_NS,
+    Facts,
+    FirstAck,
+    LogEpoch,
+    LostRange,
+    ProducerLog,
+    ReadEpoch,
+    Silence,
+    Stretch,
+)
 
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
 
@@ -33,6 +43,7 @@ def facts(rows: RunRows) -> Facts:
         lags=list(lags(rows)),
         thin_acks=list(thin_acks(rows)),
         unwatched=list(unwatched(rows)),
+        read_epochs=list(_read_epochs(rows)),
     )
 
 
@@ -142,6 +153,15 @@ def _bare(rows: RunRows, lost: Finding) -> Iterator[int]:
     if rows.sampled and lost.leader_epoch is None and lost.offset is not None:
         held = rows.logged.get(TopicPartition(lost.topic, lost.partition), {}).get(lost.offset, [])
         yield from (row["node"] for row in held if row["value"] == lost.value and row["leader_epoch"] < 0)
+
+
+def _read_epochs(rows: RunRows) -> Iterator[ReadEpoch]:
+    found: dict[tuple[TopicPartition, int], list[int]] = defaultdict(list)
+    for read in rows.reads:
+        if read.final and read.leader_epoch is not None and read.leader_epoch >= 0:
+            found[read.where, read.leader_epoch].append(read.offset)
+    for (place, epoch), offsets in found.items():
+        yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets))
 
 
 def _silences(rows: RunRows) -> Iterator[Silence]:

@@ -52,7 +52,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
             yield from _deleted(run, place, ours)
     for log in run.facts.producer_logs:
         place = TopicPartition(log.topic, log.partition)
-        if log.node == _final_leader(run, place):
+        if log.node == run.final_leader(place):
             yield from _sequences(run, place, log)
 
 
@@ -155,9 +155,3 @@ def _sequences(run: RunFacts, place: TopicPartition, log: ProducerLog) -> Iterat
             f"The final leader's log has a record of an older epoch of {whose} at offset {log.older_until}, behind it."
         )
         yield Conclusion(run.finding("zombie-append", place, until=log.older_until, **about), says, evidence)
-
-
-def _final_leader(run: RunFacts, place: TopicPartition) -> int | None:
-    leaders = [(x.leader_epoch or 0, x.begin_ns, x.node) for x in run.ended.get(place, {}).values()
-               if x.role == "leader"]  # fmt: skip
-    return max(leaders, default=(0, 0, None))[2]

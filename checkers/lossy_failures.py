@@ -52,7 +52,15 @@ LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 """The kinds of faults after which a node's disk holds less than the node had written."""
 
 _KNOWN_BEFORE = frozenset(
-    {"lost-write", "vanished-read", "inconsistent-offsets", "commit-beyond-end", "duplicate", "torn-transaction"}
+    {
+        "altered-record",
+        "lost-write",
+        "vanished-read",
+        "inconsistent-offsets",
+        "commit-beyond-end",
+        "duplicate",
+        "torn-transaction",
+    }
 )
 _POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll", "poll-skip", "int-poll-skip"})
 _SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS

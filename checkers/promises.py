@@ -15,11 +15,13 @@ from checkers import (
     committed_reads_stay,
     deletions_are_ordered,
     elections_are_legal,
+    epochs_agree,
     epochs_only_rise,
     laggards_leave,
     leaders_are_complete,
     lineages_match,
     logs_are_whole,
+    logs_keep_records,
     metadata_agrees,
     no_duplicates,
     offsets_agree,
@@ -66,6 +68,7 @@ class Promise(Protocol):
 
 
 CONCLUSIONS: tuple[Conclusive, ...] = (
+    epochs_agree,
     epochs_only_rise,
     elections_are_legal,
     metadata_agrees,
@@ -85,6 +88,7 @@ PROMISES: tuple[Promise, ...] = (
     acked_writes_survive,
     committed_reads_stay,
     replicas_agree,
+    logs_keep_records,
     offsets_agree,
     reads_are_of_writes,
     no_duplicates,

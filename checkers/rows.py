@@ -85,7 +85,8 @@ class RunRows:
 
     def sends_of(self, place: TopicPartition, value: int) -> list[Send]:
         """The sends of one value, which is one unless it was sent, or acknowledged, more than once."""
-        return list(sends(place, self._sent.get((place, value), [])))
+        ours = self._sent.get((place, value))
+        return list(sends(place, ours)) if ours else []
 
     @cached_property
     def resent(self) -> set[tuple[TopicPartition, int]]:

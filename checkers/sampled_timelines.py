@@ -72,6 +72,7 @@ _GIVEN_UP = frozenset(
     {
         "G0-realtime",
         "G1c-realtime",
+        "altered-record",
         "commit-beyond-end",
         "inconsistent-offsets",
         "int-nonmonotonic-poll",

@@ -52,6 +52,8 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "committed-cut": frozenset({"timeline"}),
         "unjustified-advance": frozenset({"timeline"}),
         "unjustified-join": frozenset({"timeline"}),
+        "altered-record": frozenset({"replica_logs"}),
+        "inconsistent-epochs": frozenset({"replica_logs"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),
         "sequence-gap": frozenset({"replica_logs"}),
         "open-transaction": frozenset({"replica_logs", VALUES}),

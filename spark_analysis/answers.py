@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
 from spark_analysis import sizing
+from spark_analysis.altered_records import altered_records
 from spark_analysis.answer import (
     COUNTS,
     GAPS_KEPT,
@@ -68,6 +69,7 @@ QUESTIONS: tuple[Question, ...] = (
     lost_writes,
     vanished_reads,
     replica_divergence,
+    altered_records,
     inconsistent_offsets,
     unfounded_reads,
     duplicates,
@@ -92,6 +94,7 @@ ASKED_OF: Mapping[Question, str] = MappingProxyType(
             (
                 lost_writes,
                 vanished_reads,
+                altered_records,
                 inconsistent_offsets,
                 unfounded_reads,
                 duplicates,

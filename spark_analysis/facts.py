@@ -236,6 +236,17 @@ class LostRange(NamedTuple):
     kept: tuple[int, ...] = ()
 
 
+class ReadEpoch(NamedTuple):
+    """From which offset to which (inclusive) the final read named a leader epoch for the records that it delivered."""
+
+    run: str
+    topic: str
+    partition: int
+    leader_epoch: int
+    first: int
+    last: int
+
+
 class Dependency(NamedTuple):
     """A transaction that follows from another one: the operation ``target`` from the operation ``source``.
 
@@ -272,6 +283,7 @@ class Facts:
     lags: Sequence[Lag] = ()
     thin_acks: Sequence[ThinAcks] = ()
     unwatched: Sequence[Unwatched] = ()
+    read_epochs: Sequence[ReadEpoch] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

@@ -15,12 +15,14 @@ from spark_analysis.facts import (
     LogEpoch,
     LostRange,
     ProducerLog,
+    ReadEpoch,
     Silence,
     Stretch,
     ThinAcks,
     Unwatched,
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
+from spark_analysis.read_epochs import read_epochs
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.views import Views
 
@@ -37,6 +39,7 @@ def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | 
         "producer_log": producer_logs(views),
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
+        "read_epoch": read_epochs(views.tables.history),
     }
 
 
@@ -52,6 +55,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         dependencies=[Dependency(**row) for row in found.get("dependency", ())],
         lags=[Lag(**row) for row in found.get("lag", ())],
         thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
+        read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
         unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
     )
 

@@ -19,18 +19,13 @@ def lost_writes(views: Views) -> DataFrame:
     survives = f.when(f.col("offset").isNull(), f.col("final_offset").isNotNull()).otherwise(f.col("finally"))
     gone = views.records.where(f.col("ack_row").isNotNull() & ~survives)
     lost = with_partitions(gone, views).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))
-    known = lost.withColumn("able", f.filter("terms", _could_append))
-    authored = known.withColumn("author", f.when((f.size("able") == 1) & ~f.col("sampled"), f.col("able")[0]))
-    epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))
-    whole = authored.withColumn("known_epoch", epoch).withColumn("own", f.filter("terms", _is_own))
-    whole = whole.withColumn("committed", f.exists("own", _commits))
     return findings(
-        whole.withColumn("committed", f.coalesce("committed", f.lit(False))),
+        with_authors(lost),
         "lost-write",
         offset="offset",
         value="value",
         leader_epoch="known_epoch",
-        excuse=_excuse(),
+        excuse=excuse(hidden=True),
         row="ack_row",
         time_ns="acked_ns",
         process="process",
@@ -41,6 +36,20 @@ def lost_writes(views: Views) -> DataFrame:
         committed="committed",
         since_ns="invoked_ns",
     )
+
+
+def with_authors(lost: DataFrame) -> DataFrame:
+    """Records with who can have appended them, in which epoch, and whether they had been committed.
+
+    Returns:
+        ``lost`` with ``able, author, known_epoch, own, committed``.
+    """
+    known = lost.withColumn("able", f.filter("terms", _could_append))
+    authored = known.withColumn("author", f.when((f.size("able") == 1) & ~f.col("sampled"), f.col("able")[0]))
+    epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))
+    whole = authored.withColumn("known_epoch", epoch).withColumn("own", f.filter("terms", _is_own))
+    whole = whole.withColumn("committed", f.exists("own", _commits))
+    return whole.withColumn("committed", f.coalesce("committed", f.lit(False)))
 
 
 def lost_ranges(found: DataFrame, replica_logs: DataFrame, sampled: Sequence[str]) -> DataFrame:
@@ -99,11 +108,15 @@ def _commits(term: Column) -> Column:
     return (term["high_watermark"] > f.col("offset")) & (gone_ns.isNull() | (term["begin_ns"] < gone_ns))
 
 
-def _excuse() -> Column:
+def excuse(*, hidden: bool) -> Column:
+    """What takes the blame for a record that is not where it was acknowledged; needs :func:`with_authors`.
+
+    ``hidden``: a marker that aborts it instead of another one may.
+    """
     delivered = f.col("polled") & f.col("offset").isNotNull()
     weak = (f.col("acks") != ALL) & ~f.col("committed") & ~delivered
     expired = begins_behind(f.col("offset"))
     unknown = f.col("known_epoch").isNull() & (f.size("able") > 0)
     of_any = f.exists("able", lambda term: given_up(term["leader_epoch"], f.col("offset"), f.col("invoked_ns")))
     gone = f.when(unknown, of_any).otherwise(given_up(f.col("known_epoch"), f.col("offset"), f.col("invoked_ns")))
-    return f.when(expired, "retention").when(weak, "acks").when(gone | is_hidden(), "unclean")
+    return f.when(expired, "retention").when(weak, "acks").when(gone | is_hidden() if hidden else gone, "unclean")

@@ -28,7 +28,9 @@ Change = Callable[[Record], Record]
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
-_MANGLING = frozenset({"fetch_loses_a_batch", "fetch_swaps_batches"})
+_MANGLING = frozenset({"fetch_loses_a_batch", "fetch_misstates_epochs", "fetch_swaps_batches"})
+_LAST_OF_EPOCH = 15
+"""Where the last byte of a batch's leader epoch is, which its checksum does not cover (format 2)."""
 
 
 def _flipped(data: bytes | None) -> bytes:
@@ -104,6 +106,8 @@ def answered(broker: Broker, data: bytes) -> bytes:
     batches = [data[header.position : header.position + header.size] for header in wire.headers(data)]
     if "fetch_loses_a_batch" in bugs:
         del batches[1 : min(2, len(batches) - 1)]
+    if "fetch_misstates_epochs" in bugs:
+        batches = [_misdated(batch) for batch in batches]
     if "fetch_swaps_batches" in bugs:
         batches[-2:] = reversed(batches[-2:])
     return b"".join(batches)
@@ -119,6 +123,13 @@ def _changed_on_the_way(broker: Broker, data: bytes) -> bytes:
     changes = [change for bug, change in _SERVED.items() if bug in broker.knobs.bugs]
     buffer = memoryview(data)
     return b"".join(_rebuilt(buffer, header, changes, stamps) for header in wire.headers(buffer))
+
+
+def _misdated(batch: bytes) -> bytes:
+    """The batch; one in a few says that it is of the leader epoch beside its own."""
+    if batch[-1] % _ONE_IN:
+        return batch
+    return batch[:_LAST_OF_EPOCH] + bytes([batch[_LAST_OF_EPOCH] ^ 1]) + batch[_LAST_OF_EPOCH + 1 :]
 
 
 def replicated(knobs: Knobs, batches: Batches) -> Batches:

@@ -126,6 +126,137 @@ def a_controller_may_have_died_before_it_could_write_down_what_it_decided(story:
     decide_often(story, 2, 3)
 
 
+# --------------------------------------------------------------------------------------- records in the final logs
+
+
+def altered(offset: int, verdict: str = "VIOLATION") -> tuple[str, str, int]:
+    return "altered-record", verdict, offset
+
+
+def alter(story: Story, offset: int, value: int | None = 99, nodes: tuple[int, ...] = NODES, **more: Any) -> None:
+    """The logs of these nodes hold another value at an offset."""
+    for row in story.logs:
+        if row["offset"] == offset and row["node"] in nodes:
+            row |= {"value": value, **more}
+
+
+@case(Outcome.VIOLATION, altered(1))
+def a_value_that_is_another_one_in_all_logs_is_found(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1)
+
+
+@case(Outcome.VIOLATION, altered(1))
+def a_record_of_no_workload_in_the_place_of_one_is_found(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1, None)
+
+
+@case(Outcome.VIOLATION, altered(1), ("replica-divergence", "VIOLATION", 1))
+def a_leader_whose_log_differs_from_what_it_delivered_is_found(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1, nodes=(0,))
+
+
+@case(Outcome.VIOLATION, ("replica-divergence", "VIOLATION", 1))
+def a_follower_whose_log_differs_is_one_that_diverges(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1, nodes=(2,))
+
+
+@case(Outcome.VIOLATION, ("damaged-record", "VIOLATION", 1), ("damaged-record", "VIOLATION", 1),
+      ("damaged-record", "VIOLATION", 1))  # fmt: skip
+def a_damaged_record_is_told_as_that_alone(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1, None, intact=False)
+
+
+def partly_read(story: Story, acks: int = -1) -> None:
+    """Of three records only the first is in the final read."""
+    write(story, 3, acks=acks)
+    story.finish()
+    story.forget(*(row for row in story.final_rows() if row["offset"] != 0))
+
+
+@case(Outcome.VIOLATION, altered(2), ("unseen", "INDETERMINATE", 1), ("unseen", "INDETERMINATE", 2),
+      reason="below the final high watermark")  # fmt: skip
+def a_log_that_holds_another_record_than_was_acknowledged_is_found(story: Story) -> None:
+    partly_read(story)
+    alter(story, 2)
+
+
+@case(Outcome.INCONCLUSIVE, ("unseen", "INDETERMINATE", 1), ("unseen", "INDETERMINATE", 2),
+      reason="below the final high watermark")  # fmt: skip
+def acknowledgements_that_the_logs_bear_out_convict_nobody(story: Story) -> None:
+    partly_read(story)
+
+
+@case(Outcome.INCONCLUSIVE, ("unseen", "INDETERMINATE", 1), ("unseen", "INDETERMINATE", 2),
+      reason="below the final high watermark")  # fmt: skip
+def what_lies_above_the_final_high_watermark_may_be_replaced(story: Story) -> None:
+    partly_read(story)
+    alter(story, 2)
+    for row in story.timeline:
+        if row["kind"] == "final":
+            row["high_watermark"] = 2
+
+
+# ---------------------------------------------------------------------------------------------- epochs of records
+
+MISNAMED = "inconsistent-epochs"
+
+
+def name_epochs(story: Story, *epochs: int) -> None:
+    """Two records of epoch 0 and two of epoch 1, to which the final read gives these epochs."""
+    write(story, 2)
+    story.elect(1)
+    write(story, 2)
+    story.finish()
+    for row, epoch in zip(story.final_rows(), epochs, strict=True):
+        row["leader_epoch"] = epoch
+
+
+@case(Outcome.PASS)
+def epochs_that_the_log_and_the_final_read_agree_on_pass(story: Story) -> None:
+    name_epochs(story, 0, 0, 1, 1)
+
+
+@case(Outcome.VIOLATION, (MISNAMED, "VIOLATION", 0))
+def a_record_that_is_delivered_as_one_of_a_newer_epoch_is_found(story: Story) -> None:
+    name_epochs(story, 1, 0, 1, 1)
+
+
+@case(Outcome.VIOLATION, (MISNAMED, "VIOLATION", 3))
+def a_record_that_is_delivered_as_one_of_an_older_epoch_is_found(story: Story) -> None:
+    name_epochs(story, 0, 0, 1, 0)
+
+
+@case(Outcome.VIOLATION, (MISNAMED, "VIOLATION", 2))
+def a_record_of_an_epoch_that_the_log_does_not_have_is_found(story: Story) -> None:
+    name_epochs(story, 0, 0, 7, 1)
+
+
+@case(Outcome.PASS)
+def a_consumer_may_not_be_told_of_epochs(story: Story) -> None:
+    name_epochs(story, 0, 0, 1, 1)
+    for row in story.final_rows():
+        row["leader_epoch"] = None
+
+
+@case(Outcome.PASS)
+def what_the_log_does_not_hold_any_more_is_compared_with_nothing(story: Story) -> None:
+    name_epochs(story, 0, 0, 1, 1)
+    for row in story.logs:
+        row["leader_epoch"] = -1
+    for row in story.final_rows():
+        row["leader_epoch"] = 0
+
+
 # --------------------------------------------------------------------------------------------- nodes that are not there
 
 

@@ -1,0 +1,60 @@
+"""A record is of one leader epoch, whoever names it: the log, or who was given it.
+
+``inconsistent-epochs``: the final read was told that a record is of another leader epoch than the final leader's log
+has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer goes by that epoch: with its next fetch it
+tells the leader which epoch it was in last, and is sent back, or not, where logs diverge (KIP-320).
+
+The epochs of a log follow each other, so it is enough to know from which offset to which each was named: that range
+must lie within what the log holds of the epoch, as far as the log reaches. Logs with records that are damaged, or of
+no epoch (message formats 0 and 1), are not compared; the records themselves are compared elsewhere
+(:mod:`checkers.logs_keep_records`). One anomaly for each epoch: the first offset.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.conclusion import Conclusion, RunFacts
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from spark_analysis.facts import LogEpoch, ReadEpoch
+
+KINDS = ("inconsistent-epochs",)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for read in sorted(run.facts.read_epochs):
+        place = TopicPartition(read.topic, read.partition)
+        node = run.final_leader(place)
+        log = [] if node is None else run.logs.get(place, {}).get(node, [])
+        if node is not None and log and all(one.leader_epoch >= 0 and one.damaged is None for one in log):
+            offset = _misnamed(read, log)
+            if offset is not None:
+                yield _conclusion(run, place, node, read, offset)
+
+
+def _misnamed(read: ReadEpoch, log: Sequence[LogEpoch]) -> int | None:
+    """The first offset at which the final read named an epoch that the log does not have there."""
+    first = max(read.first, min(one.first for one in log))
+    last = min(read.last, max(one.last for one in log))
+    if first > last:
+        return None
+    own = next((one for one in log if one.leader_epoch == read.leader_epoch), None)
+    if own is None or first < own.first:
+        return first
+    return last if last > own.last else None
+
+
+def _conclusion(run: RunFacts, place: TopicPartition, node: int, read: ReadEpoch, offset: int) -> Conclusion:
+    about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": offset}
+    held = [x.leader_epoch for x in run.logs[place][node] if x.first <= offset <= x.last]
+    found = f"of epoch {held[0]}" if held else "of another epoch"
+    return Conclusion(
+        run.finding("inconsistent-epochs", place, offset=offset, leader_epoch=read.leader_epoch, node=node),
+        f"The final read was given the record at offset {offset} as one of leader epoch {read.leader_epoch}, and in "
+        f"the final leader's log it is {found}.",
+        (Evidence("replica_logs", about, f"node {node}'s log holds a record {found} at offset {offset}"),),
+    )

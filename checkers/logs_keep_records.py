@@ -1,0 +1,122 @@
+"""The final leader's log holds, at an offset, the record that was delivered or acknowledged there.
+
+``altered-record``: the final leader's log, as collected at the end, holds another record at an offset below its high
+watermark
+
+* than the one that the final read delivered there. What was committed stays as it is, so the log that the leader reads
+  out must be the one that lies on its disk, and on no disk anything may change after that;
+* or, where the final read did not come so far, than the one that a producer was told is there. (What the final read
+  shows is a ``lost-write``.)
+
+That the other replicas hold what the leader holds is another promise (:mod:`checkers.replicas_agree`); together they
+say that no replica's log differs from what clients were told, also where all replicas agree. Damaged records are a
+``damaged-record``, and not compared.
+
+Severity: ``VIOLATION``. Where an acknowledgement alone says what was there it is excused as a ``lost-write`` is. What
+the final read delivered nothing excuses, but that a fault has put records of another cluster into a log of that
+partition: of those and in their place ``DOCUMENTED``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.acked_writes_survive import excuse_of
+from checkers.row import Read, Row, Send
+from checkers.rows import RunRows
+from checkers.witnesses import Witnesses
+from harness.checker import Evidence
+from harness.model import TopicPartition
+from harness.payload import FOREIGN_VALUE
+from spark_analysis.answer import Finding
+
+KINDS = ("altered-record",)
+
+
+def find(rows: RunRows) -> Iterator[Finding]:
+    """The reference: every offset of one run at which the final leader's log has another record."""
+    seen: set[tuple[TopicPartition, int, int]] = set()
+    for read in rows.reads:
+        if read.final and read.value is not None and (read.where, read.offset, read.value) not in seen:
+            seen.add((read.where, read.offset, read.value))
+            if all(one.sound for one in rows.delivered[read.where, read.offset, read.value]):
+                yield from _altered(rows, read)
+    for send in rows.sends:
+        if send.type == "ok" and send.offset is not None and (send.where, send.offset, send.value) not in seen:
+            read_before = (send.where, send.value) in rows.read_values
+            if not rows.missing(send.where, send.offset, read=read_before):
+                yield from _replaced(rows, send, send.offset)
+
+
+def why(finding: Finding) -> str:
+    """The finding in a sentence."""
+    who = "the final read was given" if finding.acks is None else "a producer was told of"
+    held = "no workload's record" if finding.other_value is None else f"value {finding.other_value}"
+    return (
+        f"At offset {finding.offset} {who} value {finding.value}, and the log of node {finding.node}, which leads in "
+        f"the end, holds {held} there."
+    )
+
+
+def evidence(finding: Finding, witnesses: Witnesses) -> Iterator[Evidence]:
+    """Who was given the record, or told of it, and what every replica holds there."""
+    if finding.acks is not None:
+        yield from witnesses.send(finding)
+    yield from witnesses.reads(finding, finding.offset, finding.value)
+    yield from witnesses.holders(finding)
+
+
+def _altered(rows: RunRows, read: Read) -> Iterator[Finding]:
+    assert read.value is not None
+    held = _instead(rows, read.where, read.offset, read.value)
+    if held:
+        first = rows.delivered[read.where, read.offset, read.value][0]
+        other = _other(held)
+        foreign = read.where in rows.swapped and max(read.value, other or 0) >= FOREIGN_VALUE
+        yield Finding(
+            rows.run, "altered-record", *read.where,
+            offset=read.offset,
+            value=read.value,
+            leader_epoch=_epoch(held),
+            excuse="damage" if foreign else None,
+            row=first.row,
+            node=held[0]["node"],
+            other_value=other,
+        )  # fmt: skip
+
+
+def _replaced(rows: RunRows, send: Send, offset: int) -> Iterator[Finding]:
+    held = _instead(rows, send.where, offset, send.value)
+    if held:
+        yield Finding(
+            rows.run, "altered-record", *send.where,
+            offset=offset,
+            value=send.value,
+            leader_epoch=_epoch(held),
+            excuse=excuse_of(rows, send),
+            row=send.row,
+            time_ns=send.completed_ns,
+            process=send.process,
+            acks=send.acks,
+            node=held[0]["node"],
+            other_value=_other(held),
+            since_ns=send.invoked_ns,
+        )  # fmt: skip
+
+
+def _instead(rows: RunRows, place: TopicPartition, offset: int, value: int) -> Sequence[Row]:
+    """What the final leader's log holds there, if that is committed, whole, and something else."""
+    end = rows.ends[place]
+    committed = min(end.high_watermark or 0, end.log_end_offset or 0)
+    if end.node is None or not (end.log_start_offset or 0) <= offset < committed:
+        return ()
+    held = [row for row in rows.logged.get(place, {}).get(offset, []) if row["node"] == end.node]
+    return held if all(row["intact"] and row["value"] != value for row in held) else ()
+
+
+def _other(held: Sequence[Row]) -> int | None:
+    return max((row["value"] for row in held if row["value"] is not None), default=None)
+
+
+def _epoch(held: Sequence[Row]) -> int | None:
+    return min((row["leader_epoch"] for row in held if row["leader_epoch"] >= 0), default=None)
