@@ -381,6 +381,23 @@ def number_decisions(story: Story, rng: random.Random) -> None:
             row["isr"] = row["isr"] if rng.random() < 0.97 else rng.sample(NODES, 2)
 
 
+def alter_the_logs(story: Story, rng: random.Random) -> None:
+    """All logs hold, at one offset, another record than was written there, and now and then its epoch is another."""
+    offsets = sorted({row["offset"] for row in story.logs if row["partition"] == 0})
+    at = rng.choice(offsets) if offsets else 0
+    value = rng.choice((None, 70, rng.randrange(8)))
+    for row in story.logs:
+        if (row["partition"], row["offset"]) == (0, at):
+            row["value"] = value
+
+
+def misname_an_epoch(story: Story, rng: random.Random) -> None:
+    """The final read names, for a record, the leader epoch beside its own."""
+    named = [row for row in story.final_rows() if row["leader_epoch"] is not None]
+    for row in rng.sample(named, min(1, len(named))):
+        row["leader_epoch"] = max(0, row["leader_epoch"] + rng.choice((-1, 1)))
+
+
 FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     read_what_nobody_sent,
     *[cross_bounds] * 3,
@@ -396,5 +413,7 @@ FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     *[end_otherwise] * 2,
     *[commit_nothing] * 6,
     *[number_decisions] * 2,
+    *[alter_the_logs] * 2,
+    *[misname_an_epoch] * 2,
 )
 """What may be falsified after a story has ended."""
