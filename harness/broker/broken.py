@@ -29,8 +29,8 @@ _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
 _MANGLING = frozenset({"fetch_loses_a_batch", "fetch_misstates_epochs", "fetch_swaps_batches"})
-_LAST_OF_EPOCH = 15
-"""Where the last byte of a batch's leader epoch is, which its checksum does not cover (format 2)."""
+_LAST_OF_EPOCH, _LAST_OF_CRC = 15, 20
+"""Where the last byte of a batch's leader epoch is, which its checksum does not cover, and that of the checksum."""
 
 
 def _flipped(data: bytes | None) -> bytes:
@@ -127,7 +127,7 @@ def _changed_on_the_way(broker: Broker, data: bytes) -> bytes:
 
 def _misdated(batch: bytes) -> bytes:
     """The batch; one in a few says that it is of the leader epoch beside its own."""
-    if batch[-1] % _ONE_IN:
+    if batch[_LAST_OF_CRC] % _ONE_IN:
         return batch
     return batch[:_LAST_OF_EPOCH] + bytes([batch[_LAST_OF_EPOCH] ^ 1]) + batch[_LAST_OF_EPOCH + 1 :]
 

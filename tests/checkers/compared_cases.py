@@ -176,6 +176,14 @@ def a_damaged_record_is_told_as_that_alone(story: Story) -> None:
     alter(story, 1, None, intact=False)
 
 
+@case(Outcome.VIOLATION, altered(1), altered(2), ("duplicate", "VIOLATION", 1))
+def a_value_that_nobody_sent_may_be_in_the_logs_twice(story: Story) -> None:
+    write(story, 3)
+    story.finish()
+    alter(story, 1, 70)
+    alter(story, 2, 70)
+
+
 def partly_read(story: Story, acks: int = -1) -> None:
     """Of three records only the first is in the final read."""
     write(story, 3, acks=acks)

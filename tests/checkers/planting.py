@@ -409,7 +409,7 @@ FALSE_PLANTS: tuple[Callable[[Story, random.Random], None], ...] = (
     *[swap_a_record_s_past] * 2,
     *[close_as_it_did_not_end] * 6,
     *[send_again] * 2,
-    rot_a_record,
+    *[rot_a_record] * 2,
     *[end_otherwise] * 2,
     *[commit_nothing] * 6,
     *[number_decisions] * 2,
