@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -87,11 +86,12 @@ class Fetching:
             for asked in topic.partitions:
                 name = TopicPartition(self._name(topic), asked.partition)
                 parts[asked.partition] = _Part(name, asked, broker.partitions.get(name))
-        self._parts = {part.name: part for parts in self._topics.values() for part in parts.values()}
+        self._parts = [part for parts in self._topics.values() for part in parts.values()]
+        self._found_bytes = 0
 
     def start(self) -> None:
         """Answer at once if there is enough to say, or if there is no room for one more that waits, else wait."""
-        for part in self._every_part():
+        for part in self._parts:
             self._judge(part, first=True)
         found = self._find()
         if self._is_enough(found) or self._body.max_wait_ms <= 0 or not self._parts or not self._park():
@@ -100,7 +100,8 @@ class Fetching:
     def _park(self) -> bool:
         session = self._request.session
         purgatory = self._broker.consumer_fetches if self._replica is None else self._broker.follower_fetches
-        if session.is_abandoned or not purgatory.park(self, self._parts, self._body.max_wait_ms / 1000):
+        self._by_name = {part.name: part for part in self._parts}
+        if session.is_abandoned or not purgatory.park(self, self._by_name, self._body.max_wait_ms / 1000):
             return False
         self._request.abandon = partial(self._drop, purgatory)
         if self._replica is None or session.peer == CLIENTS:
@@ -121,10 +122,6 @@ class Fetching:
             self._is_holding = False
             self._request.session.release()
 
-    def _every_part(self) -> Iterator[_Part]:
-        for parts in self._topics.values():
-            yield from parts.values()
-
     def _name(self, topic: FetchTopic) -> str:
         if self._request.version < _TOPIC_IDS_SINCE:
             return topic.topic
@@ -142,7 +139,7 @@ class Fetching:
         return is_over
 
     def _has_enough(self, changed: TopicPartition) -> bool:
-        part = self._parts[changed]
+        part = self._by_name[changed]
         self._judge(part, first=False)
         located = self._locate(part, part.asked.partition_max_bytes, at_least_one=True)
         if located is None:
@@ -160,7 +157,7 @@ class Fetching:
     # ------------------------------------------------------------------------------------ judging
 
     def _look_again(self) -> list[_Found]:
-        for part in self._every_part():
+        for part in self._parts:
             self._judge(part, first=False)
         return self._find()
 
@@ -194,14 +191,13 @@ class Fetching:
     def _find(self) -> list[_Found]:
         """Locate, without reading, what each partition can give within the limits of the request."""
         budget = min(self._body.max_bytes, MAX_FETCH_BYTES)
-        found, empty = [], True
-        for part in self._every_part():
-            located = self._locate(part, min(budget, part.asked.partition_max_bytes), at_least_one=empty)
+        found, total = [], 0
+        for part in self._parts:
+            located = self._locate(part, min(budget - total, part.asked.partition_max_bytes), at_least_one=not total)
             part.found_bytes = located.size if located else 0
-            budget -= part.found_bytes
-            empty = empty and not part.found_bytes
+            total += part.found_bytes
             found.append(_Found(part, part.answer, located))
-        self._found_bytes = sum(one.part.found_bytes for one in found)
+        self._found_bytes = total
         return found
 
     def _locate(self, part: _Part, limit: int, *, at_least_one: bool) -> Slice | None:
