@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from random import Random
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from harness.wire.errors import WireError
 from harness.wire.frames import ApiKey, decode_request
-from tests.fuzz import corpus
+from tests.fuzz import corpus, watch
 from tests.fuzz.grammar import Grammar
+from tests.fuzz.load import KnownLoad
 from tests.fuzz.mutations import mutated
+from tests.fuzz.watch import Unwell, Watch
+from tests.harness.broker.cluster import Cluster
 
 
 def test_what_is_made_up_is_decoded_and_reaches_every_api() -> None:
@@ -61,3 +67,30 @@ def test_frames_are_kept_once_and_the_newest_of_many(tmp_path: Path) -> None:
     corpus.write(tmp_path / "kept.txt", [*frames, *frames])
     assert corpus.read(tmp_path / "kept.txt") == frames[5:]
     assert corpus.read(tmp_path / "missing.txt") == []
+
+
+class _Nodes:
+    """As much of a cluster as the watch and the load look at."""
+
+    def __init__(self, returncode: int | None, kept: list[bytes]) -> None:
+        self.processes = {0: SimpleNamespace(pid=os.getpid(), returncode=returncode, poll=lambda: returncode)}
+        self.consume = lambda topic, count: kept[:count]
+        self.bootstrap = ""
+
+
+def test_a_node_that_has_ended_is_not_well() -> None:
+    with pytest.raises(Unwell, match="Node 0 has ended with exit code 70"):
+        Watch(cast("Cluster", _Nodes(70, [])), 1.0).look()
+
+
+def test_a_node_that_has_grown_too_much_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    watching = Watch(cast("Cluster", _Nodes(None, [])), 1.0)
+    monkeypatch.setattr(watch, "MOST_GROWTH_BYTES", -1 << 40)
+    with pytest.raises(Unwell, match="has grown by"):
+        watching.look()
+
+
+def test_an_acknowledged_record_that_is_not_where_it_should_be_is_missing() -> None:
+    load = KnownLoad(cast("Cluster", _Nodes(None, [b"0", b"2", b"x"])), "known")
+    load.acknowledged = {0: 0, 1: 1, 2: 1, 3: 3}
+    assert load.missing() == [1, 3]
