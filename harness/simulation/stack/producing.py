@@ -26,6 +26,9 @@ from harness.wire.messages import (
 _PRODUCE_VERSION = 9
 _INIT_PRODUCER_ID_VERSION = 4
 _BACKOFF_S = 0.1
+_IDENTIFIED_TIMEOUT_S = 0.2
+"""How long one broker may take to give out a producer id: another is asked while there is time left to send."""
+
 _NS_PER_S = 1_000_000_000
 _NO_ID = -1
 
@@ -172,7 +175,9 @@ class Producer:
         while self._id == _NO_ID:
             if self._client.is_closed or self._client.world.now_ns >= deadline_ns:
                 return False
-            call = Call(ApiKey.INIT_PRODUCER_ID, _INIT_PRODUCER_ID_VERSION, InitProducerIdRequest(), 1.0)
+            call = Call(
+                ApiKey.INIT_PRODUCER_ID, _INIT_PRODUCER_ID_VERSION, InitProducerIdRequest(), _IDENTIFIED_TIMEOUT_S
+            )
             answer = await self._client.ask_anybody(call)
             if isinstance(answer, InitProducerIdResponse) and not answer.error_code:
                 self._id, self._epoch = answer.producer_id, answer.producer_epoch

@@ -207,3 +207,11 @@ def test_the_age_of_a_record_moves_its_timestamp(tmp_path: Path) -> None:
     loaded.send(age_ms=3_600_000)
     log = memoryview(bytearray(loaded.target.cluster.nodes["0"].disk.read_bytes(f"{LEDGER}/{0:020d}.log")))
     assert batches.headers(log)[0].max_timestamp == pytest.approx(now_ms - 3_600_000, abs=100)
+
+
+def test_a_producer_gets_its_id_from_another_broker_where_the_first_one_stands_still(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.target.pause("0")
+    loaded.clock.sleep(3.0)
+    sent = loaded.send(idempotent=True, producer="p", timeout_s=0.9)
+    assert [one.kind for one in sent] == ["ok"]
