@@ -75,7 +75,7 @@ CHAOS = (
         "how a cluster loses what Kafka does not keep: by the last member of an ISR, or `min.insync.replicas` brokers, "
         "that have lost something; before 4.0 also by a broker that is back with less before its session is over"),
     Mix("budget: any", "up to `at_once` faults at one time, whatever they are",
-        "whether a loss is a bug: without ELR a healthy cluster loses committed records in it, which is a `VIOLATION` "
+        "whether a loss is a bug: healthy clusters of every generation lose committed records in it, a `VIOLATION` "
         "where fewer than `min.insync.replicas` have lost something, and `DOCUMENTED` otherwise"),
 )  # fmt: skip
 """Ways to play the faults of a scenario with ``chaos``."""
