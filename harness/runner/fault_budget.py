@@ -223,10 +223,15 @@ class FaultBudget:
                 yield f"{name} would have no sound member of the ISR left"
 
     def _sound(self, name: TopicPartition, view: ClusterView) -> list[str]:
-        """The members of the ISR that have everything, and that no fault touches or has touched lately."""
+        """The members of the ISR that have everything, and that no fault touches or has touched lately.
+
+        None while a controller is touched, which notices nothing meanwhile and gives every broker a new session after.
+        """
         seen = view.partitions.get(name)
         touched = {node for one in self._in_force.values() if one.needs is not Capability.CLOCK for node in one.nodes()}
         touched |= {node for node, ended_s in self._touched_s.items() if self._is_recent(ended_s)}
+        if not all(map(is_broker, touched)):
+            return []
         lost = {node for node, names in self._electable.items() if name in names}
         members = map(node_name, seen.isr) if seen is not None else ()
         return [node for node in members if node not in touched | lost and self._target.is_running(node).holds]

@@ -217,3 +217,14 @@ def test_a_step_of_a_clock_puts_off_what_is_lossy() -> None:
     assert not accounts.allows(fault("power_loss", node=0))
     accounts.now_s += 2 * NOTICED_S
     assert accounts.allows(fault("power_loss", node=0))
+
+
+def test_while_a_controller_notices_nothing_no_broker_may_lose_anything() -> None:
+    accounts = Accounts()
+    kill = fault("kill", node="controller")
+    name = accounts.begin(kill)
+    assert not accounts.allows(fault("power_loss", node=0))
+    accounts.end(name, kill, later=False)
+    assert not accounts.allows(fault("power_loss", node=0))
+    accounts.now_s += 2 * NOTICED_S
+    assert accounts.allows(fault("power_loss", node=0))
