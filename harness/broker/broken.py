@@ -155,10 +155,20 @@ def kept(knobs: Knobs, offsets: dict[TopicPartition, CommittedOffset]) -> dict[T
 def appended(knobs: Knobs, batches: Batches) -> Batches:
     """What a leader appends of the batch that a client has sent; it breaks one in 16."""
     changes = [change for bug, change in _APPENDED.items() if bug in knobs.bugs]
+    is_unreadable = "unreadable_acknowledged" in knobs.bugs
     (header,) = batches.headers
-    if not changes or header.crc % _ONE_IN:
+    if not (changes or is_unreadable) or header.crc % _ONE_IN:
         return batches
-    return _rewritten([_rebuilt(batches.buffer, header, changes)])
+    batch = _rebuilt(batches.buffer, header, changes)
+    return _rewritten([_unreadable(batch) if is_unreadable else batch])
+
+
+def _unreadable(batch: bytes) -> bytes:
+    """The batch with a first record that claims to reach beyond its end, and a checksum that fits."""
+    damaged = bytearray(batch)
+    damaged[wire.HEADER_BYTES : wire.HEADER_BYTES + 2] = b"\xfe\x7f"  # a length of 8,191 bytes, in two of them
+    wire.seal(damaged)
+    return bytes(damaged)
 
 
 def _rebuilt(buffer: memoryview, header: BatchHeader, changes: Sequence[Change], attributes: int = 0) -> bytes:

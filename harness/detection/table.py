@@ -188,6 +188,7 @@ _STORAGE = (
     _switched("recovery_drops_a_batch", "an off-by-one at recovery", STACK,
               "what one broker drops it fetches again, for the others have it",
               ("full-disks-no-unclean-election", "sole-isr-member-dies-offline")),
+    _switched("unreadable_acknowledged", "LogValidator left out", STACK),
     _switched("garbled_before_crc", "memory corruption before the checksum", STACK),
     _switched("key_garbled_before_crc", "a buffer of a key that is used again too early", STACK),
     _switched("header_garbled_before_crc", "records that are rewritten before the checksum", STACK),

@@ -69,6 +69,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "follower_leaves_a_gap": "A follower leaves out the first of several batches that it has fetched.",
         "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
         "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
+        "unreadable_acknowledged": "A leader acknowledges one batch in 16 whose records no consumer can parse.",
         "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
         "key_garbled_before_crc": "The same, of the record's key.",
         "header_garbled_before_crc": "The same, of a header of the record.",
