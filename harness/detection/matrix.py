@@ -5,10 +5,9 @@ from __future__ import annotations
 import gc
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures import as_completed
 from dataclasses import dataclass, field
 from functools import cache
-from multiprocessing import get_context
 from typing import Any, NamedTuple
 
 from harness.detection.mixes import SYNTHETIC, faults_at, workloads_at
@@ -16,6 +15,7 @@ from harness.detection.table import TABLE, Bug
 from harness.detection.trial import BROKEN, SCENARIO, Cell, Trial, attempt
 from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import CORE, STACK
+from harness.workers import workers
 from reports.power import Interval, wilson
 
 _CHUNK = {CORE: 10, STACK: 2, SYNTHETIC: 50}
@@ -155,7 +155,7 @@ def measure(bugs: Sequence[Bug], seeds: int, jobs: int, seen: Callable[[int, int
             rows += _perform(task)
             seen(number, len(tasks))
         return collected(rows)
-    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare) as pool:
+    with workers(jobs, _prepare) as pool:
         with withheld():
             running = [pool.submit(_perform, task) for task in tasks]
         for number, done in enumerate(as_completed(running), 1):

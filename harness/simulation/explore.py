@@ -6,10 +6,9 @@ import gc
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, fields, replace
 from itertools import count, islice
-from multiprocessing import get_context
 from typing import NamedTuple
 
 from harness.checker import Verdict
@@ -18,6 +17,7 @@ from harness.signals import die_with_parent, ignore, withheld
 from harness.simulation.core.configuration import Setup
 from harness.simulation.depth import run_of
 from harness.simulation.violations import BROKEN_CORE, Violation, gravest
+from harness.workers import workers
 
 _CHUNK = 25
 """Seeds per task: enough that handing them over costs nothing, few enough that Ctrl-C is answered."""
@@ -125,9 +125,8 @@ def explore(
 def _explore_apart(
     setup: Setup, seeds: Iterator[int], jobs: int, seen: Callable[[Explored], None], deadline: float | None
 ) -> None:
-    pool = ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare)
     running: set[Future[list[Explored]]] = set()
-    try:
+    with workers(jobs, _prepare) as pool:
         while True:
             on_time = deadline is None or time.monotonic() < deadline
             while on_time and len(running) < 2 * jobs and (chunk := tuple(islice(seeds, _CHUNK))):
@@ -139,8 +138,6 @@ def _explore_apart(
             for future in done:
                 for one in future.result():
                     seen(one)
-    finally:
-        pool.shutdown(wait=True, cancel_futures=True)
 
 
 def _run_chunk(seeds: Sequence[int], setup: Setup) -> list[Explored]:
