@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
@@ -28,7 +29,9 @@ Change = Callable[[Record], Record]
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
-_MANGLING = frozenset({"fetch_loses_a_batch", "fetch_misstates_epochs", "fetch_swaps_batches"})
+_MANGLING = frozenset(
+    {"fetch_loses_a_batch", "fetch_misstates_epochs", "fetch_repeats_contents", "fetch_swaps_batches"}
+)
 _LAST_OF_EPOCH, _LAST_OF_CRC = 15, 20
 """Where the last byte of a batch's leader epoch is, which its checksum does not cover, and that of the checksum."""
 
@@ -108,6 +111,8 @@ def answered(broker: Broker, data: bytes) -> bytes:
         del batches[1 : min(2, len(batches) - 1)]
     if "fetch_misstates_epochs" in bugs:
         batches = [_misdated(batch) for batch in batches]
+    if "fetch_repeats_contents" in bugs:
+        batches[1:] = [_with_contents_of(before, batch) for before, batch in pairwise(batches)]
     if "fetch_swaps_batches" in bugs:
         batches[-2:] = reversed(batches[-2:])
     return b"".join(batches)
@@ -130,6 +135,24 @@ def _misdated(batch: bytes) -> bytes:
     if batch[_LAST_OF_CRC] % _ONE_IN:
         return batch
     return batch[:_LAST_OF_EPOCH] + bytes([batch[_LAST_OF_EPOCH] ^ 1]) + batch[_LAST_OF_EPOCH + 1 :]
+
+
+def _with_contents_of(before: bytes, batch: bytes) -> bytes:
+    """The batch; one in a few has the records of the batch before it, and a checksum that fits."""
+    (other,), (header,) = wire.headers(before), wire.headers(batch)
+    if header.crc % _ONE_IN or other.record_count != header.record_count:
+        return batch
+    moved = header.base_offset - other.base_offset
+    return bytes(
+        wire.build(
+            [one._replace(offset=one.offset + moved) for one in wire.records(memoryview(before), other)],
+            base_offset=header.base_offset,
+            leader_epoch=header.leader_epoch,
+            producer_id=header.producer_id,
+            producer_epoch=header.producer_epoch,
+            base_sequence=header.base_sequence,
+        )
+    )
 
 
 def replicated(knobs: Knobs, batches: Batches) -> Batches:

@@ -217,6 +217,7 @@ _SERVING = (
     _switched("fetch_garbles_a_key", "records that are rewritten on their way to a consumer", STACK),
     _switched("fetch_drops_headers", "down-conversion to message format v1", STACK),
     _switched("fetch_stamps_records", "KIP-32's timestamp type mistaken", STACK),
+    _switched("fetch_repeats_contents", "an answer built from the wrong buffer", STACK),
     _switched("fetch_misstates_epochs", "KIP-320's epoch taken from the leader, and not from the batch", STACK),
     _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
     _switched("sequence_unchecked", "KIP-98 without its check", STACK,

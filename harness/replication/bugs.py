@@ -83,6 +83,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "fetch_garbles_a_key": "A leader gives a consumer another key in every 16th answer, and mends the checksum.",
         "fetch_drops_headers": "A leader gives a consumer a record without headers in every 16th answer.",
         "fetch_stamps_records": "A leader gives a consumer LogAppendTime for CreateTime in every 16th answer.",
+        "fetch_repeats_contents": "A leader gives consumers the batch before in place of some batches of an answer.",
         "fetch_misstates_epochs": "A leader names the leader epoch beside the right one for some batches of an answer.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
         # ------------------------------------------------------------------------------------- groups
