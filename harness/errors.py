@@ -5,7 +5,8 @@
     SeawallError                 one sentence, one remedy, one exit code; never shown with a traceback
     ├── UsageError          64   the command line or a scenario file is wrong
     ├── EnvironmentFault     4   this machine or the target cannot do what was asked
-    │   └── NoAnswer         4   a node said nothing, or nothing that can be understood
+    │   ├── NoAnswer         4   a node said nothing, or nothing that can be understood
+    │   └── NoSuchProbe      4   the target has no probe of what it was asked to look at
     ├── InvalidRun           3   a fault was not proven, or the history is incomplete
     └── Interrupted        130   the user stopped the run; everything was healed first
 
@@ -72,6 +73,10 @@ class EnvironmentFault(SeawallError):
 
 class NoAnswer(EnvironmentFault):
     """A node was asked and did not answer: it is dead, paused, or not up yet, or it speaks another language."""
+
+
+class NoSuchProbe(EnvironmentFault):
+    """The target has no probe of what it was asked to look at, in whatever state that is."""
 
 
 class InvalidRun(SeawallError):

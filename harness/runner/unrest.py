@@ -5,7 +5,8 @@ link may not be whole. So the runner goes on looking until nothing has got neare
 the most, to notice anything about a replica (``replica.lag.time.max.ms``, a broker's session), several times over. Only
 looks that follow each other closely count, for a machine that keeps the harness waiting keeps brokers waiting, too.
 Then the runner probes everything that is not the system under test: processes that a signal has ended or stopped, the
-links between the nodes that answer, their disks and their clocks.
+links between the nodes that answer, their disks and their clocks. A probe that the target does not have blames nothing.
+One that it has and that fails leaves the environment unknown, so it is blamed.
 """
 
 from __future__ import annotations
@@ -13,15 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import permutations
+from itertools import permutations, starmap
 from typing import Any
 
 from harness.broker.settings import Settings
 from harness.clock import PacedClock
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition, node_name
 from harness.runner.conditions import unsettled
-from harness.target import ClusterView, Receipt, Target
+from harness.target import Capability, ClusterView, Receipt, Target
 
 STILL_TIMES = 5
 """For how many times the longest time-out of the cluster nothing must have got nearer to rest."""
@@ -44,7 +45,7 @@ class Unrest:
         still_s: for how long nothing had got nearer to rest; ``looks``: how often the runner looked meanwhile.
         missing: what was missing in the end, one phrase each.
         view: the cluster then; ``gone``: the brokers that had ended themselves.
-        blamed: what probes blame in the environment, one sentence each; empty: nothing.
+        blamed: what probes blame in the environment, and probes that failed, one sentence each; empty: nothing.
         probes: what the other probes saw.
     """
 
@@ -163,12 +164,15 @@ def _receipts(target: Target) -> Iterator[Receipt | None]:
         if answers.holds:
             running.append(node)
             yield answers
-            yield _look(partial(target.takes_writes, node))
-            yield _look(partial(_is_right, target, node))
+            if Capability.DISK_FULL in target.capabilities:
+                yield _look(f"the disk of node {node}", partial(target.takes_writes, node))
+            if Capability.CLOCK in target.capabilities:
+                yield _look(f"the clock of node {node}", partial(_is_right, target, node))
         else:
-            yield _look(partial(_is_its_own_doing, target, node, answers.seen))
-    for ends in permutations(running, 2):
-        yield _look(partial(target.carries, Link(*ends)))
+            yield _look(f"the process of node {node}", partial(_is_its_own_doing, target, node, answers.seen))
+    if Capability.PARTITION in target.capabilities:
+        for link in starmap(Link, permutations(running, 2)):
+            yield _look(f"the link {link}", partial(target.carries, link))
 
 
 def _brokers(view: ClusterView) -> list[NodeId]:
@@ -189,11 +193,14 @@ def _is_right(target: Target, node: str) -> Receipt:
     return Receipt(abs(off_ms) <= _OFF_MS, f"node {node}: its clock is off by {off_ms} ms")
 
 
-def _look(probe: Callable[[], Receipt]) -> Receipt | None:
+def _look(at: str, probe: Callable[[], Receipt]) -> Receipt | None:
+    """What the probe saw; what kept it from seeing anything blames the environment, unless there is no such probe."""
     try:
         return probe()
-    except EnvironmentFault:
+    except NoSuchProbe:
         return None
+    except EnvironmentFault as failed:
+        return Receipt(False, f"the probe of {at} failed: {failed.sentence.removesuffix('.')}")
 
 
 def _is_of(name: TopicPartition, phrase: str) -> bool:

@@ -9,7 +9,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from harness.broker.ledger import Cut
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
 from harness.target import Capability, LogDamage, Receipt, TopicSpec
 from harness.targets.compose.cluster import Coming, ComposeCluster
@@ -251,7 +251,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
 
     def _broker(self, node: str) -> str:
         if node == CONTROLLER:
-            raise EnvironmentFault("the disk of the controller is a directory of the run, which nothing is done to.")
+            raise NoSuchProbe("the disk of the controller is a directory of the run, which nothing is done to.")
         return self._node(node).name
 
     # ------------------------------------------------------------------------------------------------ clocks
@@ -270,7 +270,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         self._node(node)
         if node not in self._shim_directories():
             why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else _ZOOKEEPER
-            raise EnvironmentFault(f"the clock of node {node} cannot be moved.", why)
+            raise NoSuchProbe(f"the clock of node {node} cannot be moved.", why)
 
     # ------------------------------------------------------------------------------------------------ power
 

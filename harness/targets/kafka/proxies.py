@@ -28,7 +28,7 @@ from harness.broker.control import Answer, Door, Operation, serve_control_on
 from harness.broker.control_fields import address, pairs
 from harness.broker.node import die_with, open_many_files, receive_secret
 from harness.broker.secret import Secret
-from harness.errors import EnvironmentFault, NoAnswer
+from harness.errors import EnvironmentFault, NoAnswer, NoSuchProbe
 from harness.model import CLIENTS, Link
 from harness.target import Receipt
 from harness.targets.addresses import Address
@@ -196,7 +196,7 @@ class Proxies:
         for route in self._layout.routes():
             if (route.source, route.destination, route.listener) == (source, destination, wanted):
                 return route
-        raise EnvironmentFault(f"no bytes flow on the link {source}->{destination}: nobody connects that way.")
+        raise NoSuchProbe(f"no bytes flow on the link {source}->{destination}: nobody connects that way.")
 
     def _set(self, links: set[Link]) -> None:
         self._require_known(links)

@@ -11,12 +11,13 @@ from checkers.memory import decided
 from harness import scenario
 from harness.checker import Verdict
 from harness.clock import SystemClock
-from harness.errors import EnvironmentFault
+from harness.errors import EnvironmentFault, InvalidRun, NoSuchProbe
 from harness.model import Link, NodeId, TopicPartition
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
+from harness.runner.settle import require_innocent
 from harness.runner.unrest import Unrest, watched
-from harness.target import ClusterView, ReplicaView
+from harness.target import Capability, ClusterView, Receipt, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 LEDGER = TopicPartition("ledger", 0)
@@ -128,14 +129,63 @@ def test_what_a_probe_blames_is_named(harm: Callable[[Cluster], None], words: st
     assert words in seen.blamed
 
 
-def test_a_probe_that_the_target_does_not_have_blames_nothing() -> None:
-    class Clockless(Cluster):
-        def clock_offset_ms(self, node: str) -> int:
-            raise EnvironmentFault(f"the clock of node {node} cannot be moved.")
+@dataclass
+class Failing(Cluster):
+    """Each probe of a disk, a clock or a link raises ``fails``."""
 
-    seen = look_at(Clockless())
+    fails: type[EnvironmentFault] = EnvironmentFault
+
+    def takes_writes(self, node: str) -> Receipt:
+        raise self.fails(f"node {node} gives no answer.")
+
+    def clock_offset_ms(self, node: str) -> int:
+        raise self.fails(f"node {node} tells no time.")
+
+    def carries(self, link: Link) -> Receipt:
+        raise self.fails(f"{link} cannot be probed.")
+
+
+@dataclass
+class Incapable(Failing):
+    """Neither disks, nor clocks, nor links are anything that this target can do something to."""
+
+    capabilities = frozenset({Capability.KILL})
+
+
+@pytest.mark.parametrize("cluster", [Incapable(), Failing(fails=NoSuchProbe)], ids=["of no node", "of some nodes"])
+def test_a_probe_that_the_target_does_not_have_blames_nothing(cluster: Cluster) -> None:
+    seen = look_at(cluster)
     assert seen is not None
     assert not seen.blamed
+    assert seen.probes == tuple(f"node {node} answers" for node in cluster.nodes())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "the probe of the disk of node 1 failed: node 1 gives no answer",
+        "the probe of the clock of node 1 failed: node 1 tells no time",
+        "the probe of the link 1->2 failed: 1->2 cannot be probed",
+    ],
+)
+def test_a_probe_that_fails_convicts_no_cluster(words: str) -> None:
+    seen = look_at(Failing())
+    assert seen is not None
+    assert words in seen.blamed
+    assert seen.probes == tuple(f"node {node} answers" for node in Failing().nodes())
+    with pytest.raises(InvalidRun, match="the probe of the disk of node 0 failed: node 0 gives no answer"):
+        require_innocent(seen.missing, seen.blamed)
+
+
+def test_a_probe_of_a_process_that_fails_convicts_no_cluster() -> None:
+    class Unseen(Cluster):
+        def is_paused(self, node: str) -> Receipt:
+            raise EnvironmentFault(f"the state of node {node} cannot be read.")
+
+    cluster = Unseen(exited={"1"})
+    seen = look_at(cluster)
+    assert seen is not None
+    assert seen.blamed == ("the probe of the process of node 1 failed: the state of node 1 cannot be read",)
 
 
 SCENARIO = """\
