@@ -13,7 +13,7 @@ cluster recovers, and not when; so other runs cannot be stuck: whether a longer 
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end of a run that
 promises to settle: nobody can be in sync with what is down; when there is no leader, and every broker that could be
-elected cleanly has ended itself, or machines lost what they had not flushed and so none can; and when a fault has
+elected cleanly has ended itself, or none can be and machines lost what they had not flushed; and when a fault has
 damaged a log of the partition in a way that no start has to notice (:mod:`checkers.rotten_logs`): a follower refuses
 what it finds damaged for as long as its leader has it.
 """
@@ -81,7 +81,7 @@ def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
     """What keeps a partition from resting without any fault of the cluster's."""
     eligible = run.unrest.get("eligible", {}).get(str(place))
     gone = set(run.unrest.get("gone", ()))
-    if eligible is not None and set(eligible) <= gone and (eligible or gone or _lost_something(run)):
+    if eligible is not None and (set(eligible) <= gone if eligible else _lost_something(run)):
         return "down"
     return "damage" if _is_damaged(run, place) else None
 

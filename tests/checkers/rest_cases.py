@@ -95,6 +95,12 @@ def a_partition_of_which_nobody_lost_anything_always_has_somebody_to_elect(story
     story.finish()
 
 
+@case(Outcome.VIOLATION, STUCK, **leaderless([], [2]))
+def a_broker_that_has_exited_excuses_no_partition_without_eligible_replicas(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
 @case(Outcome.PASS, ("stuck", "DOCUMENTED", None), **leaderless([], []))
 def where_all_who_were_in_sync_lost_power_nobody_may_be_elected_cleanly(story: Story) -> None:
     write(story, 2)
