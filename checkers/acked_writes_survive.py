@@ -118,7 +118,7 @@ def _able(rows: RunRows, send: Send) -> list[Term]:
 
 
 def _author(rows: RunRows, able: Sequence[Term]) -> Term | None:
-    """The only leader that can have appended the record; None: there are several, or nobody saw all of them."""
+    """The only leader that can have appended the record; None: there are several, or not all are known."""
     return able[0] if len(able) == 1 and not rows.sampled else None
 
 

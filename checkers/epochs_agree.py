@@ -1,6 +1,6 @@
-"""A record is of one leader epoch, whoever names it: the log, or who was given it.
+"""The leader epoch that a fetch names for a record is the one that the record has in the log.
 
-``inconsistent-epochs``: the final read was told that a record is of another leader epoch than the final leader's log
+``inconsistent-epochs``: the final read was given a record with another leader epoch than the final leader's log
 has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer goes by that epoch: with its next fetch it
 tells the leader which epoch it was in last, and is sent back, or not, where logs diverge (KIP-320).
 

@@ -5,8 +5,8 @@ watermark
 
 * than the one that the final read delivered there. What was committed stays as it is, so the log that the leader reads
   out must be the one that lies on its disk, and on no disk anything may change after that;
-* or, where the final read did not come so far, than the one that a producer was told is there. (What the final read
-  shows is a ``lost-write``.)
+* or, where the final read did not come so far, than the one that a producer got an acknowledgement for. (What
+  the final read shows is a ``lost-write``.)
 
 That the other replicas hold what the leader holds is another promise (:mod:`checkers.replicas_agree`); together they
 say that no replica's log differs from what clients were told, also where all replicas agree. Damaged records are a

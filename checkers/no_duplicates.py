@@ -9,7 +9,7 @@ that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOL
 (KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again, retries allowed or not. Before
 each further attempt it waits (``retry.backoff.ms``), so a send that was acknowledged sooner than that
 (:data:`~spark_analysis.answer.RESENT_NS`) was one attempt, and the broker that appended it twice is to blame. Of an
-imported history nobody knows how its clients wait, and the guarantee counts.
+imported history does not say how its clients wait, and the guarantee counts.
 
 Whoever was told of a record that is lost sends it again, and rightly. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at the most, and the copies at the others were given up by an unclean election

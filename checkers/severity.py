@@ -118,7 +118,7 @@ class Severity(NamedTuple):
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
     """The severity of one finding; ``gaps``: the tables that are not whole, :data:`VALUES` and :data:`MISSTATED`."""
     manifest, guarantees = run.manifest, run.manifest.guarantees
-    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what nobody may have seen
+    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what no sample may show
     doubts = _doubts(facts, manifest, finding)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     seen_by_runner = finding.kind == "stuck" and finding.node is None  # no row of a table says so, but run.json
@@ -155,7 +155,7 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
 
 
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
-    """Whether it is a duplicate of which nobody knows that its producer numbers its batches, and they do not all."""
+    """Whether it is a duplicate in a run that does not say which of its producers number their batches."""
     unknown = finding.kind == "duplicate" and (not is_watched(facts) or finding.excuse is not None)
     return unknown and facts.guarantees.get("idempotent_producers") is False
 

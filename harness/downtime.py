@@ -1,7 +1,7 @@
 """When a fault is in force, and its nodes are down: from its injection to its healing, both included.
 
 In virtual time an injection and its healing may share an instant. An interval that left out either end would then be
-empty, and a power loss of every broker at one instant would have taken no broker down. Whoever compares a time with a
+empty, and a power loss of every broker at one instant would have taken no broker down. Code that compares a time with a
 fault's times uses :func:`in_force`. Rows of one table that share an instant are ordered by their sequence; rows of
 different nodes that do are not ordered at all, so each of them may have come first.
 """

@@ -81,7 +81,7 @@ class _Unasked:
     """The token of a request that no client has made."""
 
     def produced(self, error: int, base_offset: Offset) -> None:
-        """See :class:`harness.broker.partition.ProduceToken`; there is nobody to answer."""
+        """See :class:`harness.broker.partition.ProduceToken`; no client waits for an answer."""
 
 
 def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[SegmentLog, Offset]:

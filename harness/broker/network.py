@@ -62,7 +62,7 @@ class AsyncioNetwork:
 
     Attributes:
         streams: every connection, in the order of their making.
-        shared_buffer: what is received first, whoever sent it.
+        shared_buffer: what is received first, from any connection.
         bytes_held: what is held for all of them, beyond 64 KiB for what is torn of each.
     """
 

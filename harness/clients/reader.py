@@ -95,7 +95,7 @@ class Reader:
     def poll(self, max_records: int, timeout_s: float) -> Polled:
         """Wait up to ``timeout_s`` for up to ``max_records`` records.
 
-        What librdkafka has drawn from its queue before it fails as a whole is lost: whoever reads on takes a new
+        What librdkafka has drawn from its queue before it fails as a whole is lost: the caller takes a new
         reader from :attr:`positions`, as after any other error.
         """
         records: list[PolledRecord] = []

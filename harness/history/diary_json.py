@@ -1,4 +1,4 @@
-"""The shape of ``diary.json``, for whoever reads it without having run its schedule."""
+"""The shape of ``diary.json``, which other processes than the one that ran the schedule read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Ties ``verdict.json`` to the run that it judges: the digests of what the checker read, and one of the verdict itself.
 
-Whoever edits a file can compute these digests again: a seal finds what was mixed up, edited or recorded anew since the
-check, and is no proof against forgery. Only ``seawall check`` decides again.
+A person who edits a file can compute these digests again: a seal finds what was mixed up, edited or recorded anew
+since the check, and is no proof against forgery. Only ``seawall check`` decides again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DOCUMENTS = ("run.json", "diary.json")
 
 
 def inputs(directory: RunDirectory) -> dict[str, str]:
-    """The SHA-256 of what is told of a run by its documents and by each of its tables, by name; of what is there.
+    """The SHA-256 of the run's documents and of each of its tables, by name; of what is there.
 
     A table's is that of the names and digests of its files, in order. Every byte is read, which takes a second for each
     GB or so; a file that has been read already is not read again while its size and times are the same.

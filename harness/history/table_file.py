@@ -160,7 +160,7 @@ def _footer(path: Path | str, file: IOBase | None) -> tuple[pq.FileMetaData, pa.
 
 
 def _require_consistent(footer: pq.FileMetaData, path: Path | str) -> None:
-    """Refuse sizes that do not fit together, or with any table: whoever reads makes room for what the footer says."""
+    """Refuse sizes that do not fit together, or with any table: a reader allocates what the footer announces."""
     groups = [footer.row_group(number) for number in range(footer.num_row_groups)]
     if sum(group.num_rows for group in groups) != footer.num_rows:
         raise InvalidRun(f"{path}: its row groups have other than the {footer.num_rows:,} rows of the whole file.")

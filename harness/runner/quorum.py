@@ -1,4 +1,4 @@
-"""Whether a schedule waits for a decision at a time when nobody can take it, because the brokers are the controllers.
+"""Whether a schedule waits for a decision while too few brokers run that are controllers, too, to take it.
 
 A quorum of KRaft's controllers decides as long as one of them hears a majority of them, itself included. Where brokers
 are the controllers (combined mode), a schedule that takes two of three away and waits for a new leader waits in vain.
@@ -52,8 +52,8 @@ class _Force:
         cut = {(int(found[1]), int(found[2])) for claim in claims if (found := _LINK.fullmatch(claim))}
         up = [node for node in range(self.brokers) if node not in down]
         heard = [sum((a, b) not in cut and (b, a) not in cut for b in up) for a in up]
-        somebody = sum(one.claims is None and isinstance(one.fault, Down | Pause) for one in self.faults.values())
-        return min(max(heard, default=0), len(up) - somebody)
+        unnamed = sum(one.claims is None and isinstance(one.fault, Down | Pause) for one in self.faults.values())
+        return min(max(heard, default=0), len(up) - unnamed)
 
     def is_new(self, step: Step) -> bool:
         """Whether a step waits for something that is decided, and is not what was last waited for."""

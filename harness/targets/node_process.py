@@ -190,7 +190,7 @@ class ChildProcess:
 class NodeProcess(ChildProcess):
     """One node of the built-in cluster; beside its data it has ``timeline.jsonl`` and a file of each configuration.
 
-    It is told the secret of the run by its standard input, which other users of the machine cannot read.
+    It reads the secret of the run from its standard input, which other users of the machine cannot read.
     """
 
     def __init__(self, node: NodeId, directory: Path, secret: Secret, spawned: Spawned) -> None:

@@ -1,4 +1,4 @@
-"""Other programs that are waited for, and ended when nobody waits any more."""
+"""Other programs that seawall waits for, and ends when it no longer waits."""
 
 from __future__ import annotations
 

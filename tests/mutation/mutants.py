@@ -1,4 +1,4 @@
-"""Mutants: the edits that can be made to one module, each a small defect that nobody designed.
+"""Mutants: the edits that can be made to one module, each a small defect that no person designed.
 
 An edit changes one expression or one statement of a function: a comparison and its boundary, a condition negated, an
 operator, two arguments swapped, a constant, a statement deleted. Asserts, annotations, docstrings and the text of

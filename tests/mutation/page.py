@@ -17,7 +17,7 @@ REASONS: Mapping[str, str] = {
     "the evidence could show",
     "unreached": "the statement is executed, but the load never brings about the state in which the edit matters",
     "blind": "the cluster breaks a promise in a run that was judged, and the checkers do not see it",
-    "undecided": "nobody has looked at it yet",
+    "undecided": "not judged yet",
 }
 """Why a mutant survived."""
 
@@ -63,7 +63,9 @@ def _score(rows: Sequence[Row], opinions: Opinions, control: Sequence[Row], seed
     judged = differing - classes["crashed"] - classes["endless"]
     seen = judged - reasons["unreached"]
     yield "## The score\n"
-    yield f"{len(rows)} mutants, drawn with seed {seed}; {len(control)} trials each at most.\n"
+    unsound = sum(one["result"][0] != "pass" for one in control)
+    yield f"{len(rows)} mutants, drawn with seed {seed}; {len(control)} trials, of which {unsound} do not pass without"
+    yield "an edit and are left out.\n"
     yield "| | mutants |\n|---|---|"
     yield f"| convicted: a `VIOLATION` | {classes['convicted']} |"
     yield f"| crashed: the mutated code raised in every trial that could have convicted it | {classes['crashed']} |"
@@ -136,12 +138,12 @@ def _code(text: str) -> str:
 
 _INTRODUCTION = """# The mutation score of the verdict
 
-The [detection matrix](detection.md) has bugs that people thought of. The mutants here are defects that nobody designed:
+The [detection matrix](detection.md) has bugs that people thought of. The mutants here are defects by chance:
 one comparison, constant, operator, pair of arguments or statement of the replication core or of the broker's storage,
 fetch, produce and controller code is edited automatically, the edited code runs in virtual time under load with
 overlapping faults, and the checkers judge what it leaves behind. The code's own assertions are off, and the simulator's
 witness has no say.
 
-*Convicted* means that the verdict on at least one run is a `VIOLATION`. Every trial passes with the code as it is. A
-mutant runs under the trials that execute the edited statement, until it is convicted. `make mutation` measures
-everything again and writes this page; `tests/mutation` has the edits, the load and the judgements."""
+*Convicted* means that the verdict on at least one run is a `VIOLATION`. A trial that
+does not pass with the code as it is counts for nothing. A mutant runs under the trials that execute the edited
+statement, until it is convicted. `make mutation` measures everything again and writes this page; `tests/mutation` has the edits, the load and the judgements."""

@@ -66,7 +66,7 @@ def resolved(file: Path) -> Mapping[str, Any]:
 
 
 def _unescaped(written: Any) -> Any:
-    """The same data without the dollars that the tools double for whoever reads it as a compose file."""
+    """The same data without the dollars that the tools double for readers of compose files."""
     if isinstance(written, dict):
         return {key: _unescaped(value) for key, value in written.items()}
     if isinstance(written, list):

@@ -86,7 +86,7 @@ def said_in(client: docker.DockerClient, image: str, script: str, **more: Any) -
 def to_its_end(call: Callable[[], _T]) -> _T:
     """What ``call`` returns; a signal that comes meanwhile is raised after that.
 
-    For an engine makes what it was asked for, also when nobody waits for its answer.
+    For an engine makes what it was asked for, also when no client waits for its answer.
     """
     with ThreadPoolExecutor(1) as waiting:
         return waiting.submit(call).result()

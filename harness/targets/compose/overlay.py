@@ -195,7 +195,7 @@ def _kafka(service: KafkaService, own: Mapping[str, str], volumes: Sequence[Any]
     clock = wishes.clocks.get(service.name, Addition())
     settings = {service.variable(name): value for name, value in {**wishes.settings.properties, **own}.items()}
     return {
-        "restart": "no",  # nobody but seawall starts it again
+        "restart": "no",  # seawall alone starts it again
         "environment": {**settings, **clock.environment},
         "volumes": [*volumes, *clock.volumes],
     }

@@ -162,5 +162,5 @@ def test_closing_a_client_that_has_failed_is_harmless(log: logging.Logger) -> No
         give_up = threading.Event()
         give_up.set()
         sender.send(LEDGER, bare(b"x"), give_up)
-        time.sleep(0.5)  # the fatal error comes while nobody waits for it
+        time.sleep(0.5)  # the fatal error comes while no call waits for it
         sender.close()

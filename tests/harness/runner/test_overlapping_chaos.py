@@ -47,7 +47,7 @@ WHOLE = cluster_view(3, {LEDGER: partition_view(1, [1, 0, 2])})
 
 
 class Dropping(ScriptedTarget):
-    """Drops from the ISR whoever is dead."""
+    """Drops dead brokers from the ISR."""
 
     def kill(self, node: str) -> None:
         super().kill(node)
