@@ -260,6 +260,10 @@ class Story:
         """The rows of the final read of a partition."""
         return [r for r in self.history if r["final"] and r["partition"] == p]
 
+    def collected(self, *, sampled: bool) -> list[Row]:
+        """The timeline with the end marks that the collector of a complete one writes."""
+        return [*self.timeline, *(() if sampled else self._ends())]
+
     def _ends(self) -> Iterator[Row]:
         """The final rows of lives that have none, which are about no partition, but of those that break off."""
         rows = sorted(self.timeline, key=lambda row: (row["node"], row["incarnation"], row["sequence"]))
@@ -277,8 +281,7 @@ class Story:
         known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration, **manifest}
         directory = RunDirectory.create(path, Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known))
         write_rows(HISTORY, path / "history" / "part-00000.parquet", self.history)
-        sampled = known["guarantees"].get("timeline") == "sampled"
-        directory.write_table("timeline", [*self.timeline, *(() if sampled else self._ends())])
+        directory.write_table("timeline", self.collected(sampled=known["guarantees"].get("timeline") == "sampled"))
         directory.write_table("replica_logs", self.logs)
         directory.write_table("faults", self.faults)
         directory.finish(known["state"], 1.0)

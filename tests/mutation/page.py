@@ -146,4 +146,5 @@ witness has no say.
 
 *Convicted* means that the verdict on at least one run is a `VIOLATION`. A trial that
 does not pass with the code as it is counts for nothing. A mutant runs under the trials that execute the edited
-statement, until it is convicted. `make mutation` measures everything again and writes this page; `tests/mutation` has the edits, the load and the judgements."""
+statement, until it is convicted. `make mutation` measures everything again and writes this page; `tests/mutation` has
+the edits, the load and the judgements."""

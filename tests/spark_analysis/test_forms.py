@@ -81,8 +81,10 @@ def written(path: Path, change: Broken | None = None, **manifest: Any) -> Path:
         tables = {"history": story.history, "timeline": story.timeline, "replica_logs": story.logs}
         tables["faults"] = story.faults
         before = deepcopy(tables)
+        marks = {"timeline": story.collected(sampled=False)[len(story.timeline) :]}
         change(story)
-        for name, rows in ((name, rows) for name, rows in tables.items() if rows != before[name]):
+        for name, changed in ((name, rows) for name, rows in tables.items() if rows != before[name]):
+            rows = [*changed, *marks.get(name, ())]
             [file] = RunDirectory(path).table_files(name)
             schema = pa.schema([field.with_nullable(True) for field in pq.read_schema(file)])
             pq.write_table(pa.Table.from_pylist(rows, schema=schema), file)

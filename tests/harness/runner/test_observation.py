@@ -25,7 +25,8 @@ def gathered(story: Story, diary: Diary | None = None, **manifest: Any) -> Gathe
     guarantees = {"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": False}
     known: dict[str, Any] = {"state": "complete", "guarantees": guarantees, "configuration": configuration, **manifest}
     whole = Manifest("r", "story", 1, "2025-01-01T00:00:00+00:00", **known)
-    return Gathered(whole, story.history, story.timeline, story.logs, story.faults, diary or told(story))
+    timeline = story.collected(sampled=whole.guarantees.get("timeline") == "sampled")
+    return Gathered(whole, story.history, timeline, story.logs, story.faults, diary or told(story))
 
 
 def told(story: Story) -> Diary:
