@@ -59,7 +59,7 @@ class Promise:
         lossy: how many brokers may at one time have lost something.
         flushes: whether a power loss takes nothing, because every record is flushed.
         knows_unclean: whether the controller takes no broker for in sync that has stopped uncleanly.
-        starts_cut_off: whether a broker can start while links of its own are cut.
+        starts_cut_off: whether a broker can start while links of its own are cut, or its controller is away.
         noticed_s: for how long a fault that is over may still cost a replica its place in the ISR.
     """
 
@@ -164,6 +164,8 @@ class FaultBudget:
         """Whether ``fault``, which is in force and has lasted, can be proven to end, and ends within the budget."""
         if fault.needs not in OF_PROCESSES:
             return not any(self._touched_by_process_fault(node) for node in fault.nodes())
+        if not self._promise.starts_cut_off and any(map(is_broker, fault.nodes())) and self._is_controller_away():
+            return False
         if not self._keeps_promises or self._promise.knows_unclean or not self._promise.is_lossy(fault):
             return True
         return not any(self._electable.get(node) for node in fault.nodes())
@@ -242,6 +244,12 @@ class FaultBudget:
     def _note_clock(self, fault: Fault) -> None:
         if fault.needs is Capability.CLOCK:
             self._clock_stepped_s = self._now_s()
+
+    def _is_controller_away(self) -> bool:
+        """Whether a real broker that starts now would wait for a controller that a fault has taken away."""
+        return any(
+            one.needs in OF_PROCESSES and not all(map(is_broker, one.nodes())) for one in self._in_force.values()
+        )
 
     def _touched_by_process_fault(self, node: str) -> bool:
         return any(node in one.nodes() for one in self._in_force.values() if one.needs in OF_PROCESSES)

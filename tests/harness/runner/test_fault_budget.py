@@ -228,3 +228,15 @@ def test_while_a_controller_notices_nothing_no_broker_may_lose_anything() -> Non
     assert not accounts.allows(fault("power_loss", node=0))
     accounts.now_s += 2 * NOTICED_S
     assert accounts.allows(fault("power_loss", node=0))
+
+
+def test_a_real_broker_starts_again_only_when_its_controller_is_there() -> None:
+    for real in (True, False):
+        accounts = Accounts(name="any", real=real)
+        dead, headless = fault("kill", node=2), fault("kill", node="controller")
+        accounts.begin(dead)
+        name = accounts.begin(headless)
+        assert accounts.budget.may_end(dead) is not real
+        assert accounts.budget.may_end(headless)
+        accounts.end(name, headless)
+        assert accounts.budget.may_end(dead)
