@@ -40,10 +40,13 @@ class _FirstFrame:
         self._owner.on_lost()
 
 
-def expecting(secret: Secret, name: str, since_ns: int, accept: Owner) -> Owner:
+def expecting(
+    secret: Secret, name: str, since_ns: int, accept: Owner, introduced: Callable[[Connection], None]
+) -> Owner:
     """``accept`` for a listener of node ``name`` that has listened since ``since_ns``: nodes must introduce themselves.
 
-    The owner is made when the connection is, so that owners know in which order their connections came.
+    ``introduced`` takes each connection of a node that has. The owner is made when the connection is, so that owners
+    know in which order their connections came.
     """
 
     def accepted(connection: Connection) -> FrameHandler:
@@ -52,6 +55,7 @@ def expecting(secret: Secret, name: str, since_ns: int, accept: Owner) -> Owner:
         def is_right(frame: bytes) -> bool:
             is_known = secret.knows(frame, peer, name, since_ns)
             if is_known:
+                introduced(connection)
                 connection.send([secret.reply(frame, peer, name)])
             return is_known
 

@@ -8,7 +8,8 @@ client before the cut are in flight and may still arrive.
 
 What peers may occupy is limited: the number of their connections (as Kafka's ``max.connections``), and the bytes
 that are held for all of them, received and not yet whole frames, or sent and not yet taken. Beyond the first a new
-connection is closed, beyond the second the connection for which most is held; either is a line in the log.
+connection is closed, beyond the second the connection for which most is held; either is a line in the log. Connections
+from a node's address that have not introduced themselves count apart; see :mod:`.unproven`.
 
 Nothing else in the broker knows asyncio. Exceptions that escape a frame handler or a timer reach the loop's
 exception handler, which ends the process: they are bugs.
@@ -27,13 +28,14 @@ from harness.broker.introductions import expecting, introducing
 from harness.broker.ports import Connection, FrameHandler, Timer
 from harness.broker.secret import Secret
 from harness.broker.stream import RECEIVE_BYTES, Stream
+from harness.broker.unproven import Unproven
 from harness.model import CLIENTS, Link
 
 MAX_CLIENT_CONNECTIONS = 1_000
 """Further clients are disconnected at once, as Kafka does beyond ``max.connections.per.ip``."""
 
 MAX_NODE_CONNECTIONS = 100
-"""From the address of one node. A node opens a few; what else comes from there has not proven yet to be that node."""
+"""Of one node, which have introduced themselves: a node opens a few."""
 
 MAX_HELD_BYTES = 512 * 1_048_576
 """What may be held for all connections, in all: Kafka's ``queued.max.request.bytes``, and answers count, too."""
@@ -85,6 +87,7 @@ class AsyncioNetwork:
         self._secret = secret
         self._cut: frozenset[Link] = frozenset()
         self._loop = asyncio.get_running_loop()
+        self._unproven = Unproven(self.call_later, self.is_cut_from, complain)
         self._servers: list[asyncio.Server] = []
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -93,7 +96,7 @@ class AsyncioNetwork:
     def listen(self, address: tuple[str, int], accept: Callable[[Connection], FrameHandler]) -> None:
         """See :class:`harness.broker.ports.Network`."""
         listener = socket.create_server(address, backlog=_BACKLOG)
-        expected = expecting(self._secret, self._name, time.monotonic_ns(), accept)
+        expected = expecting(self._secret, self._name, time.monotonic_ns(), accept, self._introduced)
         self._start(self._serve(listener, expected))
         self._start(self._look_for_hangups())
 
@@ -166,16 +169,28 @@ class AsyncioNetwork:
         """Count a new connection; disconnect the peer if it has opened one too many."""
         self.streams[stream] = None
         if stream.is_accepted:
-            self._accepted[stream.peer].add(stream)
-            most = MAX_CLIENT_CONNECTIONS if stream.peer == CLIENTS else MAX_NODE_CONNECTIONS
-            if len(self._accepted[stream.peer]) > most:
-                self._complain(f"Disconnected {stream.peer}: {most} other connections are open.")
-                stream.refuse()
+            if stream.peer == CLIENTS:
+                self._count(stream, MAX_CLIENT_CONNECTIONS)
+            else:
+                self._unproven.add(stream)
+
+    def _introduced(self, connection: Connection) -> None:
+        """Count a connection that is proven to be a node's."""
+        assert isinstance(connection, Stream)
+        self._unproven.remove(connection)
+        self._count(connection, MAX_NODE_CONNECTIONS)
+
+    def _count(self, stream: Stream, most: int) -> None:
+        self._accepted[stream.peer].add(stream)
+        if len(self._accepted[stream.peer]) > most:
+            self._complain(f"Disconnected {stream.peer}: {most} other connections are open.")
+            stream.refuse()
 
     def forget(self, stream: Stream) -> None:
         """A connection is lost, and frees what it held."""
         del self.streams[stream]
         self._accepted[stream.peer].discard(stream)
+        self._unproven.remove(stream)
         self.bytes_held -= stream.held_bytes
 
     def hold(self, grown: int) -> None:

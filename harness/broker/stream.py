@@ -215,11 +215,15 @@ class Stream(asyncio.BufferedProtocol):
 
     def inbound_bytes(self) -> int:
         """Bytes that have arrived and were not delivered, those in the socket's buffer included."""
+        return self._end - self._start + self.unread_bytes()
+
+    def unread_bytes(self) -> int:
+        """Bytes that have arrived in the socket's buffer and were not read from it."""
         waiting = bytearray(4)
         descriptor = self._transport.get_extra_info("socket").fileno()
         if descriptor >= 0:
             fcntl.ioctl(descriptor, termios.FIONREAD, waiting)
-        return self._end - self._start + int.from_bytes(waiting, "little")
+        return int.from_bytes(waiting, "little")
 
     def outbound_bytes(self) -> int:
         """Bytes that were sent and not given to the kernel."""

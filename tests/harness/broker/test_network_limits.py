@@ -7,11 +7,12 @@ from contextlib import ExitStack, suppress
 
 import pytest
 
-from harness.broker import network
+from harness.broker import network, unproven
 from harness.broker.ports import Connection
 from harness.model import Link
 from tests.harness.broker.node_pair import (
     ADDRESS,
+    OTHER,
     Echo,
     Pair,
     run,
@@ -35,6 +36,81 @@ def test_a_client_beyond_the_limit_is_disconnected_and_the_others_are_not(monkey
             again.sendall(struct.pack(">i", 1) + b"x")
             await until(lambda: nodes.accepted[-1].frames == [b"x"])
         assert nodes.complaints == ["Disconnected clients: 2 other connections are open."]
+
+    run(story)
+
+
+def silent(sockets: ExitStack) -> socket.socket:
+    """A connection from the address of node 1 over which nothing is sent."""
+    return sockets.enter_context(socket.create_connection(ADDRESS, source_address=(OTHER, 0)))
+
+
+def lost(nodes: Pair) -> list[int]:
+    return [one.lost for one in nodes.accepted]
+
+
+async def is_served(nodes: Pair) -> bool:
+    """Whether node 1 gets an answer over a new connection."""
+    end = await nodes.connect()
+    end.connection.send([b"x"])
+    await until(lambda: bool(end.frames) or bool(end.lost))
+    return end.frames == [b"re:x"]
+
+
+def test_connections_without_an_introduction_do_not_keep_the_node_out_whose_address_they_have() -> None:
+    async def story(nodes: Pair) -> None:
+        with ExitStack() as sockets:
+            for _ in range(network.MAX_NODE_CONNECTIONS + 2):
+                silent(sockets)
+            await until(lambda: sum(lost(nodes)) == 2)
+            assert lost(nodes) == [1, 1] + [0] * network.MAX_NODE_CONNECTIONS
+            assert await is_served(nodes)
+            assert lost(nodes)[:4] == [1, 1, 1, 0]
+            assert lost(nodes)[-1] == 0
+
+    run(story)
+
+
+def test_a_connection_that_has_introduced_itself_is_not_closed_for_one_that_has_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unproven, "MAX_UNPROVEN_CONNECTIONS", 2)
+    monkeypatch.setattr(network, "MAX_NODE_CONNECTIONS", 2)
+
+    async def story(nodes: Pair) -> None:
+        with ExitStack() as sockets:
+            assert await is_served(nodes)
+            for _ in range(5):
+                silent(sockets)
+            await until(lambda: lost(nodes) == [0, 1, 1, 1, 0, 0])
+            assert await is_served(nodes)
+            assert not await is_served(nodes)  # the third one of the node itself
+            assert nodes.complaints[-1] == "Disconnected 1: 2 other connections are open."
+            assert nodes.opened[0].lost == 0
+
+    run(story)
+
+
+def test_a_connection_without_an_introduction_is_closed_after_a_while_and_one_with_it_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(unproven, "INTRODUCTION_TIMEOUT_S", 0.01)
+
+    async def story(nodes: Pair) -> None:
+        with ExitStack() as sockets:
+            nodes.server.cut([Link("1", "0")])
+            node = await nodes.connect()  # its introduction cannot be read before the link is mended
+            node.connection.send([b"x"])
+            silent(sockets)
+            await until(lambda: len(nodes.accepted) == 2)
+            await settle()
+            assert lost(nodes) == [0, 0]
+            nodes.server.cut([])
+            await until(lambda: lost(nodes) == [0, 1])
+            await until(lambda: node.frames == [b"re:x"])
+            await settle()
+            assert lost(nodes) == [0, 1]
+            assert len(nodes.complaints) == 1
 
     run(story)
 
