@@ -8,7 +8,7 @@ to lose it. So there must have been, since the send began,
 
 * an election in the partition after the one that created it; or one before, of which a broker that had led in an
   earlier epoch may not have heard when the send began, so that it may still have taken the record; or
-* a start of a broker that has led the partition.
+* a start of a broker that has led the partition: the first row of a life of its, and no later one.
 
 Where no broker was there to tell (an imported history), nobody knows, and it is ``WEAK``; where the timeline has a gap,
 the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the loss, and it is a ``VIOLATION``.
@@ -16,11 +16,14 @@ the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the l
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_watched
 from checkers.sampled_timelines import may_have_been_there
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Finding
+from spark_analysis.facts import Stretch
 
 _NEED_AN_EVENT = frozenset({"lost-write", "inconsistent-offsets"})
 """The kinds that a leader which leads on cannot bring about, whatever its senders waited for."""
@@ -43,8 +46,12 @@ def _started_again(run: RunFacts, place: TopicPartition, since_ns: int | None) -
     told = run.told.get(place, {})
     led = {one.leader for one in run.decided.get(place, ())} - {None, NO_LEADER}
     led |= {node for node, ours in told.items() if any(one.role == "leader" for one in ours)}
-    return any(
-        one.incarnation > 0 and one.begin_ns >= (since_ns or 0) and one.node in led
-        for node, ours in told.items()
-        for one in ours
-    )
+    return any(at_ns >= (since_ns or 0) for node, ours in told.items() if node in led for at_ns in _starts(ours))
+
+
+def _starts(ours: Iterable[Stretch]) -> Iterable[int]:
+    """When a broker was first heard of in each of its lives but the first."""
+    begun: dict[int, int] = {}
+    for one in ours:
+        begun[one.incarnation] = min(one.begin_ns, begun.get(one.incarnation, one.begin_ns))
+    return [at_ns for incarnation, at_ns in begun.items() if incarnation > 0]

@@ -56,6 +56,20 @@ def what_happened_before_a_send_began_did_not_take_its_record(story: Story) -> N
     story.finish()
 
 
+@case(Outcome.VIOLATION, lost(2))
+def a_leader_that_was_started_before_a_send_has_not_been_started_again_since(story: Story) -> None:
+    write(story, 1)
+    story.restart(0)
+    story.now += 10_000_000_000
+    write(story, 1)
+    story.send(acks=1, append=False, offset=2)
+    story.partitions[0].isr = {0, 1}
+    story.state(0)
+    story.partitions[0].isr = set(NODES)
+    story.state(0)
+    story.finish()
+
+
 @case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2))
 def a_leader_that_leads_on_gives_no_offset_to_two_records(story: Story) -> None:
     drop(story)
