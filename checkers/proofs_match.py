@@ -3,7 +3,9 @@
 A probe begins what it says with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
 each, and the parameters of a fault of one node name it, too. Where these differ from the fault's ``nodes``, some row of
 the table is about another fault, and nobody knows what was done to whom: the run is ``INVALID``, and what a fault might
-excuse is ``INDETERMINATE``. So it is with a fault that is filed under a broker that there is not.
+excuse is ``INDETERMINATE``; a lossy failure excuses nothing then. A fault of nodes is filed under none but those that
+are named; a proof about links may leave out an end. So it is with a fault that is filed under a broker that there is
+not.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from checkers.expected import Expected
 from checkers.row import Row
 from harness.model import CLIENTS, CONTROLLER, is_broker
 
+_OF_LINKS = frozenset({"partition", "stall"})
+"""The kinds of faults that are aimed at the links between nodes."""
 _NODE = re.compile(r"(?:the clock of )?node ([\w-]+)[ :]")
 _LINK = re.compile(r"([\w-]+)->([\w-]+)[ :]")
 
@@ -28,18 +32,29 @@ def misfiled(faults: Sequence[Row], wanted: Expected | None) -> list[str]:
 def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
     name, filed = f"Fault {fault['fault']!r} ({fault['kind']})", list(fault["nodes"])
     known = ", ".join(filed) or "no node"
+    alone = fault["kind"] not in _OF_LINKS
     for what, said in (("proof", _named(fault["proof"])), ("proof of healing", _named(fault["heal_proof"]))):
-        others = [node for node in said if not _is_among(node, filed)]
+        others = _others(said, filed, alone=alone)
         if others and fault["proven_ns"] is not None:
             yield f"{name} is filed under {known}, and its {what} is about {', '.join(others)}."
     meant = _parameters(fault).get("node")
-    if isinstance(meant, str | int) and filed and _is_named(meant) and not _is_among(str(meant), filed):
+    if isinstance(meant, str | int) and filed and _is_named(meant) and _others([str(meant)], filed, alone=alone):
         yield f"{name} is filed under {known}, and its parameters are about {meant}."
     strange = [
         node for node in filed if wanted and wanted.brokers and is_broker(node) and int(node) not in wanted.nodes
     ]
     if strange:
         yield f"{name} is filed under {', '.join(strange)}, and the configuration has no such broker."
+
+
+def _others(said: Sequence[str], filed: Sequence[str], *, alone: bool) -> list[str]:
+    """What is named and not filed; of a fault of nodes ``alone`` all that is named, if more nodes are filed than that.
+
+    A probe of links names those of which it speaks; a fault of nodes is filed under exactly those that it has harmed.
+    """
+    if alone and said and not all(any(_is_among(node, [one]) for node in said) for one in filed):
+        return list(said)
+    return [node for node in said if not _is_among(node, filed)]
 
 
 def _named(proof: str | None) -> list[str]:

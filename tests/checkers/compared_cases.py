@@ -353,6 +353,37 @@ def what_a_misfiled_fault_may_excuse_is_no_violation(story: Story) -> None:
     story.finish()
 
 
+WIDE = r"Fault 'dark' \(power_loss\) is filed under 0, 1, 2, and its {} about 2"
+
+
+def dark(story: Story, **columns: Any) -> None:
+    """The third record is lost; a power loss is filed under every broker."""
+    write(story, 3)
+    times = {"injected_ns": story.now + 1, "proven_ns": story.now + 2, "healed_ns": story.now + 3}
+    usual: Row = {"kind": "power_loss", "nodes": ["0", "1", "2"], "heal_proven_ns": story.now + 4, **times}
+    story.fault("dark", **{**usual, **columns})
+    lose_tail(story, 2)
+    for node in (0, 1, 2):
+        story.restart(node)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "DOCUMENTED"), regression(2, "DOCUMENTED"))
+def a_power_loss_that_names_no_node_excuses_what_every_broker_it_is_filed_under_lost(story: Story) -> None:
+    dark(story)
+
+
+@case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"), reason=WIDE.format("proof is"))
+def a_power_loss_of_one_broker_excuses_nothing_when_it_is_filed_under_all(story: Story) -> None:
+    seen = "node 2 is gone, by SIGKILL"
+    dark(story, parameters='{"node": 2}', proof=seen, heal_proof="node 2: process 12 answers")
+
+
+@case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"), reason=WIDE.format("parameters are"))
+def parameters_that_name_one_of_the_brokers_filed_make_the_run_invalid(story: Story) -> None:
+    dark(story, parameters='{"node": 2}')
+
+
 # ------------------------------------------------------------------------------------------------------ guarantees
 
 
