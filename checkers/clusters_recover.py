@@ -28,7 +28,7 @@ from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.copies import robs
 from checkers.generations import since
 from checkers.lossy_failures import LOSSY_FAULTS
-from checkers.recovery import all_healed, comes_to_rest
+from checkers.recovery import all_healed, comes_to_rest, stood_still
 from checkers.rotten_logs import rotten, swapped
 from harness.model import TopicPartition, partition_named
 from spark_analysis.answer import Excuse
@@ -47,7 +47,7 @@ class _Unrest(NamedTuple):
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every partition of one run that did not come to rest."""
-    if run.unrest and all_healed(run.faults):
+    if stood_still(run.unrest) and all_healed(run.faults):
         yield from _watched(run)
     if not comes_to_rest(run.guarantees, run.faults, run.unrest):
         return

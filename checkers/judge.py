@@ -34,7 +34,7 @@ from checkers.nodes_are_accounted import (
 )
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.proofs_match import misfiled
-from checkers.recovery import recovery
+from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
 from checkers.severity import VALUES, Evidence, Severity, gravest, severity_of
@@ -94,7 +94,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
-    broken += [*unproven_faults(run.faults), *strange]
+    broken += [*unproven_faults(run.faults), *strange, *broken_unrest(run.manifest.unrest)]
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
     doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))

@@ -13,6 +13,9 @@ from checkers.row import Row
 from harness.checker import Outage, Recovery
 from harness.model import TopicPartition
 
+LEAST_LOOKS = 11
+"""How often a runner looks, at the least, before it calls a cluster stuck: first, and after each tenth of the time."""
+
 
 def healed_ns(faults: Sequence[Row]) -> int | None:
     """When the last fault was proven to be healed; None: there was none, or nobody knows."""
@@ -27,7 +30,28 @@ def all_healed(faults: Sequence[Row]) -> bool:
 
 def comes_to_rest(guarantees: Mapping[str, Any], faults: Sequence[Row], unrest: Mapping[str, Any]) -> bool:
     """Whether a run promises to settle, every fault was healed, and the runner did not see it stuck (``unrest``)."""
-    return guarantees.get("settles") is True and all_healed(faults) and not unrest
+    return guarantees.get("settles") is True and all_healed(faults) and not stood_still(unrest)
+
+
+def stood_still(unrest: Mapping[str, Any]) -> bool:
+    """Whether the runner saw the cluster stuck, and wrote down all that shows it."""
+    return bool(unrest) and not broken_unrest(unrest)
+
+
+def broken_unrest(unrest: Mapping[str, Any]) -> list[str]:
+    """One sentence for each thing that ``unrest``, where there is one, lacks to show that a cluster stood still."""
+    if not unrest:
+        return []
+    lacks = []
+    if not unrest.get("missing") or not all(unrest["missing"].values()):
+        lacks.append("does not name what each partition is missing")
+    if not unrest.get("still_s"):
+        lacks.append("does not say for how long nothing got nearer to rest")
+    if unrest.get("looks", 0) < LEAST_LOOKS:
+        lacks.append(f"has {unrest.get('looks', 0)} looks, and a runner takes at least {LEAST_LOOKS}")
+    if not unrest.get("probes"):
+        lacks.append("names no probe that found the environment sound")
+    return [f"run.json's unrest {one}: it does not show that the cluster stood still." for one in lacks]
 
 
 def _was_injected(fault: Row) -> bool:

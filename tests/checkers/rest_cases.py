@@ -71,6 +71,41 @@ def what_the_runner_saw_needs_no_timeline(story: Story) -> None:
     story.timeline = [row for row in story.timeline if row["node"] != 1 or row["kind"] == "final"]
 
 
+LACKING: dict[str, dict[str, Any]] = {"missing": {"missing": {}}, "looks": {"looks": 10}, "probes": {"probes": []}}
+
+
+def lacking(name: str) -> dict[str, Any]:
+    """``SEEN`` without what shows that the cluster stood still."""
+    return {"unrest": SEEN["unrest"] | LACKING[name]}
+
+
+@case(Outcome.INVALID, reason="unrest does not name what each partition", guarantees=SAMPLED, **lacking("missing"))
+def an_unrest_of_no_partition_convicts_no_cluster(story: Story) -> None:
+    without(story)
+
+
+@case(Outcome.INVALID, reason="unrest has 10 looks, and a runner takes at least 11", guarantees=SAMPLED,
+      **lacking("looks"))  # fmt: skip
+def an_unrest_of_few_looks_convicts_no_cluster(story: Story) -> None:
+    without(story)
+
+
+@case(Outcome.INVALID, reason="unrest names no probe", guarantees=SAMPLED, **lacking("probes"))
+def an_unrest_without_probes_convicts_no_cluster(story: Story) -> None:
+    without(story)
+
+
+@case(Outcome.VIOLATION, STUCK, reason="unrest has 10 looks", guarantees=SETTLES["guarantees"], **lacking("looks"))
+def a_broken_unrest_does_not_keep_the_last_rows_from_being_looked_at(story: Story) -> None:
+    without(story)
+
+
+@case(Outcome.VIOLATION, STUCK, guarantees=SETTLES["guarantees"],
+      reason="unrest does not name", **lacking("missing"))  # fmt: skip
+def an_unrest_of_no_partition_does_not_either(story: Story) -> None:
+    without(story)
+
+
 def leaderless(eligible: list[int], gone: list[int]) -> dict[str, Any]:
     """What a runner writes down of a partition that has no leader."""
     seen = SEEN["unrest"] | {"missing": {"ledger-0": ["there is no leader"]}}

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from checkers.memory import decided
+from checkers.recovery import broken_unrest
 from harness import scenario
 from harness.checker import Verdict
 from harness.clock import SystemClock
@@ -74,6 +75,15 @@ def test_a_cluster_that_stands_still_while_all_around_it_is_well_is_stuck() -> N
     assert seen.looks >= 20
     assert "1->2: a probe got through" in seen.probes
     assert seen.to_json([LEDGER])["missing"] == {"ledger-0": ["the ISR is [0, 2], not [0, 1, 2]"]}
+
+
+def test_the_slowest_looks_that_count_are_as_many_as_the_checkers_ask_for() -> None:
+    cluster = Cluster()
+    cluster.looked = lambda: cluster.clock.sleep(STILL_S / 41)  # twice a look: almost as late as it may be
+    seen = look_at(cluster)
+    assert seen is not None
+    assert not seen.blamed
+    assert not broken_unrest(seen.to_json([LEDGER]))
 
 
 def test_a_cluster_that_comes_to_rest_at_last_is_not_stuck() -> None:
