@@ -19,7 +19,7 @@ from harness.target import Capability, ClusterView, Target
 
 _LOOK_S = 0.05
 _PATIENCE_S = 20.0
-"""How long the last faults of a round may have to wait for the budget, and a fault for its end."""
+"""How long the last faults of a round may have to wait for the budget; see also ``_patience_to_end_s``."""
 
 
 class _Lasting(NamedTuple):
@@ -53,6 +53,8 @@ class OverlappingChaos:
         self._nemesis = nemesis
         self._clock = clock
         promise = Promise.of(plan.settings, plan.knobs, is_real=plan.kafka is not None)
+        # The budget may wait until a broker has been dropped from every ISR, so the controller gets that time on top.
+        self._patience_to_end_s = _PATIENCE_S + promise.noticed_s
         self._budget = FaultBudget(chaos.budget, promise, target, self._now_s)
         self._rounds = shuffled_rounds([chosen.weight for chosen in self._mix], self._seed)
         self._size = sum(chosen.weight for chosen in self._mix)
@@ -127,7 +129,7 @@ class OverlappingChaos:
             self._budget.review(self._look())
         now_s = self._now_s()
         for one in [one for one in self._lasting if one.until_s <= now_s]:
-            if self._budget.may_end(one.fault) or one.until_s + _PATIENCE_S <= now_s:
+            if self._budget.may_end(one.fault) or one.until_s + self._patience_to_end_s <= now_s:
                 self._heal(one)
 
     def _heal(self, one: _Lasting) -> None:

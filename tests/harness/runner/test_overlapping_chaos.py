@@ -19,7 +19,7 @@ from harness.runner.overlapping_chaos import OverlappingChaos
 from harness.runner.plan import Plan
 from harness.runner.rehearsal import rehearse
 from harness.simulation.stack.world import World
-from harness.target import PartitionView
+from harness.target import ClusterView, PartitionView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 TEXT = """\
@@ -67,14 +67,41 @@ class Dropping(ScriptedTarget):
         self.shown = cluster_view(3, {LEDGER: PartitionView(leader, 0, isr, tuple(map(NodeId, range(3))))})
 
 
+class Unhurried(ScriptedTarget):
+    """Drops a broker that has lost power from the ISR after ``notices_s``; keeps the ISR that each restart meets."""
+
+    def __init__(self, clock: PacedClock, notices_s: float) -> None:
+        super().__init__(shown=WHOLE)
+        self._clock = clock
+        self._notices_ns = round(notices_s * 1e9)
+        self._lost_ns: dict[str, int] = {}
+        self.isr_met: list[tuple[NodeId, tuple[NodeId, ...]]] = []
+
+    def lose_power(self, node: str) -> None:
+        super().lose_power(node)
+        self._lost_ns[node] = self._clock.monotonic_ns()
+
+    def restart(self, node: str) -> None:
+        self.isr_met.append((NodeId(int(node)), self.view().partitions[LEDGER].isr))
+        super().restart(node)
+        self._lost_ns.pop(node, None)
+
+    def view(self) -> ClusterView:
+        noticed_ns = self._clock.monotonic_ns() - self._notices_ns
+        gone = {int(node) for node, lost_ns in self._lost_ns.items() if lost_ns <= noticed_ns}
+        return cluster_view(3, {LEDGER: partition_view(1, [node for node in (1, 0, 2) if node not in gone])})
+
+
 def made(text: str = TEXT, *, seed: int = 1, duration_s: float = 5.0, **overrides: str) -> Plan:
     named = {f"chaos.{name}": value for name, value in overrides.items()}
     return plan(scenario.parse(text), seed=seed, duration_s=duration_s, overrides=named)
 
 
-def unleashed(tmp_path: Path, drawn: Plan, target: ScriptedTarget | None = None) -> Nemesis:
+def unleashed(
+    tmp_path: Path, drawn: Plan, target: ScriptedTarget | None = None, clock: PacedClock | None = None
+) -> Nemesis:
     target = target or Dropping(shown=WHOLE)
-    clock: PacedClock = World()
+    clock = clock or World()
     with Journal(tmp_path / "run") as journal:
         nemesis = Nemesis(target, journal, clock, drawn.seed, lambda line: None)
         OverlappingChaos(drawn, target, nemesis, clock).unleash()
@@ -97,6 +124,16 @@ def test_faults_overlap_and_each_kind_comes_up_and_is_proven(tmp_path: Path, see
     assert kinds == {"clock", "disk_full", "kill", "partition", "pause", "power_loss"}
     assert not nemesis.unproven()
     assert 2 <= at_once(nemesis) <= 3
+
+
+def test_a_power_loss_is_not_healed_before_a_slow_controller_has_dropped_the_broker(tmp_path: Path) -> None:
+    mix = TEXT[TEXT.index("    - {fault: kill") :]
+    text = TEXT.replace(mix, "    - {fault: power_loss, node: 2}\n").replace("timeout.ms: 300", "timeout.ms: 30000")
+    drawn = plan(scenario.parse(text), generation="3.7", duration_s=0.2)
+    clock: PacedClock = World()
+    target = Unhurried(clock, notices_s=30)
+    unleashed(tmp_path, drawn, target, clock)
+    assert target.isr_met == [(2, (1, 0))]
 
 
 def test_every_kind_comes_up_however_short_the_run_is(tmp_path: Path) -> None:
