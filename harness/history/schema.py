@@ -224,6 +224,14 @@ REPLICA_LOGS = Table(
 )
 
 _ANYTHING: Mapping[str, DetailType] = MappingProxyType({})
+_OF_FAULTS: Mapping[str, DetailType] = MappingProxyType(
+    {
+        **dict.fromkeys(("offset_ms", "partition"), "int"),
+        **dict.fromkeys(("topic", "how"), "string"),
+        **dict.fromkeys(("replaced", "clean", "interrupted"), "bool"),
+    }
+)
+"""What the checkers ask the parameters of a fault for."""
 
 FAULTS = Table(
     "faults",
@@ -233,7 +241,7 @@ FAULTS = Table(
         _c("fault", "string", "the fault's name in the run: cut, freeze, f003 ..."),
         _c("kind", "string", "the kind of fault: disk_full, kill, log_dir_failure ..."),
         _c("nodes", "list<string>", "the nodes it was aimed at"),
-        _c("parameters", "string", "JSON: the resolved parameters", holds=_ANYTHING),
+        _c("parameters", "string", "JSON: the resolved parameters", holds=_OF_FAULTS),
         _c("aimed_ns", "int64", "when its aim was taken from the cluster's observed state"),
         _c("aim", "string", "JSON: that observed state", holds=_ANYTHING),
         _c("injected_ns", "int64", "when it was injected", nullable=True),

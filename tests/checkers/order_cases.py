@@ -70,6 +70,28 @@ def a_clock_that_is_ahead_makes_records_old(story: Story) -> None:
     expire(story)
 
 
+@case(
+    Outcome.INVALID,
+    lost(0, "INDETERMINATE"),
+    reason="parameters that is no JSON object",
+    **configured(log_retention_ms=HOUR_MS),
+)
+def parameters_that_are_no_object_move_no_clock(story: Story) -> None:
+    story.fault(kind="clock", nodes=["0"], parameters="[1]")
+    expire(story)
+
+
+@case(
+    Outcome.INVALID,
+    lost(0, "INDETERMINATE"),
+    reason="whose offset_ms is no int",
+    **configured(log_retention_ms=HOUR_MS),
+)
+def a_clock_that_was_moved_by_no_number_makes_nothing_old(story: Story) -> None:
+    story.fault(kind="clock", nodes=["0"], parameters='{"offset_ms": "x"}')
+    expire(story)
+
+
 @case(Outcome.VIOLATION, lost(0), reason="was never injected", **configured(log_retention_ms=HOUR_MS))
 def a_clock_that_was_never_moved_makes_nothing_old(story: Story) -> None:
     story.fault(kind="clock", nodes=[], parameters='{"offset_ms": 3600000}', **AIMLESS)

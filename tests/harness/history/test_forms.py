@@ -105,6 +105,10 @@ CHANGES = (
     ("replica_logs", "control", "Commit", "has the control 'Commit', which is none of commit, abort"),
     ("replica_logs", "offset", -3, "has the offset -3"),
     ("faults", "parameters", "nope", "has a parameters that is no JSON: 'nope'"),
+    ("faults", "parameters", "[1]", "has a parameters that is no JSON object: '[1]'"),
+    ("faults", "parameters", '{"offset_ms": "x"}', "has a parameters whose offset_ms is no int"),
+    ("faults", "parameters", '{"replaced": 1}', "has a parameters whose replaced is no bool"),
+    ("faults", "parameters", '{"topic": [1]}', "has a parameters whose topic is no string"),
     ("faults", "nodes", [None], "has a null among its nodes"),
 )
 
