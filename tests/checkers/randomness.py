@@ -14,6 +14,7 @@ from tests.checkers.client_randomness import (
     client_step,
     read_the_end_again,
 )
+from tests.checkers.deletion_randomness import order_a_deletion
 from tests.checkers.election_randomness import name_markers, transact_across_elections
 from tests.checkers.planting import (
     FALSE_PLANTS,
@@ -45,6 +46,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "behind": leave_behind,
     "given up": give_up_and_send_again,
     "overtaken": overtake_what_was_read,
+    "ordered": order_a_deletion,
 }
 """What every story may have besides, by the name of its own chance."""
 
