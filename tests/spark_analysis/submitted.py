@@ -49,7 +49,12 @@ def submit(master: str, uri: str, *conf: str, large: bool = False, **environment
 
 def said(path: Path) -> Any:
     """The verdict beside a run."""
-    return json.loads((path / "verdict.json").read_text())
+    return unsealed((path / "verdict.json").read_text())
+
+
+def unsealed(verdict: str) -> Any:
+    """A verdict without the digests that tie it to its run: one behind a URI has none."""
+    return {name: value for name, value in json.loads(verdict).items() if name not in ("inputs", "digest")}
 
 
 def expected(path: Path) -> Any:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from harness.errors import ExitCode
 from tests.spark_analysis.mini_hadoop import SPARKS, mini_hadoop
-from tests.spark_analysis.submitted import expected, lossy, submit
+from tests.spark_analysis.submitted import expected, lossy, submit, unsealed
 
 
 @pytest.mark.nightly
@@ -24,5 +23,5 @@ def test_yarn_judges_a_run_in_hdfs(tmp_path: Path) -> None:
         )
         output, _ = process.communicate()
         assert process.returncode == ExitCode.VIOLATION, output
-        assert json.loads(hadoop.shell("-cat", "/runs/lossy/verdict.json")) == wanted
+        assert unsealed(hadoop.shell("-cat", "/runs/lossy/verdict.json")) == wanted
         assert ".scratch-" not in hadoop.shell("-ls", "/runs/lossy")
