@@ -64,9 +64,9 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
     """Let a run directory say that the run was of ``target``, and of these versions."""
     directory = RunDirectory.open(path)
     manifest = directory.manifest()
-    directory.write_manifest(
-        replace(manifest, versions=versions, configuration={**manifest.configuration, "target": target})
-    )
+    configuration = {**manifest.configuration, "target": target}
+    guarantees = {**manifest.guarantees, "timeline": "sampled"}
+    directory.write_manifest(replace(manifest, versions=versions, configuration=configuration, guarantees=guarantees))
 
 
 def test_the_page_is_what_the_recorded_runs_make_of_it() -> None:
