@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import logging
 import os
 import re
 import signal
@@ -95,8 +96,11 @@ def warm_up(master: str | None = None) -> threading.Thread:
 def end() -> None:
     """As :func:`stop`, and end what warms it up, too, however far that has come; for the end of this process.
 
-    The thread would otherwise go on until Python takes away what it needs, and complain.
+    The thread would otherwise go on until Python takes away what it needs, and complain. py4j logs, with the root
+    logger, that the JVM is gone: until the end that is no news.
     """
+    disabled = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
     _ending.set()
     try:
         while any(thread.is_alive() for thread in _warming):
@@ -108,6 +112,7 @@ def end() -> None:
         _kill_jvms()  # one that was started is without a session where a signal came in between
         _warming.clear()
         _ending.clear()
+        logging.disable(disabled)
 
 
 def stop() -> None:

@@ -14,7 +14,8 @@ _PATIENCE_S = 30.0
 
 def _listening() -> list[int]:
     """The ports of this process's JVM."""
-    connections = [one for child in psutil.Process().children(recursive=True) for one in child.net_connections("tcp")]
+    machines = [child for child in psutil.Process().children(recursive=True) if child.name() == "java"]
+    connections = [one for machine in machines for one in machine.net_connections("tcp")]
     return sorted({one.laddr.port for one in connections if one.status == psutil.CONN_LISTEN})
 
 
