@@ -12,7 +12,7 @@ have heard of the deletion: it has records that its leader appended, in its last
 cluster recovers, and not when; so other runs cannot be stuck: whether a longer wait would have helped, nobody knows.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when the replica that is missing was not running at the end of a run that
-promises to settle: nobody can be in sync with what is down; when there is no leader, and every broker that could be
+promises to settle: what is down cannot be in sync; when there is no leader, and every broker that could be
 elected cleanly has ended itself, or none can be and machines lost what they had not flushed; and when a fault has
 damaged a log of the partition in a way that no start has to notice (:mod:`checkers.rotten_logs`): a follower refuses
 what it finds damaged for as long as its leader has it.

@@ -8,7 +8,7 @@ deletion is permitted when
   the time from when its send began to when a log began behind it, and by how much clocks and timestamps were off; or
 * the log can have been as large as ``log.retention.bytes``, if every record was as large as the workload makes them.
 
-Of a run whose configuration does not say which settings were in force nobody knows, and any deletion is permitted.
+Where the configuration does not say which settings were in force, any deletion is permitted.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A probe begins what it says with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
 each, and the parameters of a fault of one node name it, too. Where these differ from the fault's ``nodes``, some row of
-the table is about another fault, and nobody knows what was done to whom: the run is ``INVALID``, and what a fault might
+the table is about another fault, and the harmed node is not known: the run is ``INVALID``, and what a fault might
 excuse is ``INDETERMINATE``; a lossy failure excuses nothing then. A fault of nodes is filed under none but those that
 are named; a proof about links may leave out an end. So it is with a fault that is filed under a broker that there is
 not.

@@ -10,7 +10,7 @@ to lose it. So there must have been, since the send began,
   earlier epoch may not have heard when the send began, so that it may still have taken the record; or
 * a start of a broker that has led the partition: the first row of a life of its, and no later one.
 
-Where no broker was there to tell (an imported history), nobody knows, and it is ``WEAK``; where the timeline has a gap,
+Where no broker reported its state (an imported history), it is ``WEAK``; where the timeline has a gap,
 the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the loss, and it is a ``VIOLATION``.
 """
 

@@ -232,7 +232,7 @@ class Stream(asyncio.BufferedProtocol):
     # ------------------------------------------------------------------------------------ receiving
 
     def _deliver(self) -> None:
-        """Hand out whole frames while nobody objects; keeps a torn one for later."""
+        """Hand out whole frames until the handler mutes the stream; keeps a torn one for later."""
         if self._delivering:
             return
         self._delivering = True

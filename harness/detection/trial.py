@@ -83,9 +83,9 @@ def attempt(cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]) -> Trial:
     """Run ``seed`` in ``cell`` with the bug named ``bug``, which ``knobs`` switch on; empty: without any."""
     begun = time.process_time()
     try:
-        with _limited():
+        with limited(_MOST_CPU_S):
             left = _LEFT.get(cell.depth, _core)(cell, seed, bug, knobs)
-    except Exception:  # whoever looks on may not cope with what a broken broker does; with a sound one he must
+    except (Exception, Endless):  # the simulator need not survive a broken broker, but a sound one
         if not bug:
             raise
         return Trial(BROKEN, cpu_s=time.process_time() - begun)
@@ -102,14 +102,18 @@ def attempt(cell: Cell, seed: int, bug: str, knobs: Mapping[str, str]) -> Trial:
 
 
 @contextmanager
-def _limited() -> Iterator[None]:
-    """Give up what takes too much of the processor: a broken broker may go round in circles."""
+def limited(cpu_s: float) -> Iterator[None]:
+    """Give up what takes more than ``cpu_s`` of the processor: a broken broker may go round in circles.
+
+    Raises:
+        Endless: it has taken that much.
+    """
 
     def stop(*_: object) -> None:
-        raise _Endless
+        raise Endless
 
     before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_CPU_S)
+    signal.setitimer(signal.ITIMER_VIRTUAL, cpu_s)
     try:
         yield
     finally:
@@ -117,8 +121,8 @@ def _limited() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-class _Endless(Exception):
-    """A trial does not come to its end."""
+class Endless(BaseException):
+    """A trial takes too much of the processor; no handler of the code under test catches it."""
 
 
 def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:

@@ -7,15 +7,14 @@ whose producers number their batches and which has several partitions.
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, NamedTuple
 
 from checkers.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
+from harness.detection.trial import Endless, limited
 from harness.history import Manifest
 from harness.refusal import validated
 from harness.runner import plan
@@ -137,10 +136,10 @@ def trials() -> Iterator[Trial]:
 def perform(trial: Trial) -> Result:
     """Run a trial and judge it; what the code under test raises is its result."""
     try:
-        with _limited():
+        with limited(_MOST_CPU_S):
             left = (_of_cluster if trial.depth == CLUSTER else _of_world)(trial)
             verdict = decided(left.manifest, left.tables, left.faults)
-    except _Endless:
+    except Endless:
         return Result(ENDLESS)
     except Exception as error:  # noqa: BLE001 - whatever mutated code raises is its result
         return Result(CRASHED, why=f"{type(error).__name__}: {error}"[:200])
@@ -165,21 +164,3 @@ def _of_cluster(trial: Trial) -> _Left:
     tables = rehearsal.archive.tables
     rows = (rehearsal.archive.history, tables.get("timeline", ()), tables.get("replica_logs", ()))
     return _Left(rehearsal.manifest, rows, tables.get("faults", ()))
-
-
-class _Endless(BaseException):
-    """A trial takes too much of the processor; no handler of the code under test catches it."""
-
-
-@contextmanager
-def _limited() -> Iterator[None]:
-    def stop(*_: object) -> None:
-        raise _Endless
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, _MOST_CPU_S)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
