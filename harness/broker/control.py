@@ -12,11 +12,11 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import time
 from collections.abc import Callable, Mapping
 from typing import Any, NoReturn, cast
 
 from harness.broker.control_fields import one_of
+from harness.broker.introductions import open_listener
 from harness.broker.secret import HARNESS, INTRODUCTION_BYTES, Secret
 
 Answer = Callable[[Mapping[str, Any]], None]
@@ -28,6 +28,7 @@ Operation = Callable[[dict[str, Any], Answer], None]
 _MAX_LINE_BYTES = 1_048_576
 _MAX_INTRODUCTION_BYTES = 2 * INTRODUCTION_BYTES
 _SHOWN_BYTES = 200
+_BACKLOG = 128
 _INTRODUCTION_TIMEOUT_S = 5.0
 
 
@@ -124,8 +125,8 @@ async def serve_control(
     Raises:
         OSError: the address is taken or not ours.
     """
-    listener = socket.create_server(address)
-    return await serve_control_on(listener, Door(secret, name, time.monotonic_ns()), operations)
+    listener, since_ns = open_listener(address, _BACKLOG)
+    return await serve_control_on(listener, Door(secret, name, since_ns), operations)
 
 
 async def serve_control_on(listener: socket.socket, door: Door, operations: Mapping[str, Operation]) -> asyncio.Server:

@@ -7,7 +7,9 @@ addresses, and introductions do not concern them.
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable
+from time import monotonic_ns
 
 from harness.broker.ports import Connection, FrameHandler
 from harness.broker.secret import Secret
@@ -15,6 +17,26 @@ from harness.model import CLIENTS
 
 Owner = Callable[[Connection], FrameHandler]
 """Makes the owner of a connection."""
+
+
+def open_listener(address: tuple[str, int], backlog: int) -> tuple[socket.socket, int]:
+    """A socket that listens at ``address``, and the ``CLOCK_MONOTONIC`` time at which it could not yet be reached.
+
+    Every introduction over one of its connections is made later, and every earlier one was meant for another listener.
+
+    Raises:
+        OSError: the address is taken or not ours.
+    """
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind(address)
+        since_ns = monotonic_ns()
+        listener.listen(backlog)
+    except OSError:
+        listener.close()
+        raise
+    return listener, since_ns
 
 
 class _FirstFrame:
@@ -67,9 +89,9 @@ def expecting(
 
 def introducing(secret: Secret, name: str, peer: str, connected: Owner) -> Owner:
     """``connected`` for a connection that node ``name`` is about to open to ``peer``: an introduction comes first."""
-    introduction = secret.introduction(name, peer)
 
     def opened(connection: Connection) -> FrameHandler:
+        introduction = secret.introduction(name, peer)
         connection.send([introduction])
         return _FirstFrame(
             connection, connected(connection), lambda frame: secret.is_reply(frame, introduction, name, peer)

@@ -20,11 +20,10 @@ from __future__ import annotations
 import asyncio
 import select
 import socket
-import time
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 
-from harness.broker.introductions import expecting, introducing
+from harness.broker.introductions import expecting, introducing, open_listener
 from harness.broker.ports import Connection, FrameHandler, Timer
 from harness.broker.secret import Secret
 from harness.broker.stream import RECEIVE_BYTES, Stream
@@ -95,8 +94,8 @@ class AsyncioNetwork:
 
     def listen(self, address: tuple[str, int], accept: Callable[[Connection], FrameHandler]) -> None:
         """See :class:`harness.broker.ports.Network`."""
-        listener = socket.create_server(address, backlog=_BACKLOG)
-        expected = expecting(self._secret, self._name, time.monotonic_ns(), accept, self._introduced)
+        listener, since_ns = open_listener(address, _BACKLOG)
+        expected = expecting(self._secret, self._name, since_ns, accept, self._introduced)
         self._start(self._serve(listener, expected))
         self._start(self._look_for_hangups())
 

@@ -6,9 +6,9 @@ introduction has :data:`INTRODUCTION_BYTES` bytes: the time at which it was made
 and of the names of both ends. It costs no round trip: the caller sends its requests right behind it, as it would
 without one, over a link that is cut in one direction too.
 
-An introduction cannot be replayed. A listener refuses those that were made before it began to listen, and receives
-every later one itself, because the kernel gives an address to one listener. ``CLOCK_MONOTONIC`` is the same for all
-processes of a host, and no fault touches it.
+An introduction cannot be replayed. The caller makes it once the connection is open; a listener refuses those that were
+made before it began to listen, and receives every later one itself, because the kernel gives an address to one
+listener. ``CLOCK_MONOTONIC`` is the same for all processes of a host, and no fault touches it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Secret:
         return os.fdopen(reading, "rb")
 
     def introduction(self, caller: str, called: str) -> bytes:
-        """What ``caller`` says first on a connection to ``called`` that it is going to open."""
+        """What ``caller`` says first on a connection to ``called`` that is open."""
         stamp = _STAMP.pack(time.monotonic_ns(), secrets.token_bytes(16))
         return stamp + self._proof(b"I am", caller, called, stamp)
 

@@ -38,8 +38,8 @@ def ask(
 
 
 def _exchange(node: str, address: Address, secret: Secret, timeout_s: float, line: bytes) -> bytes:
-    introduction = secret.introduction(HARNESS, node)
     with socket.create_connection(address, timeout=timeout_s) as connection:
+        introduction = secret.introduction(HARNESS, node)
         connection.sendall(introduction.hex().encode() + b"\n" + line)
         with connection.makefile("rb") as stream:
             reply, answer = stream.readline().strip(), stream.readline()

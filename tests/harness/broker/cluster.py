@@ -136,11 +136,11 @@ class Cluster:
     @contextmanager
     def control(self, of: int) -> Iterator[tuple[socket.socket, TextIO]]:
         """A connection to a node's control channel on which one may ask, and what comes back."""
-        introduction = self.secret.introduction(HARNESS, node_name(NodeId(of)))
         with (
             socket.create_connection(self.configs[NodeId(of)].control, timeout=30) as connection,
             connection.makefile() as lines,
         ):
+            introduction = self.secret.introduction(HARNESS, node_name(NodeId(of)))
             connection.sendall(introduction.hex().encode() + b"\n")
             assert lines.readline().strip() == self.secret.reply(introduction, HARNESS, node_name(NodeId(of))).hex()
             yield connection, lines
