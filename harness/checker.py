@@ -32,6 +32,10 @@ class Verdict(StrEnum):
     """The evidence does not suffice."""
 
 
+EXCUSED = frozenset({Verdict.DOCUMENTED, Verdict.WEAK})
+"""What a run may show and pass."""
+
+
 class Outcome(StrEnum):
     """The outcome of a run."""
 
@@ -304,6 +308,10 @@ class RunVerdict:
     def total(self, kind: str) -> int:
         """How many anomalies of a kind there are, of which ``anomalies`` may show only examples."""
         return max(self.counts.get(kind, 0), sum(a.kind == kind for a in self.anomalies))
+
+    def excused(self, kind: str) -> int:
+        """How many of them the configuration or the acks gave away."""
+        return sum(one.count for one in self.extents if one.kind == kind and EXCUSED.issuperset(one.verdicts))
 
 
 def to_json(verdict: RunVerdict) -> dict[str, Any]:

@@ -109,7 +109,7 @@ def _finding(run: Run) -> str:
         case Outcome.AS_PREDICTED:
             return _charge(run) if run.verdict.anomalies else "but the verdict lists no anomaly"
         case Outcome.VIOLATION:
-            return f"{_charge(run, [Verdict.VIOLATION])}, and nothing predicted it"
+            return f"{_charge(run, unpredicted=True)}, and nothing predicted it"
         case Outcome.NOT_REPRODUCED:
             return f"the predicted {_kinds(p.kind for p in run.verdict.unmet)} did not happen"
         case Outcome.INCONCLUSIVE:
@@ -126,12 +126,15 @@ def _acquittal(run: Run) -> str:
     return f"{lost}, and the configuration or the acks had given that away"
 
 
-def _charge(run: Run, verdicts: Sequence[Verdict] = tuple(Verdict)) -> str:
-    kinds = sorted({a.kind for a in run.verdict.anomalies if a.verdict in verdicts})
-    others = ", ".join(f"{run.verdict.total(kind):,} {kind}" for kind in kinds if kind != LOST_WRITE)
-    if LOST_WRITE not in kinds:
-        return f"no acknowledged write was lost, but there is {others}" if others else "an anomaly was counted"
-    return _were_lost(run.verdict.total(LOST_WRITE)) + (f" (also {others})" if others else "")
+def _charge(run: Run, *, unpredicted: bool = False) -> str:
+    """What was found; ``unpredicted``: without what is excused, or was predicted."""
+    kinds = sorted({a.kind for a in run.verdict.anomalies if a.verdict is Verdict.VIOLATION or not unpredicted})
+    found = {kind: run.verdict.total(kind) - (run.verdict.excused(kind) if unpredicted else 0) for kind in kinds}
+    others = ", ".join(f"{number:,} {kind}" for kind, number in found.items() if kind != LOST_WRITE)
+    if LOST_WRITE not in found:
+        none = "no acknowledged write was lost" + (" without an excuse" if run.verdict.total(LOST_WRITE) else "")
+        return f"{none}, but there is {others}" if others else "an anomaly was counted"
+    return _were_lost(found[LOST_WRITE]) + (f" (also {others})" if others else "")
 
 
 def _were_lost(number: int) -> str:
@@ -152,9 +155,13 @@ def _writes(run: Run) -> str:
 def _lost(run: Run, acknowledged: int) -> str:
     lost = run.verdict.total(LOST_WRITE)
     if lost:
-        return f"{'all' if lost == acknowledged else f'{lost:,}'} lost"
+        return f"{'all' if lost == acknowledged else f'{lost:,}'} lost{_excused(lost, run.verdict.excused(LOST_WRITE))}"
     decided = run.verdict.outcome not in (Outcome.INCONCLUSIVE, Outcome.INVALID)
     return "none lost" if decided else "no loss found, which proves nothing here"
+
+
+def _excused(lost: int, excused: int) -> str:
+    return f", {'all' if excused == lost else f'{excused:,}'} of them excused" if excused else ""
 
 
 def _gaps(run: Run) -> Iterator[str]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from itertools import groupby
-from operator import itemgetter
 from pathlib import Path
 
+from rich import box
 from rich.markup import escape
 from rich.table import Table
 
-from harness.checker import Anomaly, OffsetRange, Outcome, RunVerdict, differing_parts
+from harness.checker import Outcome, RunVerdict, differing_parts
+from harness.cli.findings import counted, details, observations, styled
 from harness.cli.reproduction import Reproduction
 from harness.cli.terminal import Say, stdout, tell
 from harness.errors import EnvironmentFault, ExitCode, Interrupted, came_of_an_interruption, worst
@@ -137,78 +137,41 @@ def _require_agreement(first: Sequence[Judged], judged: Sequence[Judged]) -> Non
 
 
 def show(judged: Sequence[Judged]) -> None:
-    """Print one row per run, then what was found in each, why it did not pass, and the path of its report."""
-    table = Table("run", "generation", "predicted", "observed", "verdict")
-    for one in judged:
-        table.add_row(*_row(one))
+    """Print one row per run, then what each verdict rests on, what was found, and the path of its report."""
     console = stdout()
-    console.print(table)
+    console.print(_table(judged))
     for one in judged:
-        for line in _details(one.verdict):
-            console.print(escape(line), highlight=False, soft_wrap=True)
+        _, _, word, proof = _told(one)
+        for line in (" ".join((f"{word}.", *proof)), *details(one.verdict)):
+            console.print(escape(line), highlight=False, soft_wrap=not console.is_terminal)
         where = f"report: {one.report}" if one.report else f"verdict: {one.path}/verdict.json"
         console.print(escape(where), highlight=False, soft_wrap=True)
 
 
-def _details(verdict: RunVerdict) -> Iterator[str]:
-    """Why there is no verdict; of each kind the first anomaly, and how many there are, and where."""
-    yield from verdict.reasons
-    yield from verdict.limits
-    first = {anomaly.kind: anomaly for anomaly in reversed(verdict.anomalies)}
-    for anomaly in sorted(first.values(), key=verdict.anomalies.index):
-        yield f"{anomaly.kind} at {_place(anomaly)}: {anomaly.why}"
-        if verdict.total(anomaly.kind) > 1:
-            yield f"... the first of {verdict.total(anomaly.kind):,} {anomaly.kind}: {_reach(verdict, anomaly.kind)}"
+def _table(judged: Sequence[Judged]) -> Table:
+    """It fits into 80 columns where the scenario's name is short; no kind of anomaly is cut."""
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    predicted = any(one.verdict.predicted for one in judged)
+    for name in ("run", "generation", *(["predicted"] if predicted else []), "verdict", "observed"):
+        table.add_column(name, overflow="fold")
+    for one in judged:
+        scenario, generation, word, _ = _told(one)
+        told = [_predicted(one.verdict)] if predicted else []
+        found = "\n".join(map(styled, observations(one.verdict))) or "nothing"
+        table.add_row(
+            escape(scenario), escape(generation), *told, f"[{_COLOURS[one.verdict.outcome]}]{escape(word)}[/]", found
+        )
+    return table
 
 
-_RANGES_SHOWN = 6
-"""How many ranges of offsets one kind of anomaly is shown with; the report has more."""
-
-
-def _reach(verdict: RunVerdict, kind: str) -> str:
-    """Where all anomalies of a kind are."""
-    extents = [one for one in verdict.extents if one.kind == kind]
-    spans = [(f"{x.topic}-{x.partition}", span) for x in extents for span in x.ranges]
-    said = []
-    for place, ours in groupby(spans[:_RANGES_SHOWN], key=itemgetter(0)):
-        said.append(f"{place} at " + ", ".join(_offsets(span) for _, span in ours))
-    hidden = len(spans[_RANGES_SHOWN:]) + sum(one.more_ranges for one in extents)
-    nowhere = sum(one.without_offset for one in extents)
-    more = [f"{hidden:,} more ranges of offsets"] if hidden else []
-    more += [f"{nowhere:,} that name no offset"] if nowhere else []
-    return "; ".join([*said, *more])
-
-
-def _offsets(span: OffsetRange) -> str:
-    last = span.end_offset - 1
-    return f"offset {last}" if span.first_offset == last else f"offsets {span.first_offset} to {last}"
-
-
-def _place(anomaly: Anomaly) -> str:
-    """Where it is, as far as that is known: records of old formats carry no leader epoch."""
-    parts = [f"{anomaly.topic}-{anomaly.partition}"]
-    if anomaly.offset is not None:
-        parts[0] += f" offset {anomaly.offset}"
-    if anomaly.leader_epoch is not None and anomaly.leader_epoch >= 0:
-        parts.append(f"leader epoch {anomaly.leader_epoch}")
-    return ", ".join(parts)
+def _predicted(verdict: RunVerdict) -> str:
+    kinds = Counter(one.kind for one in verdict.predicted)
+    return "\n".join(counted(number, kind) for kind, number in sorted(kinds.items())) or "nothing"
 
 
 def exit_code(judged: Sequence[Judged]) -> ExitCode:
     """The exit code of all of them together."""
     return worst(one.verdict.exit_code for one in judged)
-
-
-def _row(judged: Judged) -> tuple[str, str, str, str, str]:
-    verdict = judged.verdict
-    scenario, generation, word, proof = _told(judged)
-    return (
-        escape(scenario),
-        escape(generation),
-        _counted(Counter(p.kind for p in verdict.predicted)),
-        _counted({a.kind: verdict.total(a.kind) for a in verdict.anomalies}),
-        f"[{_COLOURS[verdict.outcome]}]{escape(word)}[/]. {escape(' '.join(proof))}",
-    )
 
 
 def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
@@ -222,7 +185,3 @@ def _told(judged: Judged) -> tuple[str, str, str, Sequence[str]]:
     manifest, found = RunDirectory(judged.path).manifest(), banner(read(judged.path))
     proof = [sentence for sentence in found.proof if sentence not in judged.verdict.limits]
     return manifest.scenario, manifest.generation, found.word, proof
-
-
-def _counted(kinds: Mapping[str, int]) -> str:
-    return "\n".join(f"{n:,} {kind}" if n > 1 else kind for kind, n in sorted(kinds.items())) or "nothing"

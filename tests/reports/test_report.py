@@ -94,6 +94,12 @@ def test_a_passed_run_is_called_not_guilty(random_page: str) -> None:
             "GUILTY: no acknowledged write was lost, but there is 1 duplicate, and nothing predicted it.",
         ),
         (
+            RunVerdict(
+                "", Outcome.VIOLATION, "python", [lost_write(1, Verdict.WEAK), replace(lost_write(2), kind="duplicate")]
+            ),
+            "GUILTY: no acknowledged write was lost without an excuse, but there is 1 duplicate, and nothing",
+        ),
+        (
             RunVerdict("", Outcome.NOT_REPRODUCED, "python", unmet=[Prediction("lost-write", "ledger", 0, 20)]),
             "the predicted lost-write did not happen. Predicted and not observed: lost-write in ledger, partition 0,",
         ),
@@ -116,6 +122,15 @@ def test_every_outcome_has_its_sentence(
     verdict: RunVerdict, sentence: str, tmp_path: Path, double_failover_recording: Any
 ) -> None:
     assert sentence in words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+
+
+def test_losses_that_are_excused_are_counted_for_themselves(tmp_path: Path, double_failover_recording: Any) -> None:
+    grave, excused = [lost_write(1)], [lost_write(offset, Verdict.WEAK) for offset in (2, 3)]
+    reach = [*extents_of(grave), *extents_of(excused)]
+    verdict = RunVerdict("", Outcome.VIOLATION, "python", [*grave, *excused], extents=reach)
+    said = words(page(double_failover_recording.write(tmp_path / "run", verdict)))
+    assert "GUILTY: 1 acknowledged write was lost, and nothing predicted it." in said
+    assert "3 lost, 2 of them excused." in said
 
 
 def test_an_undecided_run_without_a_found_loss_does_not_claim_that_nothing_was_lost(

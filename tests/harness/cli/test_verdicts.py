@@ -120,7 +120,10 @@ def test_the_console_counts_every_anomaly_and_says_at_which_offsets_they_are(sea
     story.forget(*gone)
     said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
     assert "151 lost-write" in said.out
-    assert "... the first of 151 lost-write: ledger-0 at offsets 10 to 109, offset 150, offsets 200 to 249" in said.out
+    assert (
+        "VIOLATION 151 lost-write: ledger-0 at offsets 10 to 109, offset 150, offsets 200 to 249. The first: "
+        in said.out
+    )
 
 
 def test_ranges_that_the_console_does_not_list_are_counted(seawall: Seawall, tmp_path: Path) -> None:
@@ -130,8 +133,27 @@ def test_ranges_that_the_console_does_not_list_are_counted(seawall: Seawall, tmp
     story.finish()
     story.forget(*(row for row in story.final_rows() if row["offset"] is not None and row["offset"] % 2))
     said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
-    assert "the first of 150 lost-write: ledger-0 at offset 1, offset 3" in said.out
-    assert "offset 11; 144 more ranges of offsets" in said.out
+    assert "VIOLATION 150 lost-write: ledger-0 at offset 1, offset 3" in said.out
+    assert "offset 11; 144 more ranges of offsets. The first: " in said.out
+
+
+def test_the_console_counts_what_is_excused_for_itself_and_last(seawall: Seawall, tmp_path: Path) -> None:
+    story = Story("r")
+    for _ in range(41):
+        story.send()
+    for _ in range(7):
+        story.send(acks=0, offset=None, append=False)
+    story.finish()
+    story.forget(*(row for row in story.final_rows() if row["offset"] in range(20, 40)))
+    said = seawall("check", story.write(tmp_path / "r"), "--engine", "reference")
+    lines = [" ".join(line.split()) for line in said.out.splitlines() if "lost-write" in line]
+    assert [line.split(": ")[0] for line in lines] == [
+        "story GUILTY VIOLATION 20 lost-write",
+        "WEAK 7 lost-write",
+        "VIOLATION 20 lost-write",
+        "WEAK 7 lost-write, the first at ledger-0",
+    ]
+    assert "27 lost, 7 of them excused" in said.out
 
 
 def test_json_is_the_verdicts_and_nothing_else(seawall: Seawall, tmp_path: Path) -> None:
