@@ -28,6 +28,7 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
 
 _OPEN: Mapping[str, str] = MappingProxyType(
     {
+        "counted": "it may follow from findings that were only counted",
         "resent": "values were sent more than once, and it rests on which send they are of",
         "unread": "what the broker has written down could not be read",
         "entangled": "too many transactions are entangled for anybody to follow",
@@ -48,12 +49,14 @@ class Doubts(NamedTuple):
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
         untold: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
+        counted: it may follow from findings of which only the number is known (see :mod:`checkers.truncation`).
     """
 
     unrecorded: bool = False
     unknown: bool = False
     untold: bool = False
     resent: bool = False
+    counted: bool = False
 
 
 def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -> str:
@@ -74,7 +77,9 @@ def because(run: RunFacts, finding: Finding, verdict: Verdict, doubts: Doubts) -
 
 
 def _open(finding: Finding, doubts: Doubts) -> str:
-    own = next((name for name in ("resent", "unrecorded", "unknown") if getattr(doubts, name)), finding.excuse)
+    own = next(
+        (name for name in ("resent", "unrecorded", "unknown", "counted") if getattr(doubts, name)), finding.excuse
+    )
     usual = "a table that it relies on, or that may hold its excuse, has a gap, or a prediction may mean it"
     return _OPEN.get(own or finding.kind, _OPEN["untold"] if doubts.untold else usual)
 

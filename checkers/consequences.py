@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from spark_analysis.answer import Finding
+from spark_analysis.answer import Finding, FindingRange
 
 CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -59,19 +59,48 @@ _RANGES = frozenset(
 
 def follows(finding: Finding, cause: Finding) -> bool:
     """Whether ``finding`` is another side of ``cause``."""
-    if cause.kind not in CONSEQUENCE_OF.get(finding.kind, ()) or cause.offset is None or finding.offset is None:
+    if cause.offset is None or not _may_follow(finding, cause):
         return False
-    if (finding.topic, finding.partition) != (cause.topic, cause.partition):
+    first, end = _span(finding)
+    return first <= cause.offset < end and _value(finding) in (None, cause.value)
+
+
+def follows_one_of(finding: Finding, causes: FindingRange) -> bool:
+    """Whether one of the findings of a range is such that ``finding`` is another side of it."""
+    if not _may_follow(finding, causes):
         return False
-    first, end = finding.offset, finding.offset + 1
+    (first, end), value = _span(finding), _value(finding)
+    named = value is None or causes.lowest is None or causes.highest is None or causes.lowest <= value <= causes.highest
+    return first < causes.end and causes.first < end and named
+
+
+def reaches(finding: Finding, offset: int) -> bool:
+    """Whether ``finding`` may follow from something at ``offset`` or above."""
+    return finding.offset is not None and _span(finding)[1] > offset
+
+
+def _may_follow(finding: Finding, cause: Finding | FindingRange) -> bool:
+    here = (finding.topic, finding.partition) == (cause.topic, cause.partition)
+    return here and finding.offset is not None and cause.kind in CONSEQUENCE_OF.get(finding.kind, ())
+
+
+def _span(finding: Finding) -> tuple[int, int]:
+    """At which offsets what it follows from is, the end excluded."""
+    first, other = finding.offset or 0, finding.other_offset or 0
     match finding.kind:
         case "nonmonotonic-poll" | "int-nonmonotonic-poll":
-            end = (finding.other_offset or 0) + 1
+            return first, other + 1
         case kind if kind in SENDS:
-            first, end = finding.other_offset or 0, (finding.other_offset or 0) + 1
+            return other, other + 1
         case "commit-beyond-end":
-            first, end = finding.other_offset or 0, finding.offset
+            return other, first
         case kind if kind in _RANGES:
-            end = finding.until or 0
-    values = {"vanished-read": finding.value, **dict.fromkeys(SENDS, finding.other_value)}
-    return first <= cause.offset < end and values.get(finding.kind, cause.value) == cause.value
+            return first, finding.until or 0
+    return first, first + 1
+
+
+def _value(finding: Finding) -> int | None:
+    """The value that what it follows from is about; None: any."""
+    if finding.kind in SENDS:
+        return finding.other_value
+    return finding.value if finding.kind == "vanished-read" else None

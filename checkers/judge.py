@@ -86,7 +86,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     reach = [x for x in answers.ranges if x.run == name and group_of(x) in groups]
     reach += ranges(one.finding for one in concluded)
     account = partial(_account, witnesses, told)
-    short = rests(findings, partial(gravest, severity))
+    short = rests(findings, reach, partial(gravest, severity))
     judged = _anomalies(findings, severity, predicted, short, account=account, reason=partial(because, facts))
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
@@ -192,8 +192,8 @@ def _anomalies(
         why, evidence = account(finding)
         causes = [known for known in judged if follows(finding, known[0])]
         own = severity(finding)
-        if own.verdict is Verdict.VIOLATION and _given_away_with(finding, causes):
-            own = severity(causes[0][0])
+        if own.verdict is Verdict.VIOLATION and finding.kind in FOLLOWING:
+            own = _with_causes(own, finding, causes, short, severity)
         anomaly = Anomaly(
             finding.kind, own.verdict, finding.topic, finding.partition, finding.offset, finding.value,
             finding.leader_epoch,
@@ -247,9 +247,19 @@ def _account(
     return promise.why(finding), tuple(promise.evidence(finding, witnesses))
 
 
-def _given_away_with(finding: Finding, causes: Sequence[tuple[Finding, Anomaly]]) -> bool:
-    """Whether all that the finding follows from was given away, and so is the finding."""
-    return bool(causes) and finding.kind in FOLLOWING and all(x.verdict is Verdict.DOCUMENTED for _, x in causes)
+def _with_causes(
+    own: Severity, finding: Finding, causes: Sequence[tuple[Finding, Anomaly]], short: Sequence[Rest],
+    severity: Callable[[Finding], Severity],
+) -> Severity:  # fmt: skip
+    """The severity of what may follow from something else: where all of that was given away, so was the finding."""
+    if causes:
+        return severity(causes[0][0]) if all(x.verdict is Verdict.DOCUMENTED for _, x in causes) else own
+    counted = [rest for rest in short if rest.explains(finding)]
+    if counted:
+        return severity(counted[0].last) if all(rest.verdict is Verdict.DOCUMENTED for rest in counted) else own
+    if any(rest.verdict is Verdict.DOCUMENTED and rest.may_explain(finding) for rest in short):
+        return Severity(Verdict.INDETERMINATE, doubts=Doubts(counted=True))
+    return own
 
 
 def _foreseen(

@@ -11,16 +11,22 @@ unless a prediction of that kind without an offset covers all of it:
 * Else it is ``INDETERMINATE``, and the run ``INCONCLUSIVE``; so it is when a prediction that nothing kept matches may
   be matched by the rest.
 * A finding whose cause may be in such a rest, and would make it ``EXPECTED`` there, is ``INDETERMINATE`` too.
+
+Of the rest the ranges of offsets are known (``answer.RANGES_KEPT``), so that what follows from one of it is put down to
+that; where they are not all known, and what is kept does not explain it, it is ``INDETERMINATE``.
 """
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import NamedTuple
 
+from checkers.consequences import follows_one_of, reaches
+from checkers.extents import Group, group_of
 from harness.checker import Anomaly, Prediction, Verdict
-from spark_analysis.answer import Finding
+from spark_analysis.answer import Finding, FindingRange
 
 
 class Rest(NamedTuple):
@@ -29,12 +35,25 @@ class Rest(NamedTuple):
     Attributes:
         last: the last finding kept.
         number: how many were not.
+        ranges: the ranges of offsets of the whole group, the lowest ones.
         verdict: the gravest verdict on one of them if nothing were predicted.
     """
 
     last: Finding
     number: int
+    ranges: Sequence[FindingRange]
     verdict: Verdict
+
+    def explains(self, finding: Finding) -> bool:
+        """Whether ``finding`` follows from one of them."""
+        beyond = self.last.offset is not None and reaches(finding, self.last.offset)
+        return beyond and any(follows_one_of(finding, one) for one in self.ranges)
+
+    def may_explain(self, finding: Finding) -> bool:
+        """Whether ``finding`` may follow from one of them that is in no known range."""
+        if not self.ranges or self.ranges[0].ranges == len(self.ranges):
+            return False
+        return follows_one_of(finding, self.ranges[-1]._replace(end=sys.maxsize, lowest=None))
 
     def may_hold(self, prediction: Prediction) -> bool:
         """Whether ``prediction`` may mean one of them and is not about what was kept."""
@@ -56,16 +75,24 @@ class Rest(NamedTuple):
         return alike and all(theirs in (None, ours) for theirs, ours in places)
 
 
-def rests(findings: Sequence[Finding], gravest: Callable[[Finding], Verdict]) -> list[Rest]:
+def rests(
+    findings: Sequence[Finding], known: Sequence[FindingRange], gravest: Callable[[Finding], Verdict]
+) -> list[Rest]:
     """What was not kept of the groups of ``findings``, which are in the order in which they are kept.
 
-    ``gravest``: the gravest verdict on what is like a finding and at any time of its group.
+    Args:
+        findings: those that were kept.
+        known: the ranges of all groups.
+        gravest: the gravest verdict on what is like a finding and at any time of its group.
     """
-    groups: dict[tuple[object, ...], list[Finding]] = defaultdict(list)
+    groups: dict[Group, list[Finding]] = defaultdict(list)
     for finding in findings:
-        groups[finding.kind, finding.topic, finding.partition, finding.excuse].append(finding)
-    short = [group for group in groups.values() if group[-1].total > len(group)]
-    return [Rest(group[-1], group[-1].total - len(group), gravest(group[-1])) for group in short]
+        groups[group_of(finding)].append(finding)
+    placed: dict[Group, list[FindingRange]] = defaultdict(list)
+    for one in sorted(known, key=lambda one: one.first):
+        placed[group_of(one)].append(one)
+    short = {group: ours[-1] for group, ours in groups.items() if ours[-1].total > len(ours)}
+    return [Rest(last, last.total - len(groups[group]), placed[group], gravest(last)) for group, last in short.items()]
 
 
 def judged_rests(

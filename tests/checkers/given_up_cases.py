@@ -6,6 +6,7 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
+from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact
@@ -86,6 +87,21 @@ def where_a_marker_was_a_power_loss_of_all_puts_a_record_that_nobody_skipped(sto
     pass_a_marker(story, within=False)
     darken(story, *NODES)
     write(story, 3)
+    story.finish()
+
+
+KEPT = range(2, 2 + KEPT_PER_GROUP)
+LOST_AND_SENT_AGAIN = (
+    *((kind, "DOCUMENTED", at) for kind in ("lost-write", "inconsistent-offsets", "nonmonotonic-send") for at in KEPT),
+    ("hw-regression", "DOCUMENTED", 2),
+)
+
+
+@case(Outcome.PASS, *LOST_AND_SENT_AGAIN, **LEAST_2)
+def what_was_sent_again_after_losses_that_are_only_counted_is_put_down_to_them(story: Story) -> None:
+    write(story, len(KEPT) + 5)
+    darken(story, *NODES)
+    write(story, len(KEPT) + 3)
     story.finish()
 
 
