@@ -23,7 +23,7 @@ export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
-.PHONY: $(NIGHT) museum-page
+.PHONY: $(NIGHT) museum-page healthy-virtual healthy-real
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -103,11 +103,17 @@ night-fuzz: $(STAMP)
 	@$(BIN)/python -m tests.fuzz.live --minutes 10
 
 # Whatever these print is to be explained: a healthy cluster found guilty, and a broken one that left no verdict.
-healthy-runs: $(STAMP) # random chaos on healthy clusters in virtual time: four generations, both minima of the ISR, acks
-	@$(BIN)/python tests/bench/healthy_runs.py --runs 512 --explain
+healthy-runs: $(STAMP) # random chaos on healthy clusters of four generations, into docs/healthy-runs.md; takes two hours
+	@$(MAKE) $(EACH) healthy-virtual healthy-real
+
+healthy-virtual: $(STAMP)
+	@$(BIN)/python -m tests.bench.healthy_runs --runs 512 --explain --docs
+
+healthy-real: $(STAMP)
+	@$(BIN)/python -m tests.bench.healthy_runs --target builtin --runs 68 --duration-s 10 --busy 2 --docs
 
 broken-clusters: $(STAMP) # random chaos on real processes with every switchable bug: each run must end with a verdict
-	@$(BIN)/python tests/bench/broken_clusters.py
+	@$(BIN)/python -m tests.bench.broken_clusters --docs
 
 lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
 	@$(BIN)/ruff check

@@ -1,32 +1,36 @@
 """Random chaos on real processes with every switchable bug in turn: a broken cluster is judged, and breaks no harness.
 
-Run it with ``make broken-clusters``, or ``python tests/bench/broken_clusters.py --jobs 2``. Each bug goes once through
-``seawall run random-chaos``. The table says how each run ended; the command fails when one of them ended otherwise than
-with a verdict: in a traceback (exit 70), as the machine's fault (4), or without a ``verdict.json``.
+Run it with ``make broken-clusters``, or ``python -m tests.bench.broken_clusters --jobs 2``. Each bug goes once through
+``seawall run random-chaos``, which the reference engine judges; then Spark is asked about all runs at once, and must
+agree. The table says how each run ended; the command fails when one of them ended otherwise than with a verdict: in a
+traceback (exit 70), as the machine's fault (4), or without a ``verdict.json``, or when the engines disagree.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
+import shlex
+import shutil
 import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 
+from checkers import check
+from harness.checker import differing_parts
 from harness.errors import ExitCode
 from harness.replication.bugs import BUGS
+from tests.bench import real_run
+from tests.bench.healthy_page import machine
 
 WITH_A_VERDICT = frozenset({ExitCode.PASS, ExitCode.VIOLATION, ExitCode.INCONCLUSIVE, ExitCode.INVALID})
-_TIMEOUT_S = 900.0
-_NO_JAVA = {"JAVA_HOME": "/nonexistent"}
-"""Without a JVM the reference engine decides alone, in a second; that both engines agree is tested elsewhere."""
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "broken-clusters.md"
+KEPT = ROOT / "runs" / "broken"
+"""Where the run directories go, by bug; those of an earlier measurement are removed."""
 
 
 class Ended(NamedTuple):
@@ -35,40 +39,44 @@ class Ended(NamedTuple):
     Attributes:
         exit_code: of ``seawall run``; negative: the signal that ended it.
         outcome: that of its ``verdict.json``; empty: there is none.
-        kinds: of the violations. ``why``: the reasons of a verdict without any, or the last lines that were printed.
+        found: the kinds of the violations; without any the reasons of the verdict, or the last lines that were printed.
+        directory: of the run; None: it left none.
     """
 
     bug: str
     exit_code: int
     outcome: str
-    kinds: tuple[str, ...]
-    why: str
-    seconds: float
+    found: str
+    directory: Path | None
 
     @property
     def has_verdict(self) -> bool:
         """Whether the run was judged."""
         return self.exit_code in WITH_A_VERDICT and bool(self.outcome)
 
+    def row(self) -> str:
+        """A row of the table."""
+        return f"| `{self.bug}` | {self.exit_code} | {self.outcome} | {self.found.replace('|', ' ')} |"
 
-def run(bug: str, seed: int, duration_s: float, options: Sequence[str]) -> Ended:
-    """Run random chaos with ``bug`` switched on, in a process of its own; its run directory is not kept."""
-    begun = time.monotonic()
-    with TemporaryDirectory(prefix="seawall-") as directory:
-        command = [
-            str(Path(sys.executable).with_name("seawall")), "run", "random-chaos", "--seed", str(seed),
-            "--duration-s", f"{duration_s:g}", "--set", f"replication.bugs={bug}", "--out", directory, *options,
-        ]  # fmt: skip
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=_TIMEOUT_S, check=False, env={**os.environ, **_NO_JAVA}
-        )
-        verdicts = list(Path(directory).glob("random-chaos/*/verdict.json"))
-        verdict: dict[str, Any] = {"outcome": "", "anomalies": [], "reasons": done.stderr.strip().splitlines()[-3:]}
-        if verdicts:
-            verdict = json.loads(verdicts[0].read_text())
-    kinds = dict.fromkeys(one["kind"] for one in verdict["anomalies"] if one["verdict"] == "VIOLATION")
-    why = "" if kinds else " ".join(verdict["reasons"])
-    return Ended(bug, done.returncode, verdict["outcome"], tuple(kinds), why, time.monotonic() - begun)
+
+def run(bug: str, options: Sequence[str]) -> Ended:
+    """Run random chaos with ``bug`` switched on, in a process of its own."""
+    out = KEPT / bug
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir(parents=True)
+    ended = real_run.run(["--set", f"replication.bugs={bug}", *options], out)
+    if ended.verdict is None:
+        return Ended(bug, ended.exit_code, "", ended.last_words, ended.directory)
+    kinds = dict.fromkeys(one["kind"] for one in ended.verdict["anomalies"] if one["verdict"] == "VIOLATION")
+    found = ", ".join(f"`{kind}`" for kind in kinds) or " ".join(ended.verdict["reasons"])
+    return Ended(bug, ended.exit_code, ended.verdict["outcome"], found, ended.directory)
+
+
+def disagreements(judged: Sequence[Path]) -> list[str]:
+    """Ask both engines about all of these runs at once: what they say differently, by run."""
+    verdicts = zip(judged, check(judged, engine="reference"), check(judged, engine="spark"), strict=True)
+    differing = ((path, differing_parts(one, other)) for path, one, other in verdicts)
+    return [f"{path}: {', '.join(parts)}" for path, parts in differing if parts]
 
 
 def main(
@@ -78,20 +86,47 @@ def main(
     duration_s: Annotated[float, typer.Option(help="How long chaos lasts.")] = 10.0,
     jobs: Annotated[int, typer.Option(help="Runs at one time.")] = 1,
     option: Annotated[list[str] | None, typer.Option(help="More --set KEY=VALUE for every run.")] = None,
+    docs: Annotated[bool, typer.Option(help=f"Write what came of it into {PAGE.name}.")] = False,
 ) -> None:
-    """Run every bug, and fail when one of the runs left no verdict."""
+    """Run every bug, and fail when one of the runs left no verdict, or the engines disagree about one."""
     chosen = [name for name in bugs.split(",") if name] or list(BUGS)
     more = [word for one in option or () for word in ("--set", one)]
-    unjudged = []
-    typer.echo("| bug | exit | outcome | found as | seconds |\n|---|---|---|---|---|")
+    options = ["--seed", str(seed), "--duration-s", f"{duration_s:g}", *more]
+    done: list[Ended] = []
     with ThreadPoolExecutor(jobs) as pool:
-        for one in pool.map(lambda bug: run(bug, seed, duration_s, more), chosen):
-            found = ", ".join(one.kinds) or one.why.replace("|", " ")
-            typer.echo(f"| `{one.bug}` | {one.exit_code} | {one.outcome} | {found} | {one.seconds:.0f} |")
-            unjudged += [] if one.has_verdict else [one.bug]
-    if unjudged:
-        typer.echo(f"no verdict: {', '.join(unjudged)}", err=True)
+        for one in pool.map(lambda bug: run(bug, options), chosen):
+            typer.echo(one.row())
+            done.append(one)
+    unjudged = [one.bug for one in done if not one.has_verdict]
+    differing = disagreements([one.directory for one in done if one.has_verdict and one.directory])
+    if docs:
+        PAGE.write_text("\n".join(_page(done, options, differing)) + "\n")
+    for sentence in (*(f"no verdict: {bug}" for bug in unjudged), *(f"engines differ: {one}" for one in differing)):
+        typer.echo(sentence, err=True)
+    if unjudged or differing:
         raise typer.Exit(ExitCode.INTERNAL)
+
+
+def _page(done: Sequence[Ended], options: Sequence[str], differing: Sequence[str]) -> Iterator[str]:
+    judged = sum(one.has_verdict for one in done)
+    convicted = sum(one.exit_code == ExitCode.VIOLATION for one in done)
+    agreement = f"not about {len(differing)} of them" if differing else "about all of them"
+    yield f"""# Broken clusters
+
+`random-chaos` on real processes, once with each [bug](detection.md) that brokers and controller can be given. Whatever
+a broken cluster does, the run ends with a verdict. One short run does not show every bug: how well each is found under
+loads and faults that suit it is measured in [detection](detection.md). `make broken-clusters` runs all of it again, and
+writes this page.
+
+{len(done)} runs, {judged} with a verdict, {convicted} convicted. Spark, asked about all runs at once, and the reference
+engine agree {agreement}.
+
+`{shlex.join(["python", "-m", "tests.bench.broken_clusters", *sys.argv[1:]])}`, each of which is
+`seawall run random-chaos --set replication.bugs=BUG {shlex.join(options)}`, on {machine()}.
+
+| bug | exit code | outcome | convicted of |
+|---|---|---|---|"""
+    yield from (one.row() for one in done)
 
 
 if __name__ == "__main__":

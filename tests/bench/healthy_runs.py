@@ -1,34 +1,49 @@
-"""Random chaos on healthy clusters in virtual time, judged by the reference engine: what it finds is to be explained.
+"""Random chaos on healthy clusters, judged by the reference engine: whatever it finds is to be explained.
 
-Run it with ``make healthy-runs``, or ``python tests/bench/healthy_runs.py --runs 500 --jobs 2``. Seeds are dealt out
-over the generations, both minima of the ISR, and what producers ask for. Every run that does not pass is listed, with
-the command that shows it again, and with the knobs under which the same seed passes.
+Run it with ``make healthy-runs``, or ``python -m tests.bench.healthy_runs --runs 500 --jobs 2``. Seeds are dealt out
+over the generations, both minima of the ISR, and what producers ask for. In virtual time every time of the shipped
+scenario is a fifth of what it is; on real processes (``--target builtin``) it is the shipped scenario, beside as many
+busy loops as ``--busy`` says. Every run that does not pass is listed, with the command that shows it again.
 """
 
 from __future__ import annotations
 
+import shlex
+import shutil
 import signal
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor, as_completed
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields
-from itertools import islice, product
+from itertools import count, islice, product
 from multiprocessing import get_context
+from pathlib import Path
+from tempfile import mkdtemp
 from typing import Annotated, NamedTuple
 
 import typer
 
 from checkers.memory import decided
-from harness.checker import Outcome, Verdict
+from harness.checker import Outcome
 from harness.replication.knobs import REMEDIES, Knobs, written
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.scenario import load
+from harness.signals import die_with_parent
+from tests.bench import real_run
+from tests.bench.healthy_page import CRASH, Judged, document, machine
 
 GENERATIONS = ("2.1", "2.8", "3.7", "4.1")
 MINIMA = (1, 2)
 ACKS = ("[all]", "[all, all, 1, 0]")
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "healthy-runs.md"
+KEPT = ROOT / "runs" / "healthy"
+"""Where real runs go that do not pass."""
 
 QUICK = {
     "settings.broker.session.timeout.ms": "300",
@@ -59,64 +74,68 @@ QUICK = {
 class Cell(NamedTuple):
     """Which run."""
 
+    target: str
     seed: int
     generation: str
+    minimum: int
     overrides: tuple[tuple[str, str], ...]
 
-    def command(self) -> str:
-        """How to show it again."""
-        sets = " ".join(f"--set '{key}={text}'" for key, text in self.overrides)
-        return f"seawall run random-chaos --target simulated --generation {self.generation} --seed {self.seed} {sets}"
+    def options(self) -> list[str]:
+        """Of ``seawall run random-chaos``."""
+        sets = [word for key, text in self.overrides for word in ("--set", f"{key}={text}")]
+        return ["--target", self.target, "--generation", self.generation, "--seed", str(self.seed), *sets]
+
+    def about(self) -> tuple[int, str, int, Sequence[str]]:
+        """What a result says of it."""
+        return self.seed, self.generation, self.minimum, self.options()
 
 
-class Judged(NamedTuple):
-    """What came of a run: its outcome, the anomalies by verdict and kind, and why it broke off, if it did."""
-
-    cell: Cell
-    outcome: str
-    anomalies: tuple[tuple[str, str], ...]
-    why: str
-    faults: int
-    sends: int
-    cpu_s: float
-
-
-def cells(first: int, budget: str, *, quick: bool) -> Iterator[Cell]:
-    """Without end: a seed for each combination in turn."""
+def cells(target: str, first: int, budget: str) -> Iterator[Cell]:
+    """Without end; a seed stands for the same combination in every draw."""
     kinds = list(product(GENERATIONS, MINIMA, ACKS))
-    seed = first
-    while True:
-        for generation, minimum, acks in kinds:
-            ours = {"settings.min.insync.replicas": str(minimum), "workload.acks": acks, "chaos.budget": budget}
-            yield Cell(seed, generation, (*((QUICK | ours) if quick else ours).items(),))
-            seed += 1
+    for seed in count(first):
+        generation, minimum, acks = kinds[seed % len(kinds)]
+        ours = {"settings.min.insync.replicas": str(minimum), "workload.acks": acks, "chaos.budget": budget}
+        quick = QUICK if target == "simulated" else {}
+        yield Cell(target, seed, generation, minimum, (*(quick | ours).items(),))
 
 
-def judge(cell: Cell, duration_s: float) -> Judged:
-    """Run it, and judge it."""
-    begun = time.process_time()
+def attempt(cell: Cell, duration_s: float) -> Judged:
+    """Run and judge it; a run that seawall cannot end is a failure of its own."""
+    try:
+        return (_virtual if cell.target == "simulated" else _real)(cell, duration_s)
+    except Exception as crash:  # noqa: BLE001 - listed like every run that does not pass
+        return Judged(*cell.about(), CRASH, (), f"{type(crash).__name__}: {crash}", 0, 0, 0)
+
+
+def _virtual(cell: Cell, duration_s: float) -> Judged:
     made = plan(
-        load("random-chaos"), "simulated", cell.generation, cell.seed,
+        load("random-chaos"), cell.target, cell.generation, cell.seed,
         duration_s=duration_s, overrides=dict(cell.overrides),
     )  # fmt: skip
     rehearsal = rehearse(made)
     archive = rehearsal.archive
     tables = (archive.history, archive.tables.get("timeline", ()), archive.tables.get("replica_logs", ()))
-    faults = archive.tables.get("faults", ())
-    verdict = decided(rehearsal.manifest, tables, faults)
-    found = Counter((one.verdict.value, one.kind) for one in verdict.anomalies)
-    return Judged(
-        cell, verdict.outcome.value, tuple(sorted(found)), "; ".join((*verdict.reasons, rehearsal.manifest.why)),
-        len(faults), verdict.counts["sends"], time.process_time() - begun,
-    )  # fmt: skip
+    verdict = decided(rehearsal.manifest, tables, archive.tables.get("faults", ()))
+    found = sorted({(one.verdict.value, one.kind) for one in verdict.anomalies})
+    why = "; ".join(filter(None, (*verdict.reasons, rehearsal.manifest.why)))
+    counts = verdict.counts
+    numbers = counts["faults"], counts["sends"], counts["sends_ok"]
+    return Judged(*cell.about(), verdict.outcome.value, found, why, *numbers)
 
 
-def attempt(cell: Cell, duration_s: float) -> Judged:
-    """Judge it; a run that the harness cannot end is a failure of its own."""
-    try:
-        return judge(cell, duration_s)
-    except Exception as crash:  # noqa: BLE001 - listed like every run that does not pass
-        return Judged(cell, "crash", (), f"{type(crash).__name__}: {crash}", 0, 0, 0.0)
+def _real(cell: Cell, duration_s: float) -> Judged:
+    KEPT.mkdir(parents=True, exist_ok=True)
+    out = Path(mkdtemp(prefix=f"{cell.seed}-", dir=KEPT))
+    ended = real_run.run([*cell.options(), "--duration-s", f"{duration_s:g}"], out)
+    if ended.verdict is None:
+        return Judged(*cell.about(), CRASH, (), f"exit {ended.exit_code}: {ended.last_words}", 0, 0, 0, str(out))
+    outcome, counts = ended.verdict["outcome"], ended.verdict["counts"]
+    found = sorted({(one["verdict"], one["kind"]) for one in ended.verdict["anomalies"]})
+    if outcome == Outcome.PASS:
+        shutil.rmtree(out)
+    why, kept = "; ".join(ended.verdict["reasons"]), "" if outcome == Outcome.PASS else str(ended.directory)
+    return Judged(*cell.about(), outcome, found, why, counts["faults"], counts["sends"], counts["sends_ok"], kept)
 
 
 def remedies(cell: Cell, duration_s: float) -> list[str]:
@@ -132,28 +151,66 @@ def _passes(cell: Cell, duration_s: float) -> bool:
     return attempt(cell, duration_s).outcome == Outcome.PASS
 
 
+@contextmanager
+def beside(busy: int) -> Iterator[None]:
+    """That many processes which compute without end; the kernel ends them, too, when this process dies."""
+    loops = [get_context("spawn").Process(target=_compute, daemon=True) for _ in range(busy)]
+    try:
+        for loop in loops:
+            loop.start()
+        yield
+    finally:
+        for loop in loops:
+            if loop.pid is not None:
+                loop.kill()
+                loop.join()
+
+
+def _compute() -> None:
+    die_with_parent()
+    while True:
+        pass
+
+
 def main(
     *,
-    runs: Annotated[int, typer.Option(help="How many.")] = 500,
+    target: Annotated[str, typer.Option(help="simulated or builtin.")] = "simulated",
+    runs: Annotated[int, typer.Option(help="How many.")] = 512,
     first: Annotated[int, typer.Option(help="The first seed.")] = 0,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = 2,
+    jobs: Annotated[int, typer.Option(help="Runs at one time.")] = 2,
+    busy: Annotated[int, typer.Option(help="Busy loops beside them.")] = 0,
     budget: Annotated[str, typer.Option(help="Of faults: promised or any.")] = "promised",
-    duration_s: Annotated[float, typer.Option(help="How long chaos lasts, in virtual seconds.")] = 6.0,
-    quick: Annotated[bool, typer.Option(help="A fifth of every time of the shipped scenario.")] = True,
+    duration_s: Annotated[float, typer.Option(help="How long chaos lasts, in seconds of the target.")] = 6.0,
     explain: Annotated[bool, typer.Option(help="Look for the knobs that prevent each violation.")] = False,
+    docs: Annotated[bool, typer.Option(help=f"Write what came of it into {PAGE.name}.")] = False,
 ) -> None:
-    """Run random chaos in virtual time, and list what does not pass."""
+    """Run random chaos on healthy clusters, and list what does not pass."""
     begun = time.monotonic()
     done: list[Judged] = []
-    with ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare) as pool:
-        chosen = islice(cells(first, budget, quick=quick), runs)
-        for future in as_completed([pool.submit(attempt, cell, duration_s) for cell in chosen]):
+    again = shlex.join(["python", "-m", "tests.bench.healthy_runs", *sys.argv[1:]])
+    beside_it = f", beside {busy} busy loops" if busy else ""
+    about = f"`{again}`{beside_it}, on {machine()}."
+    with ExitStack() as stack:
+        stack.enter_context(beside(busy))
+        pool = stack.enter_context(_pool(target, jobs))
+        chosen = islice(cells(target, first, budget), runs)
+        futures = {pool.submit(attempt, cell, duration_s): cell for cell in chosen}
+        for future in as_completed(futures):
             one = future.result()
             done.append(one)
             if one.outcome != Outcome.PASS:
-                _tell(one, remedies(one.cell, duration_s) if explain else [])
+                _tell(one, remedies(futures[future], duration_s) if explain and target == "simulated" else [])
+            if docs:
+                PAGE.write_text(document(PAGE.read_text() if PAGE.exists() else "", target, done, about))
     _summary(done, time.monotonic() - begun)
     raise typer.Exit(int(any(one.outcome != Outcome.PASS for one in done)))
+
+
+def _pool(target: str, jobs: int) -> Executor:
+    """Virtual time needs a processor of its own; a real run is a process anyway."""
+    if target == "simulated":
+        return ProcessPoolExecutor(jobs, get_context("spawn"), initializer=_prepare)
+    return ThreadPoolExecutor(jobs)
 
 
 def _prepare() -> None:
@@ -161,8 +218,9 @@ def _prepare() -> None:
 
 
 def _tell(one: Judged, better: list[str]) -> None:
-    grave = [kind for verdict, kind in one.anomalies if verdict == Verdict.VIOLATION]
-    typer.echo(f"{one.outcome}: {', '.join(grave) or one.why}\n  {one.cell.command()}")
+    typer.echo(f"{one.outcome}: {one.found}\n  seawall run random-chaos {shlex.join(one.options)}")
+    if one.kept:
+        typer.echo(f"  {one.kept}")
     if better:
         typer.echo(f"  passes with {' or '.join(better)}")
 
@@ -170,12 +228,11 @@ def _tell(one: Judged, better: list[str]) -> None:
 def _summary(done: list[Judged], wall_s: float) -> None:
     outcomes = Counter(one.outcome for one in done)
     excused = Counter(f"{verdict} {kind}" for one in done for verdict, kind in one.anomalies if verdict != "VIOLATION")
-    by_generation = Counter((one.cell.generation, one.outcome) for one in done)
+    by_generation = Counter((one.generation, one.outcome) for one in done)
     typer.echo(f"{len(done)} runs in {wall_s:.0f} s: {dict(sorted(outcomes.items()))}")
     typer.echo(f"by generation: { {' '.join(key): number for key, number in sorted(by_generation.items())} }")
     typer.echo(f"excused, in how many runs: {dict(sorted(excused.items()))}")
-    totals = f"{sum(one.faults for one in done)} faults, {sum(one.sends for one in done)} sends"
-    typer.echo(f"{totals}, {sum(one.cpu_s for one in done):.0f} s of processor")
+    typer.echo(f"{sum(one.faults for one in done)} faults, {sum(one.sends for one in done)} sends")
 
 
 if __name__ == "__main__":
