@@ -1,9 +1,11 @@
-"""The parts of the fuzzer, without a cluster: what it makes up, what it keeps, and that a seed says it all."""
+"""What the fuzzer makes up and keeps, that a seed says it all, and that it notices who does not serve any more."""
 
 from __future__ import annotations
 
 import os
+import signal
 from collections import Counter
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -12,9 +14,10 @@ from typing import cast
 
 import pytest
 
+from harness.model import CONTROLLER_ID, NodeId
 from harness.wire.errors import WireError
 from harness.wire.frames import ApiKey, decode_request
-from tests.fuzz import corpus, watch
+from tests.fuzz import corpus, live, watch
 from tests.fuzz.grammar import Grammar
 from tests.fuzz.load import KnownLoad
 from tests.fuzz.mutations import mutated
@@ -73,24 +76,101 @@ class _Nodes:
     """As much of a cluster as the watch and the load look at."""
 
     def __init__(self, returncode: int | None, kept: list[bytes]) -> None:
-        self.processes = {0: SimpleNamespace(pid=os.getpid(), returncode=returncode, poll=lambda: returncode)}
-        self.consume = lambda topic, count: kept[:count]
+        process = SimpleNamespace(pid=os.getpid(), returncode=returncode, poll=lambda: returncode)
+        self.processes = {NodeId(0): process}
+        self.ids = [NodeId(0)]
+        self.consume = lambda topic, count, partition: kept[:count]
         self.bootstrap = ""
+
+
+def watched(nodes: _Nodes, patience_s: float = 1.0) -> tuple[Watch, KnownLoad]:
+    """A watch over these, and the load beside them."""
+    load = KnownLoad(cast("Cluster", nodes), "known", 1)
+    return Watch(cast("Cluster", nodes), load, patience_s), load
 
 
 def test_a_node_that_has_ended_is_not_well() -> None:
     with pytest.raises(Unwell, match="Node 0 has ended with exit code 70"):
-        Watch(cast("Cluster", _Nodes(70, [])), 1.0).look()
+        watched(_Nodes(70, []))[0].look()
 
 
 def test_a_node_that_has_grown_too_much_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
-    watching = Watch(cast("Cluster", _Nodes(None, [])), 1.0)
+    watching, _ = watched(_Nodes(None, []))
     monkeypatch.setattr(watch, "MOST_GROWTH_BYTES", -1 << 40)
     with pytest.raises(Unwell, match="has grown by"):
         watching.look()
 
 
+def test_a_load_that_does_not_get_on_between_two_looks_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    watching, load = watched(_Nodes(None, []), 0.0)
+    monkeypatch.setattr(Watch, "_work", lambda *_: None)
+    load.acknowledged[0][0] = 0
+    watching.look()
+    with pytest.raises(Unwell, match="leads a partition of the load to which nothing more is written"):
+        watching.look()
+
+
+def test_a_send_of_the_load_that_failed_is_not_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    watching, load = watched(_Nodes(None, []))
+    monkeypatch.setattr(Watch, "_work", lambda *_: None)
+    load.acknowledged[0][0], load.failed = 0, 1
+    with pytest.raises(Unwell, match="failed 1 sends"):
+        watching.look()
+
+
 def test_an_acknowledged_record_that_is_not_where_it_should_be_is_missing() -> None:
-    load = KnownLoad(cast("Cluster", _Nodes(None, [b"0", b"2", b"x"])), "known")
-    load.acknowledged = {0: 0, 1: 1, 2: 1, 3: 3}
+    _, load = watched(_Nodes(None, [b"0", b"2", b"x"]))
+    load.acknowledged[0].update({0: 0, 1: 1, 2: 1, 3: 3})
     assert load.missing() == [1, 3]
+
+
+@pytest.fixture
+def cluster(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Cluster]:
+    """Three brokers and a controller; what harms them is forgotten."""
+    monkeypatch.setattr(corpus, "HARMFUL", tmp_path / "harmful.txt")
+    monkeypatch.setattr(live, "LOOK_EVERY_S", 0.5)
+    cluster = Cluster(tmp_path)
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
+
+
+def stopped(cluster: Cluster) -> None:
+    """Node 1 answers nothing."""
+    os.kill(cluster.processes[NodeId(1)].pid, signal.SIGSTOP)
+
+
+def cut_off(cluster: Cluster) -> None:
+    """Node 1 answers what it knows, and its followers do not reach it."""
+    assert cluster.ask(1, op="cut", links=[["0", "1"], ["2", "1"]])["ok"]
+
+
+def without_a_controller(cluster: Cluster) -> None:
+    """The controller's process is there and does nothing."""
+    os.kill(cluster.processes[CONTROLLER_ID].pid, signal.SIGSTOP)
+
+
+@pytest.mark.parametrize(
+    ("harm", "node"), [(None, None), (stopped, 1), (cut_off, 1), (without_a_controller, CONTROLLER_ID)]
+)
+def test_a_node_that_lives_and_does_not_serve_fails_the_run(
+    cluster: Cluster,
+    harm: Callable[[Cluster], None] | None,
+    node: int | None,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    looked = Watch.look
+
+    def look(watching: Watch) -> None:
+        looked(watching)
+        if harm is not None:
+            harm(cluster)
+
+    monkeypatch.setattr(Watch, "look", look)
+    campaign = live.Campaign(cluster, seed=1, clients=1)
+    assert live.fuzz(cluster, campaign, 0.1 if harm is None else 1.0, 5.0) == (harm is None)
+    if node is not None:
+        assert " did not do its work within 5.0 s" in capsys.readouterr().out
+        assert cluster.processes[NodeId(node)].poll() is None
