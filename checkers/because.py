@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from checkers.conclusion import RunFacts
 from checkers.generations import WHY_NOT, is_promised
+from checkers.resends import reason_to_resend
 from checkers.row import ALL
 from harness.checker import Verdict
 from spark_analysis.answer import Finding
@@ -21,7 +22,6 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",
         "group": "the consumer's group may have moved the partition, and the history names no rebalances",
-        "unnumbered": f"{_NOT_IDEMPOTENT}, and the client may have sent it twice: it was not answered at once",
         "interleaving": "Kafka lets transactions that write at the same time interleave",
     }
 )
@@ -85,6 +85,8 @@ def _open(finding: Finding, doubts: Doubts) -> str:
 
 
 def _given_away(run: RunFacts, finding: Finding) -> str:
+    if finding.excuse == "unnumbered":
+        return f"{_NOT_IDEMPOTENT}, and the client may have sent it twice: {reason_to_resend(run, finding)}"
     excuse = _EXCUSES.get(finding.excuse or "")
     if excuse is not None:
         return excuse

@@ -79,6 +79,8 @@ def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding) -> It
     for guarantee, kinds in _PERMITTED.items():
         if kind in kinds and manifest.guarantees.get(guarantee) is True:
             yield "timeline"
+    if finding.excuse == "unnumbered" and manifest.guarantees.get("idempotent_producers") is False:
+        yield "timeline"
     if kind in _PUT_DOWN_TO_FAULTS or may_excuse(finding) or _may_be_rot(run, finding):
         yield "faults"
 

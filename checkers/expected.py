@@ -42,6 +42,8 @@ class Expected:
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
         orders: the DeleteRecords of the schedule, by partition, in its order.
+        retry_after_s: for how long a client of the schedule waits for an answer, at the least, before it sends again
+            what it does not number; None: none does.
     """
 
     nodes: tuple[int, ...]
@@ -50,6 +52,7 @@ class Expected:
     retention: bool
     brokers: bool = True
     orders: Mapping[TopicPartition, Sequence[Order]] = field(default_factory=dict)
+    retry_after_s: float | None = None
 
 
 def expected(manifest: Manifest) -> Expected | None:
@@ -66,6 +69,7 @@ def expected(manifest: Manifest) -> Expected | None:
             faults=tuple(_faults(scenario)),
             retention=manifest.guarantees.get("retention") is True,
             orders=_orders(scenario, partitions, complete=manifest.state == "complete"),
+            retry_after_s=min(_patience_s(scenario), default=None),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -94,6 +98,12 @@ def _orders(
             if asked.get("topic") in (None, place.topic) and asked.get("partition") in (None, place.partition):
                 found[place].append(order)
     return dict(found)
+
+
+def _patience_s(scenario: Mapping[str, Any]) -> Iterator[float]:
+    for send in (step.get("send") for step in scenario.get("schedule") or ()):
+        if send is not None and send.get("retries") and not send.get("idempotent"):
+            yield float(send["retry_after_s"])
 
 
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:

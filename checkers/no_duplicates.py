@@ -4,12 +4,11 @@
 send every value once, so the log has it twice. The anomaly's offset is the lowest, the other the highest.
 
 Severity: ``VIOLATION``; ``DOCUMENTED`` where ``run.json``'s guarantees say that producers are not idempotent, the
-value was not sent in a transaction, whose producer always is (KIP-98), and its client may have sent it twice. A leader
-that is deposed while a record waits for its followers answers NOT_LEADER_OR_FOLLOWER although it has appended it
-(KAFKA-13574); librdkafka takes that as proof of the contrary and sends the record again, retries allowed or not. Before
-each further attempt it waits (``retry.backoff.ms``), so a send that was acknowledged sooner than that
-(:data:`~spark_analysis.answer.RESENT_NS`) was one attempt, and the broker that appended it twice is to blame. Of an
-imported history does not say how its clients wait, and the guarantee counts.
+value was not sent in a transaction, whose producer always is (KIP-98), and something happened while it was sent that
+makes a client send again (see :mod:`checkers.resends`). A leader that is deposed while a record waits for its followers
+answers NOT_LEADER_OR_FOLLOWER although it has appended it (KAFKA-13574); librdkafka takes that as proof of the contrary
+and sends the record again, retries allowed or not. An imported history does not say how its clients wait, and the
+guarantee counts. Where a table that may hold the reason has a gap, it is ``INDETERMINATE``.
 
 Whoever was told of a record that is lost sends it again, and rightly. So it is ``DOCUMENTED``, too, when the final
 leader's log has the value at one offset at the most, and the copies at the others were given up by an unclean election
@@ -63,24 +62,21 @@ def _duplicate(
     left = [offset for offset in offsets if offset in held or not _is_given_up(rows, place, offset, copies[offset])]
     known = rows.ends[place].node is not None if place in rows.ends else False
     times = [min(one.time_ns for one in seen) for seen in gone.values()]
-    plain: Excuse | None = "unnumbered" if _may_be_sent_twice(rows, place, value) else None
+    sends = rows.sends_of(place, value)
+    since_ns = min((send.invoked_ns for send in sends), default=None)
+    by_ns = min((send.completed_ns for send in sends if send.type == "ok"), default=None)
+    numbered = (place, value) in rows.transactional
+    at_once = since_ns is not None and by_ns is not None and by_ns - since_ns < RESENT_NS
+    plain: Excuse | None = None if numbered or at_once else "unnumbered"
     return Finding(
         rows.run, "duplicate", *place, min(offsets), value,
         excuse="unclean" if len(left) < 2 else plain,
         row=min((one.row for seen in copies.values() for one in seen), default=None),
         time_ns=max(times) if times and known and len(held) < 2 else None,
         other_offset=max(offsets),
+        since_ns=since_ns,
+        by_ns=by_ns,
     )  # fmt: skip
-
-
-def _may_be_sent_twice(rows: RunRows, place: TopicPartition, value: int) -> bool:
-    """Whether no producer numbered the record, and its client was not answered before it would have tried again."""
-    if (place, value) in rows.transactional:
-        return False
-    sends = rows.sends_of(place, value)
-    answered = [send.completed_ns for send in sends if send.type == "ok"]
-    begun = [send.invoked_ns for send in sends]
-    return not answered or min(answered) - min(begun) >= RESENT_NS
 
 
 def _is_given_up(rows: RunRows, place: TopicPartition, offset: int, seen: Sequence[Sighting]) -> bool:

@@ -14,6 +14,7 @@ from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
 from checkers.permitted_deletions import may_be_deleted
+from checkers.resends import reason_to_resend
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
 from checkers.weak_acks import may_have_gone
@@ -132,7 +133,7 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     unwatched = finding.excuse == "acks" and "timeline" in gaps
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
         return left_open
-    accepted = _is_given_away(facts, excuse) and (excuse != "retention" or may_be_deleted(facts, manifest, finding))
+    accepted = _is_given_away(facts, excuse) and _may_have_been(facts, manifest, finding, excuse)
     given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
@@ -154,10 +155,18 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
     return excuse in GIVEN_AWAY or facts.guarantees.get(guarantee) is given
 
 
+def _may_have_been(facts: RunFacts, manifest: Manifest, finding: Finding, excuse: Excuse | None) -> bool:
+    """Whether what the excuse says can have happened, where another module looks for the event."""
+    if excuse == "retention":
+        return may_be_deleted(facts, manifest, finding)
+    return excuse != "unnumbered" or reason_to_resend(facts, finding) is not None
+
+
 def _may_be_repeated(facts: RunFacts, finding: Finding) -> bool:
     """Whether it is a duplicate in a run that does not say which of its producers number their batches."""
-    unknown = finding.kind == "duplicate" and (not is_watched(facts) or finding.excuse is not None)
-    return unknown and facts.guarantees.get("idempotent_producers") is False
+    if finding.kind != "duplicate" or facts.guarantees.get("idempotent_producers") is not False:
+        return False
+    return not is_watched(facts) or (finding.excuse is not None and reason_to_resend(facts, finding) is not None)
 
 
 def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
@@ -166,9 +175,9 @@ def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
     Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
     was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
     """
-    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns)
+    latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
     if last.kind == "wrong-marker":
         latest = latest._replace(other_offset=None)
-    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns)
+    earliest = last._replace(since_ns=last.earliest_since_ns, time_ns=last.earliest_ns, by_ns=None)
     verdicts = {severity(one).verdict for one in (last, latest, earliest)}
     return next(verdict for verdict in Verdict if verdict in verdicts)

@@ -16,14 +16,12 @@ the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the l
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_watched
+from checkers.leadership import elections, starts
 from checkers.sampled_timelines import may_have_been_there
-from harness.model import NO_LEADER, TopicPartition
+from harness.model import TopicPartition
 from spark_analysis.answer import Finding
-from spark_analysis.facts import Stretch
 
 _NEED_AN_EVENT = frozenset({"lost-write", "inconsistent-offsets"})
 """The kinds that a leader which leads on cannot bring about, whatever its senders waited for."""
@@ -38,20 +36,9 @@ def may_have_gone(run: RunFacts, finding: Finding) -> bool:
 
 
 def _was_elected_again(run: RunFacts, place: TopicPartition, since_ns: int | None) -> bool:
-    elections = [one for one in run.decided.get(place, ()) if one.kind == "election" and (one.leader_epoch or 0) > 0]
-    return any(may_have_been_there(run, place, one.begin_ns, one.leader_epoch or 0, since_ns) for one in elections)
+    known = elections(run, place)
+    return any(may_have_been_there(run, place, one.begin_ns, one.leader_epoch or 0, since_ns) for one in known)
 
 
 def _started_again(run: RunFacts, place: TopicPartition, since_ns: int | None) -> bool:
-    told = run.told.get(place, {})
-    led = {one.leader for one in run.decided.get(place, ())} - {None, NO_LEADER}
-    led |= {node for node, ours in told.items() if any(one.role == "leader" for one in ours)}
-    return any(at_ns >= (since_ns or 0) for node, ours in told.items() if node in led for at_ns in _starts(ours))
-
-
-def _starts(ours: Iterable[Stretch]) -> Iterable[int]:
-    """When a broker was first heard of in each of its lives but the first."""
-    begun: dict[int, int] = {}
-    for one in ours:
-        begun[one.incarnation] = min(one.begin_ns, begun.get(one.incarnation, one.begin_ns))
-    return [at_ns for incarnation, at_ns in begun.items() if incarnation > 0]
+    return any(at_ns >= (since_ns or 0) for _, at_ns in starts(run, place))

@@ -52,6 +52,8 @@ class Finding(NamedTuple):
         since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
             commit was acknowledged, of what is about a transaction when its record's send began; None: not known.
+        by_ns: by when what explains it must have happened: of `duplicate` when its send was first acknowledged; None:
+            nothing says.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.
@@ -77,6 +79,7 @@ class Finding(NamedTuple):
     until: int | None = None
     committed: bool | None = None
     since_ns: int | None = None
+    by_ns: int | None = None
     total: int = 1
     earliest_ns: int | None = None
     latest_ns: int | None = None
@@ -105,6 +108,7 @@ COLUMNS: Mapping[str, ColumnType] = {
     "until": "int64",
     "committed": "bool",
     "since_ns": "int64",
+    "by_ns": "int64",
 }
 """The columns of every question's answer, in order; what is said of groups comes when all answers are put together."""
 

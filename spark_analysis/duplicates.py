@@ -25,9 +25,11 @@ def duplicates(views: Views) -> DataFrame:
         f.count(f.when(f.col("in_final_log_intact"), 1)).alias("held"),
         f.max(f.when(gone & f.col("leader").isNotNull(), f.col("seen_ns"))).alias("gone_ns"),
         f.max("txn_op").alias("txn_op"),
-        (f.min("acked_ns") - f.min("invoked_ns")).alias("took_ns"),
+        f.min("invoked_ns").alias("since_ns"),
+        f.min("acked_ns").alias("by_ns"),
     )
-    sent_twice = f.col("took_ns").isNull() | (f.col("took_ns") >= RESENT_NS)
+    took_ns = f.col("by_ns") - f.col("since_ns")
+    sent_twice = took_ns.isNull() | (took_ns >= RESENT_NS)
     return findings(
         values,
         "duplicate",
@@ -37,6 +39,8 @@ def duplicates(views: Views) -> DataFrame:
         row="row",
         time_ns=f.when(f.col("held") < 2, f.col("gone_ns")),
         other_offset="highest",
+        since_ns="since_ns",
+        by_ns="by_ns",
     )
 
 

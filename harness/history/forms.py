@@ -94,12 +94,17 @@ def _are_ints(value: Any) -> bool:
     return isinstance(value, list) and all(map(_is_int, value))
 
 
+def _are_links(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(one, list) and len(one) == 2 for one in value)
+
+
 _FITS: Mapping[DetailType, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "bool": lambda value: isinstance(value, bool),
     "int": _is_int,
     "list<int>": _are_ints,
-    "list<pair>": lambda value: isinstance(value, list) and all(_are_ints(one) and len(one) == 2 for one in value),
+    "list<pair>": lambda value: _are_links(value) and all(map(_are_ints, value)),
+    "list<link>": _are_links,
 }
 
 

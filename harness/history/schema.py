@@ -18,8 +18,8 @@ MOST_OFFSET = 2**63 - 2
 """The highest offset of a record: the one behind it must be a number, too."""
 
 ColumnType = Literal["string", "int32", "int64", "bool", "list<int32>", "list<string>"]
-DetailType = Literal["string", "int", "bool", "list<int>", "list<pair>"]
-"""The type of what a JSON object holds; a ``pair`` is a list of two whole numbers."""
+DetailType = Literal["string", "int", "bool", "list<int>", "list<pair>", "list<link>"]
+"""The type of what a JSON object holds; a ``pair`` is a list of two whole numbers, a ``link`` one of two ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +229,7 @@ _OF_FAULTS: Mapping[str, DetailType] = MappingProxyType(
         **dict.fromkeys(("offset_ms", "partition"), "int"),
         **dict.fromkeys(("topic", "how"), "string"),
         **dict.fromkeys(("replaced", "clean", "interrupted"), "bool"),
+        "links": "list<link>",
     }
 )
 """What the checkers ask the parameters of a fault for."""

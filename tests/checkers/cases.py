@@ -437,8 +437,11 @@ def a_value_that_is_twice_in_the_log_is_what_producers_without_idempotence_may_d
 
 
 def take_long(story: Story) -> None:
-    """The first send took so long that its client may have sent the record twice."""
+    """The first send took so long that its client may have sent the record twice, for its leader had been paused."""
     story.history[0]["time_ns"] -= RESENT_NS
+    begun_ns = story.history[0]["time_ns"]
+    times = dict.fromkeys(("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns"), begun_ns)
+    story.fault("freeze", kind="pause", nodes=["0"], **times)
 
 
 @case(

@@ -6,10 +6,10 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
+from tests.checkers.resend_cases import CASES
 from tests.checkers.rest_cases import AIMLESS
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Story
-from tests.checkers.weak_cases import CASES
 
 __all__ = ["CASES"]
 

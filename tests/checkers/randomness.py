@@ -24,6 +24,7 @@ from tests.checkers.planting import (
     overtake_what_was_read,
     send_one_value_twice,
 )
+from tests.checkers.resend_cases import calm, hit, send_twice
 from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
@@ -32,14 +33,22 @@ PATIENT: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": False, 
 
 MANIFESTS: tuple[dict[str, Any], ...] = (
     {"guarantees": PATIENT},
-    {"guarantees": PATIENT | {"unclean_election": True, "settles": True}},
+    {"guarantees": PATIENT | {"unclean_election": True, "settles": True, "idempotent_producers": False}},
     {"guarantees": PATIENT, "predictions": [{"kind": "lost-write"}]},
     {"predictions": [{"kind": "replica-divergence", "topic": "ledger", "partition": 0, "offset": 1}]},
     IMPORTED,
     {"guarantees": SAMPLED | {"unclean_election": True, "retention": True}},
-    {"guarantees": SAMPLED},
+    {"guarantees": SAMPLED | {"idempotent_producers": False}},
 )
 """What ``run.json`` says of the random runs, in turn."""
+
+
+def _append_twice(story: Story, rng: random.Random) -> None:
+    """Rarely a client has a record appended twice, with or without a reason to send it again."""
+    if rng.random() < 0.15:
+        elect, restart = (lambda told: told.elect(rng.choice(NODES))), (lambda told: told.restart(rng.choice(NODES)))
+        pause = lambda told: hit(told, nodes=[str(rng.choice(NODES))])  # noqa: E731
+        send_twice(story, rng.choice((calm, elect, restart, pause)), result=rng.choice(("ok", "info")))
 
 
 _RARE: dict[str, Callable[[Story, random.Random], None]] = {
@@ -47,6 +56,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "given up": give_up_and_send_again,
     "overtaken": overtake_what_was_read,
     "ordered": order_a_deletion,
+    "twice": _append_twice,
 }
 """What every story may have besides, by the name of its own chance."""
 

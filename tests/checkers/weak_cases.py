@@ -1,4 +1,4 @@
-"""Stories of records that are weak, and of those that are there twice. Importing this module adds to ``CASES``."""
+"""Stories of records that are weak. Importing this module adds to ``CASES``."""
 
 from __future__ import annotations
 
@@ -113,22 +113,4 @@ def what_was_deleted_is_not_put_down_to_what_its_sender_waited_for(story: Story)
     story.send(acks=1, commit=False)
     write(story, 2)
     story.delete(1)
-    story.finish()
-
-
-# ------------------------------------------------------------------------------------------------------ duplicates
-
-
-@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 0), guarantees={"idempotent_producers": False})
-def a_client_that_is_answered_at_once_has_sent_its_record_once(story: Story) -> None:
-    write(story, 2)
-    story.append(0, 0, {1, 2})
-    story.finish()
-
-
-@case(Outcome.PASS, ("duplicate", "DOCUMENTED", 0), guarantees={"idempotent_producers": False})
-def a_client_that_is_not_answered_may_have_sent_its_record_twice(story: Story) -> None:
-    story.send(result="info")
-    story.append(0, 0, {1, 2})
-    story.send()
     story.finish()

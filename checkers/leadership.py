@@ -1,0 +1,43 @@
+"""Who led a partition, from when to when, and by what that may have come to an end: elections and broker starts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+from checkers.conclusion import RunFacts
+from harness.model import NO_LEADER, TopicPartition
+from spark_analysis.facts import Stretch
+
+
+def elections(run: RunFacts, place: TopicPartition) -> list[Stretch]:
+    """The elections in the partition after the one that created it."""
+    return [one for one in run.decided.get(place, ()) if one.kind == "election" and (one.leader_epoch or 0) > 0]
+
+
+def leaders(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> set[int]:
+    """Every broker that led at some time in between, by its own words or the controller's."""
+    told = [one for ours in run.told.get(place, {}).values() for one in _leading(ours, since_ns, until_ns)]
+    elected = _standing(run.decided.get(place, ()), since_ns, until_ns)
+    return {one.node for one in told} | {one.leader for one in elected if one.leader not in (None, NO_LEADER)}
+
+
+def starts(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, int]]:
+    """Every start of a broker that has led the partition, but its first: the broker, and the first row of that life."""
+    led = leaders(run, place, float("-inf"), float("inf"))
+    for node, ours in run.told.get(place, {}).items():
+        begun: dict[int, int] = {}
+        for one in ours if node in led else ():
+            begun[one.incarnation] = min(one.begin_ns, begun.get(one.incarnation, one.begin_ns))
+        yield from ((node, at_ns) for incarnation, at_ns in begun.items() if incarnation > 0)
+
+
+def _leading(ours: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:
+    return (one for one in _standing(ours, since_ns, until_ns) if one.role == "leader")
+
+
+def _standing(ours: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:
+    """What was so at some time in between, until its node said something else."""
+    for one, after in zip_longest(ours, ours[1:]):
+        if one.begin_ns <= until_ns and (after is None or after.begin_ns >= since_ns):
+            yield one

@@ -1,0 +1,104 @@
+"""What may have made a client send a record again that it does not number.
+
+It does so for a reason, which lies between the send's invocation and its acknowledgement, or the end of the run where
+none came:
+
+* its leader said that it leads no more, or broke off: an election in the partition, a broker that took office or gave
+  it up, or a start of one that has led;
+* its leader said NOT_ENOUGH_REPLICAS_AFTER_APPEND: an ISR that became smaller than ``min.insync.replicas``;
+* its connection broke, or its leader's storage refused: a fault was in force of a broker that led meanwhile, or of a
+  link between that broker and the clients;
+* nothing came for as long as a client waits that tries again (``retry_after_s`` of a schedule's send with ``retries``;
+  background producers try again for none of these reasons but the first).
+
+And it waits before it does (``retry.backoff.ms``): what was answered within :data:`~spark_analysis.answer.RESENT_NS`
+was sent once.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import chain, pairwise
+
+from checkers.conclusion import RunFacts
+from checkers.excuses import is_watched
+from checkers.leadership import elections, leaders, starts
+from checkers.row import Row
+from checkers.sampled_timelines import LOOK_NS
+from harness.downtime import in_force
+from harness.model import CLIENTS, NO_LEADER, TopicPartition
+from spark_analysis.answer import RESENT_NS, Finding
+from spark_analysis.facts import Stretch
+
+_BREAK_NOTHING = frozenset({"clock", "corrupt_log"})
+"""The kinds of faults of a node that neither break a connection nor make a leader refuse."""
+
+
+def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
+    """What happened while a duplicate's send was under way that makes clients send again; None: nothing did.
+
+    Of a run whose brokers nobody watched, or whose configuration says too little, nobody knows, and that is a reason.
+    """
+    if not is_watched(run) or run.wanted is None:
+        return "nothing says when its client does"
+    since_ns = finding.since_ns or 0
+    until_ns = float("inf") if finding.by_ns is None else finding.by_ns
+    if until_ns - since_ns < RESENT_NS:
+        return None
+    place = TopicPartition(finding.topic, finding.partition)
+    look_ns = LOOK_NS if run.sampled else 0
+    shaken = min(_changes(run, place, since_ns - look_ns, until_ns + look_ns), default=None)
+    if shaken is not None:
+        return shaken[1]
+    patience_s = run.wanted.retry_after_s
+    if patience_s is not None and until_ns - since_ns >= patience_s * 1e9:
+        return f"it was not answered for {patience_s:g} s"
+    return next(_faults(run, place, since_ns, until_ns), None)
+
+
+def _changes(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> Iterator[tuple[int, str]]:
+    """What was decided and told in between that makes a leader break off or refuse, and when."""
+    again = ((at_ns, f"node {node}, which had led, was started again") for node, at_ns in starts(run, place))
+    for at_ns, says in chain(map(_election, elections(run, place)), again, _offices(run, place), _thin(run, place)):
+        if since_ns <= at_ns <= until_ns:
+            yield at_ns, says
+
+
+def _election(one: Stretch) -> tuple[int, str]:
+    elected = "no node" if one.leader in (None, NO_LEADER) else f"node {one.leader}"
+    return one.begin_ns, f"{elected} was elected in leader epoch {one.leader_epoch}"
+
+
+def _offices(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
+    for node, ours in run.told.get(place, {}).items():
+        for before, one in pairwise(ours):
+            moved = (before.role, before.leader_epoch) != (one.role, one.leader_epoch)
+            if moved and "leader" in (before.role, one.role):
+                did = "took office" if one.role == "leader" else "gave up its office"
+                yield one.begin_ns, f"node {node} {did} in leader epoch {one.leader_epoch}"
+
+
+def _thin(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, str]]:
+    least = run.least_isr(place) or 0
+    decided, told = run.decided.get(place, ()), run.told.get(place, {}).values()
+    for ours in (decided, *([one for one in ours if one.role == "leader"] for ours in told)):
+        for before, one in pairwise(ours):
+            if one.isr is not None and len(one.isr) < least and one.isr != before.isr:
+                yield one.begin_ns, f"the ISR was {list(one.isr)}, smaller than min.insync.replicas"
+
+
+def _faults(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: float) -> Iterator[str]:
+    led = {str(node) for node in leaders(run, place, since_ns, until_ns)}
+    for fault in run.faults:
+        hit = sorted(led.intersection(_cut_off(fault)))
+        if hit and in_force(fault["injected_ns"], fault["healed_ns"], since_ns, until_ns):
+            yield f"the fault {fault['fault']} ({fault['kind']}) was in force, of node {hit[0]}, which led"
+
+
+def _cut_off(fault: Row) -> set[str]:
+    """The nodes whose connections with clients a fault breaks, or whose storage it makes refuse."""
+    links = json.loads(fault["parameters"] or "{}").get("links")
+    if links is not None:
+        return {str(end) for link in links if CLIENTS in link for end in link}
+    return set() if fault["kind"] in _BREAK_NOTHING else set(fault["nodes"])
