@@ -2,7 +2,8 @@
 
 * ``epoch-regression``: a broker took an older word of the controller for a newer one: within one life of the broker a
   replica's leader epoch fell, or its partition epoch within one leader epoch. Or the controller itself fell back: a
-  partition's leader epoch, its partition epoch, or the controller epoch (T4).
+  partition's leader epoch, its partition epoch, or the controller epoch (T4), which each start of a controller raises:
+  brokers tell by it whose requests are out of date.
 * ``epoch-disorder``: in a replica's log a record of an older leader epoch lies behind one of a newer epoch (R6). The
   replicas that copied it are not told apart.
 * ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
@@ -71,10 +72,13 @@ def _falls(run: RunFacts, place: TopicPartition, steps: Iterator[tuple[Stretch, 
 def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence[Stretch]) -> Iterator[Conclusion]:
     for before, after in pairwise(decisions):
         old, new = detail(before).get("controller_epoch"), detail(after).get("controller_epoch")
-        if isinstance(old, int) and isinstance(new, int) and new < old:
+        if not (isinstance(old, int) and isinstance(new, int)):
+            continue
+        is_another = not run.sampled and before.incarnation != after.incarnation
+        if new < old or (new == old and is_another):
             yield Conclusion(
                 run.finding("epoch-regression", place, leader_epoch=after.leader_epoch, **seen_at(after)),
-                f"A controller of epoch {new} decided after one of epoch {old}.",
+                f"A controller of epoch {new} decided after {'another' if new == old else 'one'} of epoch {old}.",
                 (cite(before, f"a controller of epoch {old} decided"), cite(after, f"one of epoch {new} decided")),
             )
 

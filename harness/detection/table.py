@@ -161,6 +161,7 @@ _CONTROLLER = (
     _switched("isr_change_unchecked", "AlterPartition without a version check"),
     _switched("ended_session_ignored", "a broker's failure recorded, and its partitions not elected anew"),
     _switched("first_isr_is_the_leader", "the ISR of a new partition filled by who fetches, and not by assignment"),
+    _switched("controller_epoch_not_raised", "a controller epoch that is written down and not raised at a start"),
     _switched("eligible_forgotten_at_start", "KIP-966's eligible leader replicas kept in memory only",
               unnoticed="a controller has to start again while the ISR is below min.insync.replicas",
               scenarios=("eligible-through-a-restart",)),

@@ -59,6 +59,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "isr_change_unchecked": "The controller adopts any ISR that any leader, also a deposed one, proposes.",
         "ended_session_ignored": "The controller leaves the brokers whose sessions end in office and in the ISR.",
         "first_isr_is_the_leader": "The controller begins a partition with its leader alone in the ISR.",
+        "controller_epoch_not_raised": "A controller that starts again goes on in its old controller epoch.",
         "eligible_forgotten_at_start": "A controller that starts again does not remember who is eligible.",
         "state_written_late": "The controller writes down the state before the one that it acts on.",
         # ------------------------------------------------------------------------------------- storage

@@ -159,7 +159,8 @@ class Controller:
     # ---------------------------------------------------------------------------------------------------- sessions
 
     def _start(self, now_ns: int) -> list[ControllerEffect]:
-        self._state.controller_epoch += 1
+        first = self._state.controller_epoch == 0
+        self._state.controller_epoch += first or "controller_epoch_not_raised" not in self._knobs.bugs
         if "eligible_forgotten_at_start" in self._knobs.bugs:
             self._state.create(one._replace(elr=(), last_known_elr=()) for one in self.partitions)
         self._heard_ns = dict.fromkeys(self.live_brokers, now_ns)

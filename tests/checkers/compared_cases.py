@@ -19,17 +19,11 @@ FORGOTTEN = ("metadata-divergence", "VIOLATION", None)
 BEGUN = {"cause": "topic created"}
 
 
-def restart_the_controller(story: Story) -> None:
-    story.incarnations[CONTROLLER] += 1
-    story.sequences[CONTROLLER] = 0
-    story.say(CONTROLLER, "started", None)
-
-
 def remember(story: Story, **then: Any) -> None:
     """The ISR is broker 0, broker 1 is eligible beside it; then the controller starts again and remembers ``then``."""
     write(story, 1)
     decide(story, partition_epoch=3, isr=[0], detail={"elr": [1], "last_known_elr": [2]})
-    restart_the_controller(story)
+    story.restart_controller()
     decide(story, partition_epoch=3, isr=[0], detail=then)
     story.finish()
 
@@ -122,7 +116,7 @@ def a_decision_that_brokers_heard_of_and_that_the_controller_lacks_makes_the_run
 @case(Outcome.PASS)
 def a_controller_may_have_died_before_it_could_write_down_what_it_decided(story: Story) -> None:
     decide(story, partition_epoch=0)
-    restart_the_controller(story)
+    story.restart_controller()
     decide_often(story, 2, 3)
 
 

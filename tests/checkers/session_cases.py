@@ -25,7 +25,7 @@ def a_controller_that_dies_as_a_session_ends_need_not_have_acted_on_it(story: St
     write(story, 2)
     decide(story, partition_epoch=1)
     story.say(CONTROLLER, "session", None, {"broker": 2, "change": "expired"})
-    story.incarnations[CONTROLLER], story.sequences[CONTROLLER] = 1, 0
+    story.restart_controller()
     story.say(CONTROLLER, "session", None, {"broker": 2, "change": "registered"})
     story.finish()
 

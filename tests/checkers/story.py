@@ -153,7 +153,8 @@ class Story:
         """``node`` leads from now on; the others cut what it does not have and copy what it has."""
         part = self.partitions[p]
         previous, part.leader, part.epoch = part.leader, node, part.epoch + 1
-        said = {"clean": clean, "elected_from_isr": clean, "previous_leader": previous, "controller_epoch": 1}
+        said = {"clean": clean, "elected_from_isr": clean, "previous_leader": previous,
+                "controller_epoch": self.controller_epoch}  # fmt: skip
         self.say(CONTROLLER, "election", p, said, leader=node, leader_epoch=part.epoch,
                  partition_epoch=3 * part.epoch, isr=sorted(part.isr | {node} if clean else {node}))  # fmt: skip
         self.state(node, p)
@@ -217,6 +218,17 @@ class Story:
         self.say(node, "started", None)
         for p in self.partitions:
             self.state(node, p)
+
+    def restart_controller(self) -> None:
+        """The controller was killed and is started again; :meth:`controller_epoch` is higher from here on."""
+        self.incarnations[CONTROLLER] += 1
+        self.sequences[CONTROLLER] = 0
+        self.say(CONTROLLER, "started", None)
+
+    @property
+    def controller_epoch(self) -> int:
+        """Of the controller as it lives now."""
+        return 1 + self.incarnations[CONTROLLER]
 
     def fault(self, name: str = "cut", **columns: Any) -> None:
         """A fault that worked and was healed, unless ``columns`` say otherwise."""

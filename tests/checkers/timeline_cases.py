@@ -17,7 +17,9 @@ __all__ = ["CASES"]
 def decide(story: Story, kind: str = "isr", **columns: Any) -> Row:
     """A decision of the controller that changes nothing else in the story."""
     known: Row = {"leader": 0, "leader_epoch": 0, "partition_epoch": 0, "isr": list(NODES)} | columns
-    detail = {"controller_epoch": 1, "clean": True, "elected_from_isr": True} | known.pop("detail", {})
+    detail = {"controller_epoch": story.controller_epoch, "clean": True, "elected_from_isr": True} | known.pop(
+        "detail", {}
+    )
     return story.say(CONTROLLER, kind, 0, detail, **known)
 
 
@@ -55,6 +57,24 @@ def a_controller_that_falls_back_is_found(story: Story) -> None:
     decide(story, leader_epoch=1, partition_epoch=4)
     decide(story, leader_epoch=1, partition_epoch=3)
     decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 0})
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", None))
+def a_controller_that_starts_again_without_raising_its_epoch_is_found(story: Story) -> None:
+    write(story, 2)
+    decide(story, leader_epoch=1, partition_epoch=4)
+    story.restart_controller()
+    decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 1})
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_controller_that_starts_again_raises_its_epoch(story: Story) -> None:
+    write(story, 2)
+    decide(story, leader_epoch=1, partition_epoch=4)
+    story.restart_controller()
+    decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 2})
     story.finish()
 
 
@@ -301,8 +321,7 @@ def a_leader_of_an_epoch_that_nobody_decided_on_is_found(story: Story) -> None:
 @case(Outcome.PASS)
 def a_controller_that_was_started_again_may_not_have_written_down_whom_it_elected(story: Story) -> None:
     usurp(story)
-    story.incarnations[CONTROLLER], story.sequences[CONTROLLER] = 1, 0
-    story.say(CONTROLLER, "started", None)
+    story.restart_controller()
 
 
 @case(Outcome.INVALID, ("misclassified-election", "INDETERMINATE", None), reason="The timeline of node 100")
