@@ -12,22 +12,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.wire.declaration import MESSAGES, NO_UUID, Message, Struct, Wire, wire_fields
-from harness.wire.frames import (
-    ApiKey,
-    RequestHeader,
-    WireError,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from harness.wire.frames import ApiKey, WireError, decode_request
 from harness.wire.messages import MetadataRequest
+from tests.harness.wire.every_message import EVERY, decode, encoded
 
-EVERY = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
-    for cls in MESSAGES.values()
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-]
 LARGE = [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xff\xff\xff\xff\x0f", b"\x80\x00\x00\x00", b"\x7f\xff"]
 
 EXAMPLES: dict[str, Any] = {
@@ -51,17 +39,7 @@ def example_value(wire: Wire, version: int) -> Any:
 
 
 def frame_of(cls: type[Message], version: int) -> bytes:
-    body = example(cls, version)
-    if cls.direction == "request":
-        return b"".join(encode_request(RequestHeader(cls.api_key, version, 1, "me"), body))
-    return b"".join(encode_response(cls.api_key, version, 1, body))
-
-
-def decode(cls: type[Message], version: int, frame: bytes) -> None:
-    if cls.direction == "request":
-        decode_request(frame)
-    else:
-        decode_response(cls.api_key, version, frame)
+    return encoded(example(cls, version), version)
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)

@@ -27,12 +27,8 @@ from harness.wire.messages import (
     PartitionData,
     ProduceRequest,
 )
+from tests.harness.wire.every_message import EVERY
 
-EVERY = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
-    for cls in MESSAGES.values()
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-]
 quick = settings(max_examples=8, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 
 

@@ -11,37 +11,17 @@ from hypothesis import strategies as st
 
 from harness.wire.batches import CorruptBatch, complete_size, headers, legacy, records, stored
 from harness.wire.batches.record import inflate
-from harness.wire.declaration import MESSAGES, Message
-from harness.wire.frames import (
-    RequestHeader,
-    WireError,
-    decode_request,
-    decode_response,
-    encode_request,
-    encode_response,
-)
+from harness.wire.declaration import Message
+from harness.wire.frames import WireError
+from tests.harness.wire.every_message import EVERY, decode, encoded
 
-EVERY = [
-    pytest.param(cls, version, id=f"{cls.__name__}-v{version}")
-    for cls in MESSAGES.values()
-    for version in range(cls.versions[0], cls.versions[1] + 1)
-]
 few = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 many = settings(max_examples=400, deadline=None)
 
 
-def encoded(body: Message, version: int) -> bytes:
-    if body.direction == "request":
-        return b"".join(encode_request(RequestHeader(body.api_key, version, 7, "me"), body))
-    return b"".join(encode_response(body.api_key, version, 7, body))
-
-
 def is_decoded_or_refused(cls: type[Message], version: int, frame: bytes) -> None:
     with contextlib.suppress(WireError):
-        if cls.direction == "request":
-            decode_request(frame)
-        else:
-            decode_response(cls.api_key, version, frame)
+        decode(cls, version, frame)
 
 
 @pytest.mark.parametrize(("cls", "version"), EVERY)
