@@ -9,7 +9,10 @@ from pathlib import Path
 
 import pytest
 
+import reports
+from checkers import check
 from harness.checker import Outcome, from_json
+from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory, manifest_of
 from harness.history.schema import FORMAT_VERSION
 
@@ -61,6 +64,13 @@ def test_every_fault_of_the_hour_was_proven_and_healed_and_as_many_as_the_page_s
     misled = [row for row in faults if row["fault"].startswith("restart of ")]
     assert {row["kind"] for row in misled} == {"kill"}
     assert f"43 and {len(misled)} of the kills started brokers again that moved clocks" in TOLD
+
+
+def test_what_is_kept_of_the_hour_is_neither_judged_nor_drawn_again_as_the_page_says() -> None:
+    for refused in (lambda: check([HOUR.path], engine="reference"), lambda: reports.write(HOUR.path)):
+        with pytest.raises(InvalidRun, match="format 2 is not this version's"):
+            refused()
+    assert "`seawall check` and `seawall report` refuse the directory with 3, whose format is 2" in TOLD
 
 
 @pytest.mark.parametrize("name", ["run.json", "verdict.json", "faults.parquet"])
