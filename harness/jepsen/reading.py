@@ -35,7 +35,7 @@ from typing import Any, BinaryIO, NamedTuple
 
 from harness import documents
 from harness.documents import Unfit
-from harness.errors import EnvironmentFault, InvalidRun
+from harness.errors import InvalidRun
 from harness.history import Manifest, RunDirectory
 from harness.history.arrow import write_columns
 from harness.history.schema import HISTORY, MOST_OFFSET
@@ -113,16 +113,15 @@ def import_history(path: Path, out: Path, assumptions: Assumptions) -> Imported:
     """Read the history ``path`` into the new run directory ``out``.
 
     Raises:
-        InvalidRun: the history has a gap, is cut off, or has something that is no Kafka history's; names the file and
-            the line.
-        EnvironmentFault: a file cannot be read or written.
+        InvalidRun: the history cannot be read, has a gap, is cut off, or has something that is no Kafka history's;
+            names the file and the line.
+        EnvironmentFault: the run directory cannot be written.
     """
     try:
         end_phase = _end_phase(path)
-    except OSError as error:
-        raise EnvironmentFault(f"{path} cannot be read: {error.strerror}.") from error
-    except Unfit as error:
-        raise InvalidRun(f"{path} cannot be read: {error}.", _EMPTY) from error
+    except (OSError, Unfit) as error:
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise InvalidRun(f"{path} cannot be read: {reason}.", _EMPTY) from error
     guarantees = {name: value for name, value in asdict(assumptions).items() if name not in ("acks", "isolation")}
     configuration = {"imported": {"from": "jepsen", "acks": assumptions.acks, "isolation": assumptions.isolation}}
     directory = RunDirectory.create(

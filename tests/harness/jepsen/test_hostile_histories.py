@@ -109,6 +109,13 @@ def test_the_final_phase_is_found_whatever_the_blocks_in_which_it_is_looked_for(
     assert reading._end_phase(tmp_path / "history.edn") == begin
 
 
+@pytest.mark.parametrize("link", ["nowhere.edn", "history.edn"])
+def test_a_history_that_is_not_there_is_refused_as_a_run_directory_is(link: str, tmp_path: Path) -> None:
+    (tmp_path / "history.edn").symlink_to(link)
+    with pytest.raises(InvalidRun, match=r"history\.edn cannot be read: (No such file|Too many levels)"):
+        import_history(tmp_path / "history.edn", tmp_path / "run", Assumptions())
+
+
 def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "history.edn")
     with pytest.raises(InvalidRun, match=r"history\.edn cannot be read: it is a pipe, and only regular files are"):
