@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from harness.refusal import validated
+from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.simulation.core.configuration import CORE, STACK, Setup, setup
 
@@ -150,10 +151,10 @@ def workloads_at(depth: str) -> tuple[str, ...]:
     return tuple(mix.name for mix in WORKLOADS if mix.name in known)
 
 
-def core_setup(workload: str, faults: str, knobs: Settings) -> Setup:
+def core_setup(workload: str, faults: str, knobs: Settings, generation: str = CURRENT_GENERATION) -> Setup:
     """What is pinned of the seeds of one cell on the bare core; ``knobs`` set the bug."""
     pinned = {**_SOUND, **_CORE_WORKLOADS[workload], **_CORE_FAULTS[faults]}
-    return setup("4.1", {**pinned, **{f"replication.{name}": value for name, value in knobs.items()}})
+    return setup(generation, {**pinned, **{f"replication.{name}": value for name, value in knobs.items()}})
 
 
 def stack_scenario(workload: str, faults: str) -> Scenario:

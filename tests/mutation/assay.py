@@ -68,14 +68,16 @@ def _is_hopeless(outcomes: Sequence[str]) -> bool:
 
 
 def _plain(results: Sequence[tuple[Trial, Result]]) -> dict[str, Any]:
-    """How many trials were run, their outcomes, the conviction's trial and kinds, and the first reason for a doubt."""
+    """How many trials were run, what each left, their outcomes, what convicted, and the first reason for a doubt."""
     outcomes: dict[str, int] = {}
     for _, result in results:
         outcomes[result.outcome] = outcomes.get(result.outcome, 0) + 1
     last = results[-1] if results and results[-1][1].is_convicted else None
     why = next((result.why for _, result in results if result.why), "")
     by = {} if last is None else {"by": list(last[0])}
-    return {"runs": len(results), "outcomes": outcomes, "kinds": list(last[1].kinds) if last else [], "why": why, **by}
+    digests = [result.digest for _, result in results]
+    kinds = list(last[1].kinds) if last else []
+    return {"runs": len(results), "digests": digests, "outcomes": outcomes, "kinds": kinds, "why": why, **by}
 
 
 def control(modules: Sequence[str], most: int | None = None) -> list[dict[str, Any]]:

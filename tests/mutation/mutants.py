@@ -77,11 +77,12 @@ class _Edit(NamedTuple):
 
 
 class _Place(NamedTuple):
-    """A statement: the list that it is in, and the function around it."""
+    """A statement: the list that it is in, the function or class around it, and whether it runs when that is called."""
 
     body: list[ast.stmt]
     statement: ast.stmt
     function: tuple[str, ...]
+    is_called: bool
 
 
 def mutants_of(module: str) -> list[Mutant]:
@@ -102,7 +103,7 @@ def _described(module: str, number: int, place: _Place, edit: _Edit) -> Mutant:
         module,
         number,
         getattr(edit.node, "lineno", statement),
-        statement if place.function else 0,
+        statement if place.is_called else 0,
         ".".join(place.function),
         edit.operator,
         _one_line(edit.node),
@@ -113,7 +114,7 @@ def _described(module: str, number: int, place: _Place, edit: _Edit) -> Mutant:
 def statements_of(module: str) -> CodeType:
     """The module's code, which calls :data:`REACHED` with the line of each statement of a function before it."""
     tree = ast.parse((_ROOT / module).read_text())
-    places = [place for place in _statements(tree.body, ()) if place.function]
+    places = [place for place in _statements(tree.body, ()) if place.is_called]
     for place in places:
         call = ast.Call(_name(REACHED), [ast.Constant(place.statement.lineno)], [])
         at = next(at for at, one in enumerate(place.body) if one is place.statement)
@@ -155,17 +156,18 @@ def _edits(tree: ast.Module) -> Iterator[tuple[_Place, _Edit]]:
                 yield place, edit
 
 
-def _statements(body: list[ast.stmt], function: tuple[str, ...]) -> Iterator[_Place]:
+def _statements(body: list[ast.stmt], function: tuple[str, ...], *, is_called: bool = False) -> Iterator[_Place]:
     for statement in body:
         if _is_left_alone(statement):
             continue
-        inner = function
+        inner, is_called_there = function, is_called
         if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             inner = (*function, statement.name)
+            is_called_there = is_called or not isinstance(statement, ast.ClassDef)
         else:
-            yield _Place(body, statement, function)
+            yield _Place(body, statement, function, is_called)
         for block in _blocks(statement):
-            yield from _statements(block, inner)
+            yield from _statements(block, inner, is_called=is_called_there)
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:

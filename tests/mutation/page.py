@@ -9,14 +9,20 @@ from typing import Any
 
 import yaml
 
+from harness.detection.trial import SCENARIO
+
 CLASSIFIED = Path(__file__).with_name("classified.yaml")
 """A list of mappings: ``name`` of the mutant, ``is`` (a key of :data:`REASONS`), and ``because``, a sentence."""
 
 REASONS: Mapping[str, str] = {
     "equivalent": "no run can differ from one of the original: the edit changes nothing that a client, a replica or "
     "the evidence could show",
-    "unreached": "the statement is executed, but the load never brings about the state in which the edit matters",
-    "blind": "the cluster breaks a promise in a run that was judged, and the checkers do not see it",
+    "permitted": "runs differ, and every promise is kept in them: the edit changes when or how something is done, or "
+    "takes away a flaw of an old generation",
+    "unreached": "the load never brings about the state in which the edit matters, or never executes the statement",
+    "noticed": "no run that shows the edit passes, and none names a broken promise: it is inconclusive, or a schedule "
+    "waits in vain, which makes it invalid",
+    "blind": "a promise is broken, or evidence is missing, in a run that passes: the checkers do not see it",
     "undecided": "not judged yet",
 }
 """Why a mutant survived."""
@@ -62,25 +68,32 @@ def _score(rows: Sequence[Row], opinions: Opinions, control: Sequence[Row], seed
     differing = len(rows) - reasons["equivalent"]
     judged = differing - classes["crashed"] - classes["endless"]
     seen = judged - reasons["unreached"]
+    harmful = seen - reasons["permitted"]
+    played = sum(row["class"] == "convicted" and row["by"][0] == SCENARIO for row in rows)
     yield "## The score\n"
     unsound = sum(one["result"][0] != "pass" for one in control)
     yield f"{len(rows)} mutants, drawn with seed {seed}; {len(control)} trials, of which {unsound} do not pass without"
     yield "an edit and are left out.\n"
     yield "| | mutants |\n|---|---|"
-    yield f"| convicted: a `VIOLATION` | {classes['convicted']} |"
-    yield f"| crashed: the mutated code raised in every trial that could have convicted it | {classes['crashed']} |"
+    yield f"| convicted: a `VIOLATION`, {played} of them by a shipped scenario | {classes['convicted']} |"
+    yield f"| crashed: the mutated code raised, and no trial convicted it | {classes['crashed']} |"
     yield f"| endless: a trial did not come to its end | {classes['endless']} |"
     yield f"| not convicted, equivalent | {reasons['equivalent']} |"
+    yield f"| not convicted, permitted | {reasons['permitted']} |"
     yield f"| not convicted, the load does not reach what it changes | {reasons['unreached']} |"
+    yield f"| not convicted, noticed: inconclusive or invalid | {reasons['noticed']} |"
     yield f"| not convicted, the checkers are blind to it | {reasons['blind']} |"
     yield f"| not convicted, not looked at yet | {reasons['undecided']} |"
     yield ""
     yield f"* **{_share(classes['convicted'], judged)}** of the mutants that are not equivalent and neither crash nor"
-    yield "  hang are convicted; what the load does not reach counts against the score. The aim is 95 %."
+    yield "  hang are convicted; what the load does not reach, and what is permitted, counts against the score. The aim"
+    yield "  is 95 %."
     yield f"* {_share(classes['convicted'], differing)} with crashes and hangs in the denominator, too."
-    yield f"* {_share(classes['convicted'], seen)} of those whose change the load reaches: what the checkers make of"
-    yield "  what they are shown."
-    yield f"* {classes['doubted']} mutants that were not convicted left a run that is inconclusive or invalid."
+    yield f"* {_share(classes['convicted'], seen)} of those whose change the load reaches, and"
+    yield f"  {_share(classes['convicted'], harmful)} without those that keep every promise: what the checkers make of"
+    yield "  what they are shown. The rest of these is noticed without a conviction, or missed."
+    yield "* So the load limits the score more than the checkers do: most survivors are conditions that guard against"
+    yield "  requests which no client here makes, and branches of older generations."
 
 
 def _share(part: int, whole: int) -> str:
@@ -102,6 +115,8 @@ def _survivors(rows: Sequence[Row], opinions: Opinions) -> Iterator[str]:
     yield "## Every mutant that was not convicted\n"
     yield "Why, in a person's judgement:\n"
     yield from (f"* *{name}*: {says}." for name, says in REASONS.items())
+    yield "\n*Trials*: how many were run, and in how many of them the evidence differs from that of the same trial"
+    yield "without the edit."
     yield "\n| where | edit | trials | why | |\n|---|---|---|---|---|"
     for row in rows:
         reason = _reason(row, opinions)
@@ -110,7 +125,8 @@ def _survivors(rows: Sequence[Row], opinions: Opinions) -> Iterator[str]:
         because = opinions.get(row["name"], {}).get("because", "")
         if row["class"] == "unreached" and not because:
             because = "the statement is never executed"
-        yield f"| {_where(row)} | {_edit(row)} | {row['runs']} | {reason} | {because} |"
+        trials = f"{row['runs']}, {row.get('differing', 0)} differ" if row["runs"] else "0"
+        yield f"| {_where(row)} | {_edit(row)} | {trials} | {reason} | {because} |"
 
 
 def _crashes(rows: Sequence[Row]) -> Iterator[str]:
@@ -140,11 +156,11 @@ _INTRODUCTION = """# The mutation score of the verdict
 
 The [detection matrix](detection.md) has bugs that people thought of. The mutants here are defects by chance:
 one comparison, constant, operator, pair of arguments or statement of the replication core or of the broker's storage,
-fetch, produce and controller code is edited automatically, the edited code runs in virtual time under load with
-overlapping faults, and the checkers judge what it leaves behind. The code's own assertions are off, and the simulator's
-witness has no say.
+fetch, produce and controller code is edited automatically, the edited code runs in virtual time, and the checkers judge
+what it leaves behind. The code's own assertions are off, and the simulator's witness has no say.
 
-*Convicted* means that the verdict on at least one run is a `VIOLATION`. A trial that
-does not pass with the code as it is counts for nothing. A mutant runs under the trials that execute the edited
-statement, until it is convicted. `make mutation` measures everything again and writes this page; `tests/mutation` has
-the edits, the load and the judgements."""
+*Convicted* means that the verdict on at least one run is a `VIOLATION`. Three trials of four are random load with
+overlapping faults, most of them in the newest generation and some in each older one; the fourth plays a shipped
+scenario. A trial that does not pass with the code as it is counts for nothing. A mutant runs under the first 60 trials
+that execute the edited statement, until it is convicted. `make mutation` measures everything again and writes this
+page; `tests/mutation` has the edits, the load and the judgements."""

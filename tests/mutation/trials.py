@@ -1,26 +1,31 @@
 """The loads that mutants are run under: seeds in virtual time with overlapping faults, judged by the checkers.
 
-A trial is one seed of one cell. On the bare core and on the whole broker the cells are those of the detection matrix,
-in which several faults are in force at a time. A third depth runs a scenario with random chaos on the simulated target,
-whose producers number their batches and which has several partitions.
+A trial is one seed of one cell in one generation, most of them in the newest. On the bare core and on the whole broker
+the cells are those of the detection matrix, in which several faults are in force at a time. A third depth runs a
+scenario with random chaos on the simulated target, whose producers number their batches and which has several
+partitions. Every fourth trial plays a shipped scenario: its schedule reaches what random load does not, such as log
+directories that fail, operators' elections and orders to delete records.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 from checkers.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
-from harness.detection.trial import Endless, limited
+from harness.detection.trial import SCENARIO, Endless, limited
 from harness.history import Manifest
 from harness.refusal import validated
+from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
-from harness.scenario import Scenario
+from harness.scenario import Scenario, load, shipped
 from harness.simulation.core.configuration import CORE, STACK
 from harness.simulation.depth import run_of
 
@@ -36,7 +41,10 @@ _FAULTS_OF = {
     "batches": ("all", "partition", "deletion"),
     "mixed": ("all", "kill", "power", "blackout", "pause", "control", "deletion"),
 }
-_SEEDS = {CORE: 4, STACK: 6, CLUSTER: 12}
+_SEEDS = {CORE: 3, STACK: 4, CLUSTER: 8}
+_OTHER_GENERATIONS = tuple(name for name in reversed(list(GENERATIONS)) if name != CURRENT_GENERATION)
+_FAULTS_OF_OTHERS = {"batches": ("all",), "mixed": ("all", "kill", "deletion")}
+_GENERATIONS_OF_SCENARIOS = (CURRENT_GENERATION, "2.1", "0.11")
 _CHAOS: Mapping[str, Any] = {
     "id": "mutation",
     "title": "Random faults under the load that mutants are run under",
@@ -86,14 +94,16 @@ class Trial(NamedTuple):
     """One seed of one cell.
 
     Attributes:
-        depth: CORE, STACK or CLUSTER.
-        workload: of the detection matrix; ``faults`` likewise. Of CLUSTER, which has one cell, both are empty.
+        depth: CORE, STACK, CLUSTER or SCENARIO.
+        workload: of the detection matrix; ``faults`` likewise. CLUSTER has one cell, and both are empty; of SCENARIO
+            the workload is the scenario's name.
     """
 
     depth: str
     workload: str
     faults: str
     seed: int
+    generation: str = CURRENT_GENERATION
 
 
 class Result(NamedTuple):
@@ -103,11 +113,13 @@ class Result(NamedTuple):
         outcome: the run's, CRASHED or ENDLESS.
         kinds: of the anomalies that nothing excuses.
         why: what was raised; empty: nothing.
+        digest: of the history, the timeline, the logs and the faults that the trial left; empty: it left none.
     """
 
     outcome: str
     kinds: tuple[str, ...] = ()
     why: str = ""
+    digest: str = ""
 
     @property
     def is_convicted(self) -> bool:
@@ -120,35 +132,63 @@ class _Left(NamedTuple):
     tables: tuple[Rows, Rows, Rows]
     faults: Rows
 
+    def digest(self) -> str:
+        """Equal for equal evidence."""
+        rows = [list(map(dict, table)) for table in (*self.tables, self.faults)]
+        return hashlib.sha256(repr(rows).encode()).hexdigest()[:16]
+
 
 def trials() -> Iterator[Trial]:
-    """Every trial, the seeds of all cells in turn, so that the first few already see every kind of load."""
-    cells = [(depth, workload, faults) for depth in (CORE, STACK) for workload, names in _FAULTS_OF.items()
-             for faults in names]  # fmt: skip
+    """Every trial, those of all kinds in turn, so that the first few already see every kind of load."""
+    random, played = _of_random_load(), _of_scenarios()
+    for trial in random:
+        yield trial
+        if trial.seed % 3 == 0:
+            yield from islice(played, 1)
+    yield from played
+
+
+def _of_random_load() -> Iterator[Trial]:
+    cells = _cells(_FAULTS_OF)
     for round_ in range(max(_SEEDS.values())):
         for at, (depth, workload, faults) in enumerate(cells):
             if round_ < _SEEDS[depth]:
                 yield Trial(depth, workload, faults, 1_000 * at + round_)
         if round_ < _SEEDS[CLUSTER]:
             yield Trial(CLUSTER, "", "", round_)
+        for generation in _OTHER_GENERATIONS[round_ : round_ + 1]:
+            for at, (depth, workload, faults) in enumerate(_cells(_FAULTS_OF_OTHERS)):
+                yield Trial(depth, workload, faults, 1_000 * at + round_, generation)
+            yield Trial(CLUSTER, "", "", round_, generation)
+
+
+def _of_scenarios() -> Iterator[Trial]:
+    for generation in _GENERATIONS_OF_SCENARIOS:
+        for scenario in shipped():
+            yield Trial(SCENARIO, scenario.id, "", 0, generation)
+
+
+def _cells(faults_of: Mapping[str, Sequence[str]]) -> list[tuple[str, str, str]]:
+    return [(depth, workload, faults) for depth in (CORE, STACK) for workload, names in faults_of.items()
+            for faults in names]  # fmt: skip
 
 
 def perform(trial: Trial) -> Result:
     """Run a trial and judge it; what the code under test raises is its result."""
     try:
         with limited(_MOST_CPU_S):
-            left = (_of_cluster if trial.depth == CLUSTER else _of_world)(trial)
+            left = (_of_world if trial.depth in (CORE, STACK) else _of_cluster)(trial)
             verdict = decided(left.manifest, left.tables, left.faults)
     except Endless:
         return Result(ENDLESS)
     except Exception as error:  # noqa: BLE001 - whatever mutated code raises is its result
         return Result(CRASHED, why=f"{type(error).__name__}: {error}"[:200])
     kinds = [one.kind for one in verdict.anomalies if one.verdict is Verdict.VIOLATION]
-    return Result(verdict.outcome.value, tuple(dict.fromkeys(kinds)), " ".join(verdict.reasons)[:200])
+    return Result(verdict.outcome.value, tuple(dict.fromkeys(kinds)), " ".join(verdict.reasons)[:200], left.digest())
 
 
 def _of_world(trial: Trial) -> _Left:
-    setup = replace(core_setup(trial.workload, trial.faults, {}), depth=trial.depth)
+    setup = replace(core_setup(trial.workload, trial.faults, {}, trial.generation), depth=trial.depth)
     world = run_of(trial.seed, setup, recorded=True)
     world.run()
     recording = world.recording
@@ -160,7 +200,8 @@ def _of_world(trial: Trial) -> _Left:
 
 
 def _of_cluster(trial: Trial) -> _Left:
-    rehearsal = rehearse(plan(validated(Scenario, dict(_CHAOS), ""), "simulated", "4.1", trial.seed))
+    scenario = load(trial.workload) if trial.depth == SCENARIO else validated(Scenario, dict(_CHAOS), "")
+    rehearsal = rehearse(plan(scenario, "simulated", trial.generation, trial.seed))
     tables = rehearsal.archive.tables
     rows = (rehearsal.archive.history, tables.get("timeline", ()), tables.get("replica_logs", ()))
     return _Left(rehearsal.manifest, rows, tables.get("faults", ()))
