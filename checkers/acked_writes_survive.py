@@ -29,6 +29,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from checkers.closings import replaced
+from checkers.offsets_agree import first_seen
 from checkers.row import ALL, Send
 from checkers.rows import RunRows
 from checkers.terms import Term
@@ -41,11 +42,14 @@ KINDS = ("lost-write",)
 
 def find(rows: RunRows) -> Iterator[Finding]:
     """The reference: every lost write of one run."""
-    aborted = replaced(rows, "abort")
+    aborted, seen = replaced(rows, "abort"), first_seen(rows)
     for send in rows.sends:
         read = (send.where, send.value) in rows.read_values
         if send.type == "ok" and not _survives(rows, send) and rows.missing(send.where, send.offset, read=read):
-            yield _lost(rows, send, hidden=(send.where, send.offset, send.value) in aborted)
+            lost = _lost(rows, send, hidden=(send.where, send.offset, send.value) in aborted)
+            others = seen.get((send.where, send.offset or 0), {}).items() if send.offset is not None else ()
+            instead_ns = min((time_ns for value, time_ns in others if value != send.value), default=None)
+            yield lost if instead_ns is None else lost._replace(by_ns=max(instead_ns, send.completed_ns))
 
 
 def why(finding: Finding) -> str:

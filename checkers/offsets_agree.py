@@ -74,6 +74,15 @@ def places(rows: RunRows) -> dict[tuple[TopicPartition, int], set[int]]:
     return found
 
 
+def first_seen(rows: RunRows) -> dict[tuple[TopicPartition, int], dict[int, int]]:
+    """By place and offset when each value was first seen there."""
+    found: dict[tuple[TopicPartition, int], dict[int, int]] = defaultdict(dict)
+    for one in sightings(rows):
+        known = found[one.where, one.offset]
+        known[one.value] = min(one.time_ns, known.get(one.value, one.time_ns))
+    return found
+
+
 def sent_ns(rows: RunRows) -> dict[tuple[TopicPartition, int], int]:
     """When the send of every value began."""
     return {(send.where, send.value): send.invoked_ns for send in rows.sends}
@@ -114,6 +123,7 @@ def _conflict(rows: RunRows, values: list[list[Sighting]], begun: Mapping[tuple[
         time_ns=first.time_ns,
         other_value=second.value,
         since_ns=None if None in sent else min(at for at in sent if at is not None),
+        by_ns=min(s.time_ns for s in values[1]),
     )  # fmt: skip
 
 

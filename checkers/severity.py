@@ -174,7 +174,10 @@ def gravest(severity: Callable[[Finding], Severity], last: Finding) -> Verdict:
 
     Nobody knows which times belong together. So one of them that began the last of all is given the time until the last
     was seen, and until any marker was written; and one that was seen the first of all the time since the first began.
+    Of what is put down to senders that waited for too little, some may have waited for nothing: all count as the last.
     """
+    if last.excuse == "acks":
+        return severity(last).verdict
     latest = last._replace(since_ns=last.latest_since_ns, time_ns=last.latest_ns, by_ns=None)
     if last.kind == "wrong-marker":
         latest = latest._replace(other_offset=None)

@@ -8,7 +8,10 @@ to lose it. So there must have been, since the send began,
 
 * an election in the partition after the one that created it; or one before, of which a broker that had led in an
   earlier epoch may not have heard when the send began, so that it may still have taken the record; or
-* a start of a broker that has led the partition: the first row of a life of its, and no later one.
+* a start of a broker that has led the partition: the first row of a life of its, and no later one;
+
+and not after the record was known to be gone: another one was seen at its offset, or the leader's log ended before it,
+be it when the acknowledgement came.
 
 Where no broker reported its state (an imported history), it is ``WEAK``; where the timeline has a gap,
 the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the loss, and it is a ``VIOLATION``.
@@ -16,15 +19,19 @@ the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the l
 
 from __future__ import annotations
 
+import math
+
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_watched
 from checkers.leadership import elections, starts
-from checkers.sampled_timelines import may_have_been_there
+from checkers.sampled_timelines import LOOK_NS, may_have_been_there
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 
 _NEED_AN_EVENT = frozenset({"lost-write", "inconsistent-offsets"})
 """The kinds that a leader which leads on cannot bring about, whatever its senders waited for."""
+
+_LEADS = ("state", "leader")
 
 
 def may_have_gone(run: RunFacts, finding: Finding) -> bool:
@@ -32,13 +39,26 @@ def may_have_gone(run: RunFacts, finding: Finding) -> bool:
     if finding.kind not in _NEED_AN_EVENT or finding.acks == 0 or not is_watched(run):
         return True
     place = TopicPartition(finding.topic, finding.partition)
-    return _was_elected_again(run, place, finding.since_ns) or _started_again(run, place, finding.since_ns)
+    since_ns, by_ns = finding.since_ns, _gone_ns(run, place, finding) + (LOOK_NS if run.sampled else 0)
+    elected = [one for one in elections(run, place) if one.begin_ns <= by_ns]
+    if any(may_have_been_there(run, place, one.begin_ns, one.leader_epoch or 0, since_ns) for one in elected):
+        return True
+    return any((since_ns or 0) <= at_ns <= by_ns for _, at_ns in starts(run, place))
 
 
-def _was_elected_again(run: RunFacts, place: TopicPartition, since_ns: int | None) -> bool:
-    known = elections(run, place)
-    return any(may_have_been_there(run, place, one.begin_ns, one.leader_epoch or 0, since_ns) for one in known)
+def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
+    """By when the record was known to be gone; infinity: nothing says.
 
-
-def _started_again(run: RunFacts, place: TopicPartition, since_ns: int | None) -> bool:
-    return any(at_ns >= (since_ns or 0) for _, at_ns in starts(run, place))
+    A leader of an older epoch than the newest at the time of the acknowledgement need not have heard of the record.
+    """
+    known = math.inf if finding.by_ns is None else finding.by_ns
+    if finding.kind != "lost-write" or finding.offset is None or finding.time_ns is None:
+        return known
+    led = [one for ours in run.told.get(place, {}).values() for one in ours if (one.kind, one.role) == _LEADS]
+    newest = max((one.leader_epoch or 0 for one in led if one.begin_ns <= finding.time_ns), default=0)
+    for one in (one for one in led if (one.leader_epoch or 0) >= newest):
+        if one.begin_ns <= finding.time_ns < one.end_ns and (one.log_end_offset or 0) <= finding.offset:
+            known = min(known, finding.time_ns)
+        if one.begin_ns >= finding.time_ns and (one.first_log_end or 0) <= finding.offset:
+            known = min(known, one.begin_ns)
+    return known

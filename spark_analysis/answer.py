@@ -52,8 +52,9 @@ class Finding(NamedTuple):
         since_ns: when somebody began to send what is missing, and of several values the first of them: before that it
             cannot have been lost; of ``poll-skip`` when the delivery before was written, of ``lost-commit`` when the
             commit was acknowledged, of what is about a transaction when its record's send began; None: not known.
-        by_ns: by when what explains it must have happened: of `duplicate` when its send was first acknowledged; None:
-            nothing says.
+        by_ns: by when what explains it must have happened: of ``duplicate`` when its send was first acknowledged, of
+            ``inconsistent-offsets`` and ``lost-write`` when another value was first known to be there; None: nothing
+            says.
         total: how many findings its group has; see :data:`KEPT_PER_GROUP`.
         earliest_ns: the lowest ``time_ns`` of its group; ``latest_ns`` the highest.
         earliest_since_ns: the lowest ``since_ns`` of its group; ``latest_since_ns`` the highest.

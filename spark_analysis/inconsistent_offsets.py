@@ -32,4 +32,5 @@ def inconsistent_offsets(views: Views) -> DataFrame:
         time_ns=first["seen_ns"],
         other_value=second["value"],
         since_ns=f.when(~unsent, begun_ns),
+        by_ns=second["seen_ns"],
     )

@@ -35,6 +35,7 @@ def lost_writes(views: Views) -> DataFrame:
         other_value=f.when(f.col("offset").isNotNull(), f.col("final_value")),
         committed="committed",
         since_ns="invoked_ns",
+        by_ns=f.when(f.col("instead_ns").isNotNull(), f.greatest("instead_ns", "acked_ns")),
     )
 
 

@@ -75,7 +75,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
         * of the value: ``value_read_row``, its first read, ``value_committed_row`` likewise; ``final_offset``, the
           lowest offset at which the final read has it; ``lowest, highest``, the offsets at which it was seen or is
           intact in the final leader's log;
-        * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many.
+        * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many
+          were seen there; ``instead_ns``, when another one first was.
     """
     said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
     none = f.lit(None).cast("long")
@@ -104,6 +105,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
         {
             "final_value": f.when(f.col("finally"), f.col("value")),
             "values_seen": f.when(f.col("seen_row").isNotNull(), 1).otherwise(0),
+            "instead_ns": f.lit(None).cast("long"),
         }
     )
 
@@ -156,22 +158,26 @@ def _by_offset(said: DataFrame) -> DataFrame:
 
 def _crowded(whole: DataFrame) -> DataFrame:
     """With what is known of the offsets."""
+    named = f.col("seen_row").isNotNull()
     offsets = whole.where(f.col("offset").isNotNull()).groupBy("offset", *PLACE)
     crowds = offsets.agg(
         f.min(f.when(f.col("finally"), f.col("value"))).alias("final"),
         f.count("seen_row").alias("seen"),
         f.count("*").alias("values"),
+        f.slice(f.sort_array(f.collect_list(f.when(named, f.struct("seen_ns", "value")))), 1, 2).alias("first"),
     ).where(f.col("values") > 1)
-    own = f.when(f.col("seen_row").isNotNull(), 1).otherwise(0)
+    own = f.when(named, 1).otherwise(0)
+    others = f.filter("first", lambda one: one["value"] != f.col("value"))
     return (
         whole.join(crowds, on=["offset", *PLACE], how="left")
         .withColumns(
             {
                 "final_value": f.coalesce("final", f.when(f.col("finally"), f.col("value"))),
                 "values_seen": f.coalesce("seen", own),
+                "instead_ns": f.array_min(f.transform(others, lambda one: one["seen_ns"])),
             }
         )
-        .drop("final", "seen", "values")
+        .drop("final", "seen", "values", "first")
     )
 
 

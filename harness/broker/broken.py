@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from harness.broker.segments import Batches
 from harness.model import Offset
-from harness.replication.messages import ErrorCode
 from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader, Record
 
 if TYPE_CHECKING:
     from harness.broker.broker import Broker
     from harness.broker.consumer_offsets import CommittedOffset
-    from harness.broker.partition import Partition, ProduceToken
+    from harness.broker.partition import Partition
     from harness.broker.segments import SegmentLog
     from harness.model import TopicPartition
     from harness.replication.knobs import Knobs
@@ -65,16 +64,10 @@ _SERVED: Mapping[str, Change] = MappingProxyType(
 
 
 def produced(broker: Broker, partition: Partition, request: ProduceRequested) -> Iterator[ProduceRequested]:
-    """What a leader does with a request to append one batch; none: it says that it has."""
-    bugs = broker.knobs.bugs
-    if not bugs or partition.replica.role != "leader" or broker.clock.monotonic_ns() // _TICK_NS % _ONE_IN:
-        yield request
-    elif "acks_1_not_appended" in bugs and request.acks == 1:
-        cast("ProduceToken", request.token).produced(ErrorCode.NONE, partition.log.log_end_offset)
-    else:
-        if "batch_appended_twice" in bugs:
-            yield replace(request, token=_Unasked(), acks=1)
-        yield request
+    """What a leader does with a request to append one batch."""
+    if "batch_appended_twice" in broker.knobs.bugs and partition.replica.role == "leader" and _is_due(broker):
+        yield replace(request, token=_Unasked(), acks=1)
+    yield request
 
 
 class _Unasked:

@@ -47,7 +47,7 @@ WORKLOADS = (
     Mix("single", "acks=all, a record at a time", "what takes two records in a batch, or a producer with acks 0 or 1"),
     Mix("batches", "acks=all, up to eight records at a time; fetches of one batch", "what takes acks 0 or 1"),
     Mix("mixed", "producers with acks=all, acks=1 and acks=0, up to three records at a time",
-        "the loss of a record with acks 0 or 1: Kafka does not promise to keep it"),
+        "the loss of a record with acks=0, or with acks=1 at an election or a restart of its leader: Kafka permits it"),
 )  # fmt: skip
 
 FAULTS = (

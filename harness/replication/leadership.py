@@ -34,6 +34,10 @@ from harness.replication.producers import StoredBatch
 
 ACKS_ALL = -1
 
+_TICK_NS = 1_000_000
+_ONE_IN = 16
+"""A leader that acknowledges without appending does so in one millisecond of 16."""
+
 
 class WaitingProduce(NamedTuple):
     """A produce with acks=all whose records are in the leader's log.
@@ -99,6 +103,7 @@ class Leadership:
         self._follows_followers = knobs.hw_advance == "after_followers"
         self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
+        self._drops = "acks_1_not_appended" in knobs.bugs
         self._takes_all = "min_isr_unchecked_at_append" in knobs.bugs
         self._ignores_sequences = "sequence_unchecked" in knobs.bugs
         self._forgives = {ErrorCode.INVALID_PRODUCER_EPOCH} if "producer_epochs_unfenced" in knobs.bugs else ()
@@ -171,6 +176,8 @@ class Leadership:
 
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
         """The batch that an idempotent producer sends again, having missed its acknowledgement."""
+        if self._drops and request.acks == 1 and request.now_ns // _TICK_NS % _ONE_IN == 0:
+            return StoredBatch(0, 0, self._log.log_end_offset, self._log.log_end_offset + sum(request.record_counts))
         if request.producer is None or self._ignores_sequences:
             return None
         return self._log.producers.duplicate(request.producer, request.record_counts[0])

@@ -77,6 +77,64 @@ def a_leader_that_leads_on_gives_no_offset_to_two_records(story: Story) -> None:
     story.finish()
 
 
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2))
+def what_happens_after_another_record_took_its_offset_did_not_take_a_record(story: Story) -> None:
+    drop(story)
+    write(story, 1, acks=1)
+    story.restart(0)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2))
+def a_record_that_never_was_in_its_leader_s_log_was_taken_by_no_later_election(story: Story) -> None:
+    drop(story)
+    story.state(0)
+    story.restart(0)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2))
+def what_happens_after_a_leader_s_log_was_cut_did_not_cut_it(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, copies=(), commit=False)
+    story.cut(0, 2)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"), ("inconsistent-offsets", "WEAK", 2))
+def a_leader_that_is_elected_before_another_record_took_its_offset_may_not_have_had_the_first(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, copies=(), commit=False)
+    story.elect(1)
+    write(story, 1)
+    story.restart(0)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"))
+def a_log_that_ends_before_a_record_when_its_leader_is_back_may_have_lost_it_by_that(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, copies=(), commit=False)
+    del story.partitions[0].logs[0][2:]
+    story.restart(0)
+    story.finish()
+
+
+@case(Outcome.PASS, *(lost(offset, "WEAK") for offset in range(1, 26)))
+def times_of_senders_that_wait_for_nobody_say_nothing_of_others_that_are_only_counted(story: Story) -> None:
+    write(story, 1)
+    write(story, 5, acks=0, append=False, offset=None)
+    for isr in ({0, 1}, set(NODES)):
+        story.partitions[0].isr = isr
+        story.state(0)
+    write(story, 30, acks=1, copies=(), commit=False)
+    story.elect(1)
+    story.finish()
+
+
 @case(Outcome.PASS, lost(2, "WEAK"))
 def a_leader_that_has_not_heard_of_another_one_may_still_take_records(story: Story) -> None:
     write(story, 2)
