@@ -1,11 +1,11 @@
 """DeleteRecords deletes what it is asked to, all of it, and nothing else (KIP-107).
 
 ``wrong-deletion``: a leader let a log begin somewhere else than a DeleteRecords of the schedule said (its ``log_start``
-row gives that as the reason), so that it deleted too much or too little; or the final leader's log begins before the
-offset up to which a leader has said that it had deleted everything. Not judged where the schedule asks for the high
-watermark, whose value at the time is not in the evidence. That nothing was deleted is not judged where a broker of the
-partition was started again, for where a log begins is written down now and then, and a start may find an older offset;
-nor where another leader was elected, which may not have heard of the deletion.
+row gives that as the reason), so that it deleted too much or too little, or what it had to refuse; or the final
+leader's log begins before the offset up to which a leader has said that it had deleted everything. Not judged where the
+schedule asks for the high watermark, whose value at the time is not in the evidence. That nothing was deleted is not
+judged where a broker of the partition was started again, for where a log begins is written down now and then, and a
+start may find an older offset; nor where another leader was elected, which may not have heard of the deletion.
 
 Severity: ``VIOLATION``.
 """
@@ -25,8 +25,9 @@ KINDS = ("wrong-deletion",)
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every DeleteRecords of one run that deleted something else."""
     for place, orders in () if run.wanted is None else sorted(run.wanted.orders.items()):
-        asked = [one.before for one in orders if one.before is not None]
-        if len(asked) == len(orders):
+        taken = [one for one in orders if not one.refused]
+        asked = [one.before for one in taken if one.before is not None]
+        if len(asked) == len(taken):
             yield from _elsewhere(run, place, asked)
         yield from _nowhere(run, place, orders)
 
@@ -39,8 +40,8 @@ def _elsewhere(run: RunFacts, place: TopicPartition, asked: Sequence[int]) -> It
             low = max((before for before in asked if before < start), default=0)
             yield _wrong(
                 run, place, one, (low, start),
-                f"Node {one.node} was asked to delete what lies before {_listed(asked)} of {place}, and its log begins "
-                f"at {start}.",
+                f"Node {one.node} was asked to delete what lies before {_listed(asked) or 'an offset'} of {place}, "
+                f"{'' if asked else 'had to refuse, '}and its log begins at {start}.",
             )  # fmt: skip
 
 

@@ -25,10 +25,12 @@ class Order(NamedTuple):
     Attributes:
         before: the first offset to stay; None: where the high watermark is at the time.
         obeyed: whether the leader must have done it: the run came to its end, and the schedule does not expect less.
+        refused: whether the only leader that was asked must have refused it, for the same reasons.
     """
 
     before: int | None
     obeyed: bool
+    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,17 +95,18 @@ def _orders(
         if asked is None:
             continue
         before = asked["before"] if isinstance(asked["before"], int) else None
-        order = Order(before, complete and asked.get("expect", "ok") == "ok")
-        for place in partitions:
-            if asked.get("topic") in (None, place.topic) and asked.get("partition") in (None, place.partition):
-                found[place].append(order)
+        told = asked.get("expect", "ok") if complete else "any"
+        meant = [p for p in partitions if asked.get("topic") in (None, p.topic)]
+        meant = [p for p in meant if asked.get("partition") in (None, p.partition)]
+        for place in meant:
+            found[place].append(Order(before, told == "ok", told == "refused" and len(meant) == 1))
     return dict(found)
 
 
 def _patience_s(scenario: Mapping[str, Any]) -> Iterator[float]:
     for send in (step.get("send") for step in scenario.get("schedule") or ()):
         if send is not None and send.get("retries") and not send.get("idempotent"):
-            yield float(send["retry_after_s"])
+            yield float(send.get("retry_after_s", 1.0))
 
 
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:

@@ -1,26 +1,34 @@
-"""Whether what a configuration permits can have deleted a record by the time at which it was gone.
+"""Whether what a configuration permits can have deleted a record, at the time at which it went.
 
-A limit permits what is beyond it, and no more: an hour's ``log.retention.ms`` deletes nothing in a run of seconds. So a
-deletion is permitted when
+A limit permits what is beyond it, and no more: an hour's ``log.retention.ms`` deletes nothing in a run of seconds. The
+row that says that a log begins behind the record (``log_start``, of a leader, or of anybody's retention) gives the
+reason, and that reason must permit it:
 
-* a DeleteRecords of the schedule, or of a random fault, covers the record's offset; or
-* the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days where nothing is written):
-  the time from when its send began to when a log began behind it, and by how much clocks and timestamps were off; or
-* the log can have been as large as ``log.retention.bytes``, if every record was as large as the workload makes them.
+* ``delete_records``: a DeleteRecords of the schedule covers the record's offset: it lies before the offset that was
+  asked for, or, where that is the high watermark, before the leader's in that row. One that the leader must have
+  refused covers nothing.
+* ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days where nothing
+  is written): the time from when its send began to that row, and by how much clocks and timestamps were off; or what
+  the log still held can have been as large as ``log.retention.bytes``, if every record was as large as the workload
+  makes them, for Kafka deletes a segment only while that much stays.
 
-Where the configuration does not say which settings were in force, any deletion is permitted.
+Where no such row tells (the timeline is sampled, a broker died before it could write it, a follower only did what its
+leader had done), any of these may be the reason, and the time is when a log was first seen to begin behind the record.
+A random fault of the bare core that deletes, and a configuration that does not say which settings were in force, permit
+any deletion.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from checkers.conclusion import RunFacts
+from checkers.conclusion import RunFacts, detail
 from harness.history import Manifest
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
+from spark_analysis.facts import Stretch
 
 _WEEK_MS: Final = 7 * 24 * 3_600_000
 _UNITS_MS: Final[Mapping[str, int]] = {
@@ -30,27 +38,77 @@ _UNITS_MS: Final[Mapping[str, int]] = {
 }
 """The settings that limit a record's age, the one that wins first, and their units."""
 _SIZE: Final = "log.retention.bytes"
+_RETENTION, _DELETE_RECORDS = "retention", "delete_records"
+"""Reasons for which a broker deletes by itself."""
 _SLACK_MS: Final = 1_000
-"""How far clocks of one machine, read one after the other, may be apart."""
+"""A client reads the clock for a record's timestamp before the row says that its send begins: on a busy machine its
+thread may be kept waiting for that long in between."""
 _OVERHEAD_BYTES: Final = 1_024
 """More than a record takes in a log beside what the workload asks for, alone in its batch."""
 _OF_ONE_SEND: Final = frozenset({"lost-write", "vanished-read"})
 """The kinds whose ``since_ns`` is when the send of the record began that is gone."""
 
 
+class _Removal(NamedTuple):
+    """A log began at ``log_start``, behind the record, by then; ``row``: the row that says why, where one does."""
+
+    time_ns: int
+    log_start: int
+    row: Stretch | None = None
+
+
 def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """Whether something that the configuration permits can have deleted what a finding misses."""
-    settings = manifest.configuration.get("settings")
-    if settings is None or any(fault["kind"] in ("retention", "delete_records") for fault in run.faults):
+    unsaid = manifest.configuration.get("settings") is None
+    if unsaid or any(fault["kind"] in (_RETENTION, _DELETE_RECORDS) for fault in run.faults):
         return True
     place = TopicPartition(finding.topic, finding.partition)
-    orders = () if run.wanted is None else run.wanted.orders.get(place, ())
-    if any(one.before is None or finding.offset is None or finding.offset < one.before for one in orders):
+    return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, place, finding.offset))
+
+
+def _removals(run: RunFacts, place: TopicPartition, offset: int | None) -> Sequence[_Removal]:
+    """What removed the record, in the brokers' words; where none says why, when it was first seen to be gone."""
+    if offset is not None:
+        rows = [one for ours in run.told.get(place, {}).values() for one in ours if _removes(one, offset)]
+        if rows:
+            return [_Removal(one.begin_ns, one.log_start_offset or 0, one) for one in rows]
+    known = [one for one in run.deletions.get(place, ()) if offset is not None and one.log_start > offset]
+    if known:
+        return [_Removal(*min(known))]
+    return [_Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)]
+
+
+def _removes(one: Stretch, offset: int) -> bool:
+    """Whether the row says that its broker, by itself, deleted what was at the offset."""
+    if one.kind != "log_start" or (one.role != "leader" and _reason(one) != _RETENTION):
+        return False
+    return offset in range(detail(one).get("from_offset", 0), one.log_start_offset or 0)
+
+
+def _reason(one: Stretch | None) -> str | None:
+    return None if one is None else detail(one).get("reason")
+
+
+def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+    reason = _reason(removal.row)
+    if reason != _RETENTION and _is_ordered(run, finding, removal):
         return True
-    return _may_be_old(run, manifest, settings, finding) or _may_be_large(run, manifest, settings, place)
+    if reason == _DELETE_RECORDS:
+        return False
+    return _may_be_old(run, manifest, finding, removal) or _may_be_large(run, manifest, finding, removal)
 
 
-def _may_be_old(run: RunFacts, manifest: Manifest, settings: Mapping[str, Any], finding: Finding) -> bool:
+def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
+    """Whether an order of the schedule covers the record."""
+    place = TopicPartition(finding.topic, finding.partition)
+    orders = () if run.wanted is None else run.wanted.orders.get(place, ())
+    mark = None if removal.row is None else removal.row.high_watermark
+    known = [mark if one.before is None else one.before for one in orders if not one.refused]
+    return any(before is None or finding.offset is None or finding.offset < before for before in known)
+
+
+def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+    settings = manifest.configuration["settings"]
     limit_ms = next(
         (int(settings[name]) * unit for name, unit in _UNITS_MS.items() if name in settings), _WEEK_MS
     )  # fmt: skip
@@ -58,16 +116,8 @@ def _may_be_old(run: RunFacts, manifest: Manifest, settings: Mapping[str, Any], 
         return False
     begun = [one.begin_ns for one in run.facts.stretches]
     since_ns = finding.since_ns if finding.kind in _OF_ONE_SEND and finding.since_ns else min(begun, default=0)
-    age_ms = (_gone_ns(run, finding) - since_ns) / 1_000_000
+    age_ms = (removal.time_ns - since_ns) / 1_000_000
     return age_ms + _off_ms(run, manifest) + _SLACK_MS >= limit_ms
-
-
-def _gone_ns(run: RunFacts, finding: Finding) -> int:
-    """When a log began behind the record; the end of the run where no row says so, or the offset is not known."""
-    place = TopicPartition(finding.topic, finding.partition)
-    known = run.deletions.get(place, ()) if finding.offset is not None else ()
-    gone = [one.time_ns for one in known if one.log_start > (finding.offset or 0)]
-    return min(gone, default=max((one.end_ns for one in run.facts.stretches), default=0))
 
 
 def _off_ms(run: RunFacts, manifest: Manifest) -> float:
@@ -87,8 +137,11 @@ def _ages_s(manifest: Manifest) -> Iterator[float]:
             yield abs(float(step["send"].get("age_s") or 0))
 
 
-def _may_be_large(run: RunFacts, manifest: Manifest, settings: Mapping[str, Any], place: TopicPartition) -> bool:
-    limit = int(settings.get(_SIZE, -1))
-    ends = [one.log_end_offset or 0 for ours in run.told.get(place, {}).values() for one in ours]
+def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+    """Whether the limit can still have been in the log when its beginning had gone."""
+    limit = int(manifest.configuration["settings"].get(_SIZE, -1))
+    place = TopicPartition(finding.topic, finding.partition)
+    told = [one for ours in run.told.get(place, {}).values() for one in ours if one.begin_ns <= removal.time_ns]
+    end = max((one.log_end_offset or 0 for one in told), default=0)
     largest = int(manifest.configuration.get("workload", {}).get("size", 0)) + _OVERHEAD_BYTES
-    return 0 <= limit <= max(ends, default=0) * largest
+    return 0 <= limit <= (end - removal.log_start) * largest

@@ -28,6 +28,9 @@ ResultT = TypeVar("ResultT")
 
 _ACKS = {"all": -1, 0: 0, 1: 1}
 
+_UNCERTAIN = frozenset({"REQUEST_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT"})
+"""Errors after which a leader may have done what it was asked."""
+
 
 class Errand(Generic[ResultT]):
     """An order under way.
@@ -166,7 +169,7 @@ class Errands:
         self._report(f"deleting what is before {delete.before} of {_listed(order.partitions)}")
         return Errand(
             path, delete.within_s, self._workload.delete_records(order),
-            lambda done: _require(path, delete.expect, done),
+            lambda done: _require_of_deletion(path, delete.expect, done),
         )  # fmt: skip
 
     def _spoof(self, spoof: SpoofFetch, path: str) -> Errand[Done]:
@@ -176,6 +179,13 @@ class Errands:
         )  # fmt: skip
         self._report(f"fetching offset {spoof.offset} from broker {spoof.to} as if from broker {spoof.replica}")
         return Errand(path, spoof.within_s, self._workload.spoof_fetch(order), lambda done: _require(path, "ok", done))
+
+
+def _require_of_deletion(path: str, expect: str, done: Done) -> None:
+    """A leader that has not answered in time has not refused: it deletes first, and then waits for its followers."""
+    if expect == "refused" and done.error in _UNCERTAIN:
+        raise InvalidRun(f"{path}: the answer is {done.error}, which does not say that the leader refused.")
+    _require(path, expect, done)
 
 
 def _require(path: str, expect: str, done: Done) -> None:

@@ -103,12 +103,37 @@ def a_log_that_may_be_too_large_may_lose_its_beginning(story: Story) -> None:
     expire(story)
 
 
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1", log_retention_bytes="3000"))
+def a_log_keeps_as_much_as_its_limit_asks_for(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=1_000))
+def a_limit_deletes_nothing_that_a_broker_says_it_was_asked_to_delete(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+@case(Outcome.VIOLATION, lost(0), **configured((1, "any"), log_retention_ms=HOUR_MS))
+def an_order_is_no_reason_for_what_a_broker_says_a_limit_deleted(story: Story) -> None:
+    expire(story)
+
+
 @case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1", log_retention_bytes="1000000"))
 def a_log_that_cannot_be_too_large_keeps_its_beginning(story: Story) -> None:
     expire(story)
 
 
 # ----------------------------------------------------------------------------------------------------------- orders
+
+
+@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured((1, "refused")))
+def what_a_leader_refused_to_delete_stays(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured((1, "refused"), (0, "any")))
+def what_a_leader_refused_to_delete_stays_whatever_else_it_was_asked(story: Story) -> None:
+    expire(story, "delete_records")
 
 
 @case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured((1, "ok"), log_retention_ms=HOUR_MS))

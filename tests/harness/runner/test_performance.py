@@ -243,6 +243,13 @@ def test_an_error_where_success_is_needed_ends_a_schedule(perform: Performing, s
         perform(step)
 
 
+@pytest.mark.parametrize("error", ["REQUEST_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT"])
+def test_a_deletion_that_is_not_answered_in_time_has_not_been_refused(perform: Performing, error: str) -> None:
+    perform.workload.error = error
+    with pytest.raises(InvalidRun, match=f"the answer is {error}, which does not say"):
+        perform("delete_records: {before: 1, expect: refused}")
+
+
 @pytest.mark.parametrize(
     "step",
     [
