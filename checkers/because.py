@@ -21,6 +21,8 @@ _EXCUSES: Mapping[str, str] = MappingProxyType(
         "unclean": "an unclean election gave it up, which the configuration permits (guarantees.unclean_election)",
         "damage": "a fault of the run (corrupt_log) has damaged a log of that node",
         "down": "the replica that is missing was not running",
+        "harmed": "a fault of the run had harmed what the node runs on, or kept it from its controller as it started",
+        "exits": "that generation ends a broker that would have to cut its log, where unclean elections are forbidden",
         "group": "the consumer's group may have moved the partition, and the history names no rebalances",
         "interleaving": "Kafka lets transactions that write at the same time interleave",
     }

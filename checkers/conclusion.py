@@ -55,6 +55,7 @@ class RunFacts:
         wanted: what the configuration demands; None: it does not say.
         generation: the protocol's generation; empty: not known.
         unrest: what the runner saw of a healed cluster that did not come to rest, as in ``run.json``; empty: it did.
+        endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
     """
 
     run: str
@@ -64,6 +65,7 @@ class RunFacts:
     wanted: Expected | None
     generation: str = ""
     unrest: Mapping[str, Any] = field(default_factory=dict)
+    endings: Sequence[Mapping[str, Any]] = ()
 
     @property
     def sampled(self) -> bool:

@@ -59,7 +59,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The kinds that the timeline may excuse, by the guarantee that must have been given away."""
 
-_PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "laggard-in-sync", "stuck"})
+_PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "laggard-in-sync", "node-exit", "stuck"})
 """The kinds that a fault explains, whatever the configuration says."""
 
 

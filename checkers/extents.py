@@ -77,8 +77,8 @@ def _extent(examples: Sequence[tuple[Finding, Anomaly]], known: Sequence[Finding
     with_offset = known[0].placed if known else 0
     return Extent(
         kind=finding.kind,
-        topic=finding.topic,
-        partition=finding.partition,
+        topic=examples[0][1].topic,
+        partition=examples[0][1].partition,
         verdicts=tuple(verdict for verdict in Verdict if verdict in verdicts),
         count=finding.total,
         examples=len(examples),

@@ -32,6 +32,7 @@ from checkers.nodes_are_accounted import (
     unproven_losses,
     unused_partitions,
 )
+from checkers.nodes_stay_up import blamed
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
@@ -62,7 +63,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
     facts = RunFacts(
         name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
-        run.manifest.unrest,
+        run.manifest.unrest, run.manifest.endings,
     )  # fmt: skip
     misfit = misstated(run.manifest)
     uncounted, strange = missing_decisions(facts), misfiled(run.faults, wanted)
@@ -95,6 +96,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
     broken += [*unproven_faults(run.faults), *strange, *broken_unrest(run.manifest.unrest)]
+    broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
     doubts = list(inconclusive(ends, unaccounted, numbers, brokers=is_watched(facts)))
@@ -195,8 +197,8 @@ def _anomalies(
         if own.verdict is Verdict.VIOLATION and finding.kind in FOLLOWING:
             own = _with_causes(own, finding, causes, short, severity)
         anomaly = Anomaly(
-            finding.kind, own.verdict, finding.topic, finding.partition, finding.offset, finding.value,
-            finding.leader_epoch,
+            finding.kind, own.verdict, finding.topic or None, None if finding.partition < 0 else finding.partition,
+            finding.offset, finding.value, finding.leader_epoch,
             why=why + _because(causes),
             evidence=evidence,
         )  # fmt: skip

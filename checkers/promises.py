@@ -24,6 +24,7 @@ from checkers import (
     logs_keep_records,
     metadata_agrees,
     no_duplicates,
+    nodes_stay_up,
     offsets_agree,
     polls_are_ordered,
     reads_are_of_writes,
@@ -68,6 +69,7 @@ class Promise(Protocol):
 
 
 CONCLUSIONS: tuple[Conclusive, ...] = (
+    nodes_stay_up,
     epochs_agree,
     epochs_only_rise,
     elections_are_legal,

@@ -75,7 +75,7 @@ which tables an excuse may be missing say :mod:`checkers.excuses`.
 :data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
 nobody knows, and it is INDETERMINATE, too."""
 
-GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage"})
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
 guarantee's name in ``run.json``."""
 

@@ -116,6 +116,7 @@ class Extent:
     """How far the anomalies of one kind in one partition reach that have the same excuse, or none: all of them.
 
     Attributes:
+        topic: with ``partition`` where; None of what is about a node.
         verdicts: those on the examples, gravest first.
         count: how many anomalies there are.
         examples: how many of them the verdict's ``anomalies`` show with their evidence.
@@ -125,8 +126,8 @@ class Extent:
     """
 
     kind: str
-    topic: str
-    partition: int
+    topic: str | None
+    partition: int | None
     verdicts: tuple[Verdict, ...]
     count: int
     examples: int

@@ -123,6 +123,27 @@ class ClusterView:
 
 
 @dataclass(frozen=True, slots=True)
+class Ending:
+    """How a life of a node ended that the harness had not ordered to end.
+
+    Attributes:
+        node: the id of a broker or a controller.
+        incarnation: how often the node had been started before that life.
+        time_ns: when it ended (``CLOCK_MONOTONIC``).
+        status: the exit status; negative: the number of the signal that ended it.
+        said: why, by the last words in its log.
+        blames: what in its environment is to blame for it, in a clause; empty: nothing is known to be.
+    """
+
+    node: NodeId
+    incarnation: int
+    time_ns: int
+    status: int
+    said: str
+    blames: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class LogDamage:
     """Harm done to the bytes of a replica's log while its broker is down.
 
@@ -367,6 +388,10 @@ class Target(Protocol):
 
         One that a signal has ended, or that was asked to shut down, has not.
         """
+        ...
+
+    def endings(self) -> Sequence[Ending]:
+        """Every life of a node that has ended without having been ordered to, until :meth:`stop`; oldest first."""
         ...
 
     def remains(self) -> Sequence[str]:

@@ -84,7 +84,8 @@ def lost(verdict: RunVerdict) -> Sequence[Lost]:
     for extent in verdict.extents:
         if is_gone(extent.kind):
             spans = [(one.first_offset, one.end_offset) for one in extent.ranges]
-            places[TopicPartition(extent.topic, extent.partition)] += spans
+            if (place := partition_of(extent.topic, extent.partition)) is not None:
+                places[place] += spans
     return [Lost(place, *span) for place, spans in sorted(places.items()) for span in merged(spans)]
 
 
@@ -156,8 +157,12 @@ def _single(a: Anomaly) -> Stretch:
 def _ranges(extents: Sequence[Extent], examples: Sequence[Anomaly]) -> Iterator[Stretch]:
     """All anomalies of a kind by ranges, those without an offset together, and what is said of those only counted."""
     for extent in extents:
-        place = TopicPartition(extent.topic, extent.partition)
-        here = [a for a in examples if (a.topic, a.partition) == place and a.verdict in extent.verdicts]
+        place = partition_of(extent.topic, extent.partition)
+        here = [
+            a
+            for a in examples
+            if (a.topic, a.partition) == (extent.topic, extent.partition) and a.verdict in extent.verdicts
+        ]
         for one in extent.ranges:
             span = range(one.first_offset, one.end_offset)
             example = min((a for a in here if a.offset in span), key=_place, default=None)

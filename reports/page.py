@@ -23,7 +23,7 @@ from reports import glossary, groups, losses, replicas, sentences, story, strip
 from reports.lanes.frame import Frame
 from reports.outages import outages
 from reports.power import power
-from reports.run import PartitionRows, Run
+from reports.run import PartitionRows, Run, partition_of
 from reports.scale import Window, seconds
 
 SIZE_CAP: Final = 2_000_000
@@ -172,7 +172,8 @@ def _chosen(run: Run, limit: int) -> Sequence[TopicPartition]:
 def _accused_by_partition(extents: Iterable[Extent]) -> Mapping[TopicPartition, int]:
     counts: Counter[TopicPartition] = Counter()
     for extent in extents:
-        counts[TopicPartition(extent.topic, extent.partition)] += extent.count
+        if (place := partition_of(extent.topic, extent.partition)) is not None:
+            counts[place] += extent.count
     return counts
 
 
@@ -181,7 +182,8 @@ def _places(extents: Sequence[Extent]) -> Sequence[tuple[TopicPartition, int, in
     at: dict[TopicPartition, list[tuple[int, int, str]]] = defaultdict(list)
     for extent in extents:
         spans = ((one.first_offset, one.end_offset, extent.kind) for one in extent.ranges)
-        at[TopicPartition(extent.topic, extent.partition)] += spans
+        if (place := partition_of(extent.topic, extent.partition)) is not None:
+            at[place] += spans
     places = [(p, *place) for p, spans in sorted(at.items()) for place in _merged(spans)]
     return sorted(places, key=lambda place: (not any(map(glossary.is_gone, place[3].split(", "))), place[:2]))
 

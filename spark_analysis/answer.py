@@ -15,14 +15,15 @@ from spark_analysis.facts import Facts
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
-    "unnumbered",
+    "unnumbered", "harmed", "exits",
 ]  # fmt: skip
 """What may take the blame for a finding: the sender waited for too little (acks 0 or 1, and the record was never
 known to be committed); it had been deleted on purpose; an unclean election came after it; the consumer's
 group may have moved the partition, for the history names no rebalances; transactions that write at the same time may
 interleave; or are entangled with too many others to be followed; what would tell could not be read; a restart took it,
 and not the rules of a generation by which followers cut their logs, which excuses nothing; a fault has damaged that
-log; it was sent outside of transactions, so that its producer need not have numbered it."""
+log; it was sent outside of transactions, so that its producer need not have numbered it; a fault of the run has harmed
+what the node runs on; its generation ends a broker in that place."""
 
 KEPT_PER_GROUP = 25
 """How many findings of one kind, partition and excuse reach the driver; the rest are only counted."""
@@ -34,6 +35,7 @@ class Finding(NamedTuple):
     Attributes:
         run: the run's id.
         kind: the anomaly's kind, as in ``docs/anomalies.md``.
+        topic: with ``partition`` where; "" and -1 of what is about a node.
         offset: where; of ``hw-regression`` the lower watermark, of ``poll-skip`` the first offset skipped.
         value: the record that is missing, wrong or there twice.
         leader_epoch: of the record where any evidence knows it; else of the leader concerned.

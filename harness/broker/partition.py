@@ -233,6 +233,9 @@ class Partition:
 
     def _truncate(self, to_offset: Offset, reason: str) -> ReplicaEvent:
         from_offset = self.log.log_end_offset
+        if "cut_ends_the_broker" in self._owner.knobs.bugs:
+            self._failure = ReplicaFailed(0, f"{self.name} cannot be cut to {to_offset}")
+            return AppendFailed(0)
         try:
             self.log.truncate(to_offset)
         except OSError as error:

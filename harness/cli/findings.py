@@ -76,9 +76,9 @@ def _line(one: Observation, first: Anomaly) -> str:
     """What breaks a promise is told with all its places; of what is excused, why it is matters more."""
     name = f"{one.label} {counted(one.count, one.kind)}"
     if one.is_excused:
-        return f"{name}{' ' if one.count == 1 else ', the first '}at {_place(first)}: {_excuse(first)}"
+        return f"{name}{'' if one.count == 1 else ', the first'}{_place(first)}: {_excuse(first)}"
     if one.count == 1:
-        return f"{name} at {_place(first)}: {first.why}"
+        return f"{name}{_place(first)}: {first.why}"
     return f"{name}: {_reach(one.extents)}. The first: {first.why}"
 
 
@@ -110,13 +110,15 @@ def _offsets(span: OffsetRange) -> str:
 
 
 def _place(anomaly: Anomaly) -> str:
-    """Where it is, as far as that is known: records of old formats carry no leader epoch."""
+    """Where it is, as far as that is known: a node is nowhere, and records of old formats carry no leader epoch."""
+    if anomaly.topic is None:
+        return ""
     parts = [f"{anomaly.topic}-{anomaly.partition}"]
     if anomaly.offset is not None:
         parts[0] += f" offset {anomaly.offset}"
     if anomaly.leader_epoch is not None and anomaly.leader_epoch >= 0:
         parts.append(f"leader epoch {anomaly.leader_epoch}")
-    return ", ".join(parts)
+    return " at " + ", ".join(parts)
 
 
 def styled(one: Observation) -> str:

@@ -137,6 +137,7 @@ _FOLLOWING = (
     _switched("stale_fetch_applied", "a response that has outlived its question",
               unnoticed="what it brings the new leader mostly has, too, and if not, the next fetch finds that out"),
     _switched("truncates_one_more", "an off-by-one in truncateTo"),
+    _switched("cut_ends_the_broker", "a halt where an exception would do", STACK),
     _switched("epochs_not_truncated", "the leader epoch cache out of step with the log"),
 )  # fmt: skip
 

@@ -59,6 +59,8 @@ class Manifest:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
         unrest: of a run whose healed cluster did not come to rest although no probe blames the environment, what the
             runner saw (:meth:`harness.runner.unrest.Unrest.to_json`); empty of any other.
+        endings: of every life of a node that ended without having been ordered to, how it did; each with the fields of
+            :class:`harness.target.Ending`.
         duration_s: from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
         tables: how much there was of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before,
@@ -77,6 +79,7 @@ class Manifest:
     predictions: Sequence[Mapping[str, Any]] = ()
     guarantees: Mapping[str, Any] = field(default_factory=dict)
     unrest: Mapping[str, Any] = field(default_factory=dict)
+    endings: Sequence[Mapping[str, Any]] = field(default_factory=list)
     duration_s: float | None = None
     why: str = ""
     tables: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -55,7 +55,7 @@ _DOCUMENT: Mapping[str, Kind] = {
     **dict.fromkeys(("run", "scenario", "started_wall", "state", "generation", "why"), _STRING),
     "seed": _INTEGER,
     **dict.fromkeys(("versions", "configuration", "guarantees", "tables", "unrest"), _OBJECT),
-    "predictions": _OBJECTS,
+    **dict.fromkeys(("predictions", "endings"), _OBJECTS),
     "duration_s": _SECONDS,
 }
 _GUARANTEES: Mapping[str, Kind] = {
@@ -73,6 +73,11 @@ _UNREST: Mapping[str, Kind] = {
     **dict.fromkeys(("missing", "eligible"), _OBJECT),
     "gone": _COUNTS,
     "probes": _STRINGS,
+}
+_ENDING: Mapping[str, Kind] = {
+    **dict.fromkeys(("node", "incarnation", "time_ns"), _COUNT),
+    "status": _INTEGER,
+    **dict.fromkeys(("said", "blames"), _STRING),
 }
 _PREDICTION: Mapping[str, Kind] = {
     "kind": _STRING,
@@ -128,6 +133,9 @@ def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
         if "kind" not in prediction:
             yield f"{where} has no kind"
         yield from _mistyped(f"{where}.", prediction, _PREDICTION)
+    for number, ending in enumerate(document.get("endings", ())):
+        yield from (f"endings[{number}] has no {key}" for key in _ENDING if key not in ending)
+        yield from _mistyped(f"endings[{number}].", ending, _ENDING)
     yield from _of_configuration(document.get("configuration", {}))
     for name, size in document.get("tables", {}).items():
         if not _OBJECT.fits(size):

@@ -39,6 +39,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "divergence_unnoticed": "A leader never says that a follower's log differs from its own.",
         "stale_fetch_applied": "A follower appends what it had asked an earlier leader for, if it fits its log's end.",
         "truncates_one_more": "A follower that cuts its log cuts one record more than it should.",
+        "cut_ends_the_broker": "A broker whose replica has to be cut ends itself.",
         "epochs_not_truncated": "A follower cuts its log, and not the list of its leader epochs.",
         "log_start_not_followed": "A follower keeps what its leader has deleted.",
         # ------------------------------------------------------------------------------------- deleting

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from harness.clock import Clock
@@ -11,7 +11,7 @@ from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.diary import Diary
 from harness.runner.nemesis import FaultRecord
-from harness.target import Target
+from harness.target import Ending, Target
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -47,6 +47,10 @@ class Archive(Protocol):
 
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """What was seen of a healed cluster that did not come to rest; see :mod:`harness.runner.unrest`."""
+        ...
+
+    def take_endings(self, endings: Sequence[Ending]) -> None:
+        """How lives of nodes ended that had not been ordered to."""
         ...
 
     def take_logs(self, target: Target) -> None:
@@ -86,6 +90,11 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         self._directory.write_manifest(replace(self._directory.manifest(), unrest=seen))
 
+    def take_endings(self, endings: Sequence[Ending]) -> None:
+        """See :class:`Archive`."""
+        written = [asdict(one) for one in endings]
+        self._directory.write_manifest(replace(self._directory.manifest(), endings=written))
+
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`."""
         target.copy_logs(self._directory.broker_logs)
@@ -98,6 +107,7 @@ class KeptArchive:
         tables: by name, without the history.
         diary: None before the end.
         unrest: what was seen of a healed cluster that did not come to rest; empty: it did, or there is none.
+        endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
     """
 
     def __init__(self, run: str) -> None:
@@ -105,6 +115,7 @@ class KeptArchive:
         self.tables: dict[str, Rows] = {}
         self.diary: Diary | None = None
         self.unrest: Mapping[str, Any] = {}
+        self.endings: Sequence[Mapping[str, Any]] = ()
         self._recorder: KeptRecorder | None = None
 
     def recorder(self, clock: Clock) -> Recorder:
@@ -135,6 +146,10 @@ class KeptArchive:
     def take_unrest(self, seen: Mapping[str, Any]) -> None:
         """See :class:`Archive`."""
         self.unrest = seen
+
+    def take_endings(self, endings: Sequence[Ending]) -> None:
+        """See :class:`Archive`."""
+        self.endings = [asdict(one) for one in endings]
 
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`; what nodes in memory say is in their timelines."""

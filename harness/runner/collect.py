@@ -15,6 +15,7 @@ def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary) ->
     """
     archive.take_faults(nemesis.records)
     archive.take_diary(diary)
+    archive.take_endings(target.endings())
     archive.take("timeline", target.timeline(archive.run))
     archive.take("replica_logs", target.replica_logs(archive.run))
     archive.take_logs(target)

@@ -132,8 +132,10 @@ def _behind(target: Target, partitions: Sequence[TopicPartition]) -> int:
     view, total = target.view(), 0
     for name in partitions:
         seen = view.partitions.get(name)
-        leading = None if seen is None else target.replica(node_name(seen.leader), name)
-        if seen is None or leading is None:
+        if seen is None or seen.leader == NO_LEADER:
+            continue
+        leading = target.replica(node_name(seen.leader), name)
+        if leading is None:
             continue
         total += leading.log_end_offset - leading.high_watermark
         for node in seen.replicas:

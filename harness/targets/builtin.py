@@ -38,7 +38,6 @@ _TOPIC_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
-_EXIT_HALTED = 1
 """The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
 
 
@@ -159,6 +158,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
         """See :class:`harness.target.Target`."""
         process = self._resting(node)
         process.spawn(replace(self._config(process), faults=replace(self._faults(node), dies_while_loading=True)))
+        process.let_end()
         self._await(f"node {node} has not died", lambda: not process.exists, READY_TIMEOUT_S)
 
     def _came_up(self, node: str) -> bool:
@@ -210,7 +210,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         process = self._node(node)
-        halted = not process.exists and process.exit_status == _EXIT_HALTED
+        halted = (process.exit_status or 0) > 0
         how = process.last_words() if not process.exists else "it exists"
         return Receipt(halted, f"node {node}: process {process.pid}: {how}")
 

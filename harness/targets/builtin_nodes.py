@@ -9,7 +9,7 @@ from typing import Any
 from harness.broker.secret import Secret
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER_ID, node_name
-from harness.target import Receipt
+from harness.target import Ending, Receipt
 from harness.targets.addresses import Addresses
 from harness.targets.control_client import ask
 from harness.targets.node_process import NodeProcess
@@ -52,6 +52,11 @@ class BuiltinNodes:
         """How each node has ended that was started and is not running."""
         ended = [node for node in self._nodes.values() if node.pid is not None and not node.exists]
         return {node.name: f"process {node.pid} is gone, {node.last_words()}" for node in ended}
+
+    def endings(self) -> Sequence[Ending]:
+        """See :class:`harness.target.Target`."""
+        found = [one for node in self._nodes.values() for one in node.endings()]
+        return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def is_dead(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""

@@ -9,14 +9,17 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, ClassVar
 
 import harness
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, node_name
+from harness.target import Ending
+from harness.targets.endings import judged
 from harness.targets.last_words import last_words
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE
 from harness.targets.node_logs import NODE_LOG
@@ -38,6 +41,9 @@ class ChildProcess:
         incarnation: how often it had been started before the current process; -1 before the first.
     """
 
+    _TERMINATED: ClassVar[int] = 0
+    """The exit status of a program that SIGTERM has asked to end, and that had no other reason."""
+
     def __init__(self, name: str, directory: Path, spawned: Spawned) -> None:
         self.name = name
         self.directory = directory
@@ -45,6 +51,9 @@ class ChildProcess:
         self._spawned = spawned
         self._process: subprocess.Popen[bytes] | None = None
         self._sent: set[signal.Signals] = set()
+        self._may_end = False
+        self._ended_ns = 0
+        self._watcher: threading.Thread | None = None
         self._said_before = 0
         self.data_dir.mkdir(parents=True, exist_ok=True)
 
@@ -107,6 +116,7 @@ class ChildProcess:
         assert not self.exists
         self.incarnation += 1
         self._sent.clear()
+        self._may_end = False
         with self.log.open("ab") as log:
             self._said_before = log.tell()
             self._process = subprocess.Popen(
@@ -117,7 +127,35 @@ class ChildProcess:
                 start_new_session=True,
                 env={**os.environ, **environment},
             )
+        self._watcher = threading.Thread(target=self._note_the_end, args=(self._process.pid,), daemon=True)
+        self._watcher.start()
         self._spawned(self.name, self._process.pid)
+
+    def _note_the_end(self, pid: int) -> None:
+        """Wait for the end without taking it away from who asks for the exit status."""
+        with suppress(ChildProcessError):  # it was asked for in between, so it has ended just now
+            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+        self._ended_ns = time.monotonic_ns()
+
+    def let_end(self) -> None:
+        """That the current process ends by itself is as it should be."""
+        self._may_end = True
+
+    def unordered(self) -> tuple[int, int] | None:
+        """When the last process ended (``CLOCK_MONOTONIC``), and its status, unless it exists or was made to end.
+
+        SIGTERM from elsewhere counts as that signal, also where the program then ends in order.
+        """
+        status = self.exit_status
+        if status is None or self._may_end or -status in self._sent:
+            return None
+        if status in (0, self._TERMINATED):
+            if signal.SIGTERM in self._sent:
+                return None
+            status = -signal.SIGTERM if status == self._TERMINATED else status
+        assert self._watcher is not None
+        self._watcher.join()
+        return self._ended_ns, status
 
     def _send(self, number: signal.Signals) -> bool:
         # While another thread looks and learns that the process has ended, it still exists to this one.
@@ -197,6 +235,7 @@ class NodeProcess(ChildProcess):
         super().__init__(node_name(node), directory, spawned)
         self.node = node
         self._secret = secret
+        self._endings: list[Ending] = []
 
     @property
     def timeline(self) -> Path:
@@ -206,11 +245,19 @@ class NodeProcess(ChildProcess):
     def spawn(self, config: NodeConfig) -> None:
         """Start the next incarnation with ``config``, whose ``incarnation`` must be the next one."""
         assert config.incarnation == self.incarnation + 1
+        self._endings = self.endings()
         path = self.directory / f"config-{config.incarnation}.json"
         config.write(path)
         command = (sys.executable, "-P", "-m", _module(self.node), str(path))
         with self._secret.told() as stdin:
             self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])}, stdin)
+
+    def endings(self) -> list[Ending]:
+        """How each of its lives ended that had not been ordered to."""
+        last = self.unordered()
+        if last is None:
+            return self._endings
+        return [*self._endings, judged(Ending(self.node, self.incarnation, *last, self.log_tail()), statuses={})]
 
 
 def _module(node: NodeId) -> str:

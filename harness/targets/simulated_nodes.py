@@ -8,7 +8,7 @@ from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.node import SimulatedNode
-from harness.target import Receipt
+from harness.target import Ending, Receipt
 
 
 class SimulatedNodes:
@@ -24,6 +24,15 @@ class SimulatedNodes:
     def nodes(self) -> Sequence[str]:
         """See :class:`harness.target.Target`."""
         return [*self._brokers(), CONTROLLER]
+
+    def endings(self) -> Sequence[Ending]:
+        """See :class:`harness.target.Target`."""
+        found = [
+            Ending(node.node, one.incarnation, one.time_ns, one.exit_code, one.said)
+            for node in self.cluster.nodes.values()
+            for one in node.endings
+        ]
+        return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def is_dead(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""

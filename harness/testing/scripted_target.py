@@ -13,7 +13,16 @@ from typing import Any
 
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
-from harness.target import Capability, ClusterView, LogDamage, PartitionView, Receipt, ReplicaView, TopicSpec
+from harness.target import (
+    Capability,
+    ClusterView,
+    Ending,
+    LogDamage,
+    PartitionView,
+    Receipt,
+    ReplicaView,
+    TopicSpec,
+)
 
 
 def cluster_view(brokers: int, partitions: Mapping[TopicPartition, PartitionView] | None = None) -> ClusterView:
@@ -39,6 +48,7 @@ class ScriptedTarget:
         refused: names of methods that raise ``EnvironmentFault``.
         broken: brokers whose disk refuses writes for another reason than that it is full.
         written_to: brokers whose full disk refuses a write of their own at once.
+        ended: what :meth:`endings` says.
         exited: nodes that have ended themselves.
         silent: brokers that have stopped answering since one last saw that they run.
         lossy: links that lose what is sent over them, though nobody has cut them.
@@ -55,6 +65,7 @@ class ScriptedTarget:
     refused: set[str] = field(default_factory=set)
     broken: set[str] = field(default_factory=set)
     written_to: set[str] = field(default_factory=set)
+    ended: list[Ending] = field(default_factory=list)
     exited: set[str] = field(default_factory=set)
     silent: set[str] = field(default_factory=set)
     lossy: set[Link] = field(default_factory=set)
@@ -306,6 +317,10 @@ class ScriptedTarget:
         """See :class:`harness.target.Target`."""
         gone = node in self.exited
         return Receipt(gone, f"node {node} has {'ended' if gone else 'not ended'} itself")
+
+    def endings(self) -> list[Ending]:
+        """See :class:`harness.target.Target`."""
+        return self.ended
 
     def timeline(self, run: str) -> list[dict[str, Any]]:
         """See :class:`harness.target.Target`."""

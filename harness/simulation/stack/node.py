@@ -37,6 +37,15 @@ class Ending(NamedTuple):
     asked: bool = False
 
 
+class OwnEnd(NamedTuple):
+    """When a life ended that had not been ordered to, with which exit code, and what it had said last."""
+
+    incarnation: int
+    time_ns: int
+    exit_code: int
+    said: str
+
+
 class SimulatedNode:
     """One node through all its lives.
 
@@ -51,6 +60,7 @@ class SimulatedNode:
         said: the lines of its log.
         incarnation: how often it had been started before; -1 before the first start.
         ending: how its last life ended; None while it lives.
+        endings: how each of its lives ended that had not been ordered to.
         dropped: what its last power loss took; None when it has been started since, or never lost power.
         build: makes the program of each life.
         is_quiet: whether it writes neither timeline nor log: somebody looks on who needs neither.
@@ -66,6 +76,7 @@ class SimulatedNode:
         self.said: list[str] = []
         self.incarnation = -1
         self.ending: Ending | None = None
+        self.endings: list[OwnEnd] = []
         self.dropped: Sequence[Cut] | None = None
         self.build: Callable[[NodeConfig, Surroundings], Node] = (
             ControllerNode if self.node == CONTROLLER_ID else Broker
@@ -78,6 +89,7 @@ class SimulatedNode:
         self._cut: tuple[Link, ...] = ()
         self._program: Node | None = None
         self._network: SimulatedNetwork | None = None
+        self._may_end = False
 
     # ------------------------------------------------------------------------------------ what it is
 
@@ -120,6 +132,7 @@ class SimulatedNode:
         assert not self.lives, f"node {self.name} lives"
         self.incarnation += 1
         self.ending = self.dropped = None
+        self._may_end = faults is not None and faults.dies_while_loading
         self.begun()
         self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
@@ -200,6 +213,9 @@ class SimulatedNode:
             network.die()
             self.ending = ending
             how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
+            if ending.exit_code is not None and not ending.asked and not self._may_end:
+                said = self.said[-1] if self.said else ""
+                self.endings.append(OwnEnd(self.incarnation, self.clock.monotonic_ns(), ending.exit_code, said))
             self._say(f"The node {how}.")
             self.ended(ending)
 

@@ -17,7 +17,7 @@ import docker
 from harness.clients.conversation import Conversation
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, NodeId, node_id
-from harness.target import Receipt
+from harness.target import Ending, Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
 from harness.targets.compose.image import OWN_IMAGES, has_image
@@ -98,6 +98,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._awaited: Sequence[str] = ()
         self._nodes = {}
         self._has_come_up = False
+        self._endings: Sequence[Ending] = []
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -139,6 +140,15 @@ class ComposeCluster(RealKafka[ComposeNode]):
                 if self._has_come_up:
                     last_things_first.callback(self._keep_disks)
                 last_things_first.callback(self._kill_all)
+                last_things_first.callback(self._note_endings)
+
+    def endings(self) -> Sequence[Ending]:
+        """See :class:`harness.target.Target`."""
+        return super().endings() if self._project is not None else self._endings
+
+    def _note_endings(self) -> None:
+        """As long as there are containers to ask."""
+        self._endings = self.endings()
 
     def _kill_all(self) -> None:
         for node in self._nodes.values():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
@@ -12,18 +13,24 @@ from typing import Any
 from docker.models.containers import Container
 
 from harness.errors import EnvironmentFault
+from harness.model import node_id
+from harness.target import Ending
 from harness.targets.compose.containers import asked
 from harness.targets.compose.project import Project
+from harness.targets.endings import OUT_OF_MEMORY, judged
 from harness.targets.kafka.shim import refuse_failure
 from harness.targets.last_words import last_words
 
 _POLL_S = 0.05
 _GONE_TIMEOUT_S = 30.0
-_KILLED, _TERMINATED, _OUT_OF_MEMORY = 137, 143, 3
-"""Exit statuses: of SIGKILL, of SIGTERM, and of a JVM that is told to end when its heap is full."""
+_KILLED, _TERMINATED = 128 + signal.SIGKILL, 128 + signal.SIGTERM
+"""Exit statuses: of SIGKILL and of SIGTERM."""
+
+_STATUSES = {"SIGKILL": _KILLED, "SIGTERM": _TERMINATED}
+"""The exit statuses of programs that have ended as these signals make them."""
 
 _CRASHES = {
-    128 + number: number.name
+    128 + number: number
     for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP)
 }
 """The exit statuses of programs that one of these has ended."""
@@ -50,11 +57,15 @@ class ComposeNode:
         self.name = name
         self.incarnation = 0
         self._project = project
+        self._ordered: set[int] = set()
+        self._endings: list[Ending] = []
 
     # ------------------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
         """Start its containers again."""
+        self._endings = self.endings()
+        self._ordered.clear()
         self.incarnation += 1
         for one in self._containers():
             asked(one.start)
@@ -67,10 +78,11 @@ class ComposeNode:
         """SIGTERM; returns whether its containers have ended within ``timeout_s``."""
         return self._end("SIGTERM", timeout_s)
 
-    def _end(self, signal: str, timeout_s: float) -> bool:
+    def _end(self, name: str, timeout_s: float) -> bool:
         for one in self._containers():
             if _state(one)["Running"]:
-                asked(partial(one.kill, signal))
+                self._ordered.add(_STATUSES[name])
+                asked(partial(one.kill, name))
         deadline = time.monotonic() + timeout_s
         while self.exists:
             if time.monotonic() > deadline:
@@ -133,17 +145,32 @@ class ComposeNode:
         refuse_failure(self.name, map(_exit_status, states))
         return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
+    def endings(self) -> list[Ending]:
+        """How each of its lives ended that had not been ordered to; of the last one as long as there are containers."""
+        return [*self._endings, *(one for container in self._containers() if (one := self._ending(container)))]
+
+    def _ending(self, container: Container) -> Ending | None:
+        """How the last life of a container ended, unless it runs or was made to end."""
+        state = _state(container)
+        status = _exit_status(state)
+        if status is None or status in self._ordered or (status == 0 and _TERMINATED in self._ordered):
+            return None
+        signalled = {_KILLED: signal.SIGKILL, _TERMINATED: signal.SIGTERM}.get(status) or _CRASHES.get(status)
+        status = status if signalled is None else -signalled
+        found = Ending(node_id(self.name), self.incarnation, _ended_ns(state), status, _last_words(container))
+        return replace(found, blames="its container was out of memory") if state.get("OOMKilled") else judged(found)
+
     def _refuse_lack_of_memory(self, states: Sequence[Mapping[str, Any]]) -> None:
-        if any(state.get("OOMKilled") or _exit_status(state) == _OUT_OF_MEMORY for state in states):
+        if any(state.get("OOMKilled") or _exit_status(state) == OUT_OF_MEMORY for state in states):
             raise EnvironmentFault(
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
             )
 
     def _refuse_crash(self, states: Sequence[Mapping[str, Any]]) -> None:
-        for status in map(_exit_status, states):
-            if status in _CRASHES:
+        for crash in (_CRASHES.get(_exit_status(state) or 0) for state in states):
+            if crash is not None:
                 raise EnvironmentFault(
-                    f"node {self.name} was ended by {_CRASHES[status]}, which seawall has not sent: Java has crashed.",
+                    f"node {self.name} was ended by {crash.name}, which seawall has not sent: Java has crashed.",
                     "What it has printed says where.",
                 )
 
@@ -173,6 +200,12 @@ def _state(container: Container) -> Mapping[str, Any]:
     asked(container.reload)
     state: Mapping[str, Any] = container.attrs["State"]
     return state
+
+
+def _ended_ns(state: Mapping[str, Any]) -> int:
+    """When a container ended (``CLOCK_MONOTONIC``), by the engine's wall clock, which is this machine's."""
+    wall_s = datetime.fromisoformat(state["FinishedAt"]).timestamp()
+    return time.monotonic_ns() - time.time_ns() + int(wall_s * 1e9)
 
 
 def _last_words(container: Container) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from harness.java import find_java, refuse_old, version_line
 from harness.targets.kafka import launcher
@@ -51,6 +52,10 @@ _NEEDED_BY = "Kafka"
 _REMEDY = "Install Java 17 (Debian: openjdk-17-jre-headless), or name one in JAVA_HOME."
 
 
+TERMINATED = 128 + signal.SIGTERM
+"""The exit status of a JVM that has ended, its shutdown hooks included, because of SIGTERM."""
+
+
 class Program(NamedTuple):
     """What a JVM runs: a main class with its arguments, in a heap of so many MiB."""
 
@@ -68,6 +73,8 @@ class Jvm(ChildProcess):
         spawned: told its process ids.
         distribution: where its classes are.
     """
+
+    _TERMINATED: ClassVar[int] = TERMINATED
 
     def __init__(self, name: str, directory: Path, spawned: Spawned, distribution: Distribution) -> None:
         super().__init__(name, directory, spawned)

@@ -12,8 +12,10 @@ from pathlib import Path
 
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER_ID, NodeId, is_broker, node_id
+from harness.target import Ending
+from harness.targets.endings import OUT_OF_MEMORY, judged
 from harness.targets.kafka.fetching import Distribution
-from harness.targets.kafka.jvm import Jvm, Program
+from harness.targets.kafka.jvm import TERMINATED, Jvm, Program
 from harness.targets.kafka.layout import Layout
 from harness.targets.kafka.server_properties import (
     KafkaSettings,
@@ -32,11 +34,6 @@ _CONTROLLER_MIB = 160
 _ZOOKEEPER_MIB = 96
 _FORMAT_TIMEOUT_S = 60.0
 _META, _FEATURES = "meta.properties", "bootstrap.checkpoint"
-_EXIT_OUT_OF_MEMORY = 3
-"""The exit status that ``-XX:+ExitOnOutOfMemoryError`` brings; Kafka's own are 1 and 2."""
-
-_EXIT_TERMINATED = 128 + signal.SIGTERM
-"""The exit status of a JVM that has ended, its shutdown hooks included, because of SIGTERM."""
 
 
 def new_cluster_id() -> str:
@@ -65,6 +62,7 @@ class KafkaNode:
         self.directory = directory.resolve()
         self.incarnation = -1
         self._jvm = Jvm(name, self.directory, spawned, distribution)
+        self._endings: list[Ending] = []
         self._heap_mib = _BROKER_MIB if is_broker(name) else _CONTROLLER_MIB
 
     # ------------------------------------------------------------------------------------------------ life
@@ -76,6 +74,7 @@ class KafkaNode:
 
     def spawn(self, environment: Mapping[str, str]) -> None:
         """Start its processes, with ``environment`` on top of this process's own."""
+        self._endings = self.endings()
         self.incarnation += 1
         self._start(environment)
 
@@ -175,7 +174,7 @@ class KafkaNode:
     @property
     def was_shut_down(self) -> bool:
         """Whether each of its processes has ended because it was asked to."""
-        return all(jvm.exit_status in (0, _EXIT_TERMINATED) for jvm in self.processes)
+        return all(jvm.exit_status in (0, TERMINATED) for jvm in self.processes)
 
     @property
     def has_exited(self) -> bool:
@@ -188,11 +187,17 @@ class KafkaNode:
         self._refuse_fall()
         statuses = [jvm.exit_status for jvm in self.processes]
         refuse_failure(self.name, statuses)
-        if _EXIT_OUT_OF_MEMORY in statuses:
+        if OUT_OF_MEMORY in statuses:
             raise EnvironmentFault(
                 f"node {self.name} has run out of memory, which no release of Kafka is to blame for."
             )
-        return any(status is not None and status > 0 and status != _EXIT_TERMINATED for status in statuses)
+        return any(status is not None and status > 0 and status != TERMINATED for status in statuses)
+
+    def endings(self) -> list[Ending]:
+        """How each of its lives ended that had not been ordered to."""
+        ends = [(jvm, jvm.unordered()) for jvm in self.processes]
+        told = [(*end, jvm.log_tail()) for jvm, end in ends if end is not None]
+        return [*self._endings, *(judged(Ending(node_id(self.name), self.incarnation, *one)) for one in told)]
 
     def _refuse_fall(self) -> None:
         """What kills a process, when the harness does not, is the kernel, which lacks memory, or a crash of Java."""
@@ -269,6 +274,7 @@ class KraftNode(KafkaNode):
         """Kafka's own tool knows them."""
         arguments = ("format", "--cluster-id", self._cluster_id, "--config", str(self._properties))
         self._jvm.run(Program("kafka.tools.StorageTool", arguments, _CONTROLLER_MIB), {})
+        self._jvm.let_end()
         if not self._jvm.wait(_FORMAT_TIMEOUT_S):
             self._jvm.kill()
             raise EnvironmentFault(
@@ -324,6 +330,6 @@ def _format(directory: Path, cluster_id: str, node: NodeId) -> None:
 def _in_words(jvm: Jvm) -> str:
     if jvm.exists:
         return f"process {jvm.pid} exists, in state {jvm.state()}"
-    if jvm.exit_status == _EXIT_TERMINATED:
+    if jvm.exit_status == TERMINATED:
         return f"process {jvm.pid} is gone, having shut down as it was asked to"
     return f"process {jvm.pid} is gone, {jvm.last_words()}"

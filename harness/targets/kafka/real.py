@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from harness.errors import EnvironmentFault
 from harness.model import NodeId, Offset, TopicPartition, node_id
-from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Ending, Receipt, ReplicaView, TopicSpec
 from harness.targets.awaiting import Talkative, await_that
 from harness.targets.kafka.electing import Electing
 from harness.targets.kafka.looking import Looking
@@ -55,6 +55,10 @@ class Node(Talkative, Protocol):
             EnvironmentFault: it was out of memory, its shim could not go on, or it fell to a signal that was not sent
                 from here, which no release of Kafka is to blame for.
         """
+        ...
+
+    def endings(self) -> Sequence[Ending]:
+        """How each of its lives ended that had not been ordered to."""
         ...
 
     def in_words(self) -> str:
@@ -186,6 +190,11 @@ class RealKafka(ABC, Generic[SomeNode]):
     def has_exited(self, node: str) -> Receipt:
         """See :class:`harness.target.Target`."""
         return self._seen(node, lambda one: one.has_exited)
+
+    def endings(self) -> Sequence[Ending]:
+        """See :class:`harness.target.Target`."""
+        found = [one for node in self._nodes.values() for one in node.endings()]
+        return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def _seen(self, node: str, look: Callable[[SomeNode], bool]) -> Receipt:
         """What a look at a node shows."""

@@ -26,7 +26,7 @@ from harness.runner.plan import Plan
 from harness.runner.real import RealKafka
 from harness.runner.rig import Rig
 from harness.runner.stage import Stage
-from harness.target import ReplicaView
+from harness.target import Ending, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 LEDGER = TopicPartition("ledger", 0)
@@ -101,6 +101,16 @@ def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]
 def unrest(path: Path) -> Mapping[str, Any]:
     """What ``run.json`` says of a cluster that did not settle."""
     return RunDirectory.open(path / "run").manifest().unrest
+
+
+def test_how_nodes_ended_by_themselves_is_written_down(chaotic: Plan, tmp_path: Path) -> None:
+    ending = Ending(NodeId(1), 0, 17, 1, "FATAL over")
+    target = ScriptedTarget(shown=cluster_view(3, {LEDGER: WHOLE}), ended=[ending])
+    directory = RunDirectory.create(tmp_path / "run", manifest(chaotic, "small/1", now()))
+    rig = Rig(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
+    with Journal(tmp_path / "journal") as journal:
+        Stage(chaotic, DirectoryArchive(directory), rig, journal, lambda _: None).collect()
+    assert RunDirectory.open(directory.path).manifest().endings == [dataclasses.asdict(ending)]
 
 
 CLOCK = {"fault": "clock", "node": 1, "offset_ms": 3_600_000}

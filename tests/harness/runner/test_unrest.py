@@ -13,7 +13,7 @@ from harness import scenario
 from harness.checker import Verdict
 from harness.clock import SystemClock
 from harness.errors import EnvironmentFault, InvalidRun, NoSuchProbe
-from harness.model import Link, NodeId, TopicPartition
+from harness.model import NO_LEADER, Link, NodeId, TopicPartition
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.runner.settle import require_innocent
@@ -54,6 +54,11 @@ class Cluster(ScriptedTarget):
         for node in range(3):
             self.at(node, 100)
 
+    def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
+        if not node.isdecimal():
+            raise EnvironmentFault(f"there is no node {node!r}.")
+        return super().replica(node, partition)
+
     def at(self, node: int, log_end: int) -> None:
         role = "leader" if node == 0 else "follower"
         self.replicas[str(node), LEDGER] = ReplicaView(role, NodeId(0), 0, log_end, log_end, 0, (), {})
@@ -75,6 +80,14 @@ def test_a_cluster_that_stands_still_while_all_around_it_is_well_is_stuck() -> N
     assert seen.looks >= 20
     assert "1->2: a probe got through" in seen.probes
     assert seen.to_json([LEDGER])["missing"] == {"ledger-0": ["the ISR is [0, 2], not [0, 1, 2]"]}
+
+
+def test_a_partition_that_nobody_leads_is_looked_at_like_any_other() -> None:
+    cluster = Cluster()
+    cluster.shown = cluster_view(3, {LEDGER: replace(WHOLE, leader=NO_LEADER)})
+    seen = look_at(cluster)
+    assert seen is not None
+    assert seen.missing == ("ledger-0: there is no leader",)
 
 
 def test_the_slowest_looks_that_count_are_as_many_as_the_checkers_ask_for() -> None:

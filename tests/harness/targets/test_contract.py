@@ -118,6 +118,9 @@ def test_how_a_node_ended_is_one_of_four_ways(trial: Trial) -> None:
     target.restart("1")
     assert not target.has_exited("1").holds
     assert trial.settles()
+    [ending] = target.endings()
+    assert (ending.node, ending.blames, bool(ending.said)) == (NodeId(1), "", True)
+    assert ending.status > 0
     assert seen == [
         [True, False, False, False, False],
         [False, True, False, False, False],

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -49,3 +50,46 @@ def test_what_is_killed_is_gone_however_often(child: ChildProcess) -> None:
     os.kill(child.pid or 0, signal.SIGKILL)
     assert child.wait(10)
     assert child.fell_to == signal.SIGKILL
+
+
+def sent(child: ChildProcess, number: signal.Signals) -> None:
+    os.kill(child.pid or 0, number)
+
+
+@pytest.mark.parametrize(
+    ("end", "status"),
+    [
+        (lambda child: sent(child, signal.SIGKILL), -signal.SIGKILL),
+        (lambda child: sent(child, signal.SIGSEGV), -signal.SIGSEGV),
+        (lambda child: child.kill(), None),
+        (lambda child: child.signal(signal.SIGTERM), None),
+    ],
+)
+def test_an_end_that_was_not_ordered_is_told_with_when_it_was(
+    child: ChildProcess, end: Callable[[ChildProcess], None], status: int | None
+) -> None:
+    begun_ns = time.monotonic_ns()
+    assert child.unordered() is None
+    end(child)
+    assert child.wait(10)
+    told = child.unordered()
+    assert (None if told is None else told[1]) == status
+    assert told is None or begun_ns < told[0] < time.monotonic_ns()
+
+
+def test_a_status_of_its_own_was_not_ordered_whatever_signal_was_sent_as_it_ended(child: ChildProcess) -> None:
+    child.kill()
+    child.start(("sh", "-c", "trap 'exit 7' TERM; echo; while :; do sleep 0.01; done"), {})
+    while not child.log.read_bytes():
+        time.sleep(0.01)
+    child.signal(signal.SIGTERM)
+    assert child.wait(10)
+    assert (child.unordered() or (0, 0))[1] == 7
+
+
+def test_a_program_that_is_there_to_end_was_ordered_to(child: ChildProcess) -> None:
+    child.kill()
+    child.start(("false",), {})
+    child.let_end()
+    assert child.wait(10)
+    assert child.unordered() is None

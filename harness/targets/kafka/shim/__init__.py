@@ -22,6 +22,7 @@ from typing import NamedTuple
 from harness import program
 from harness.errors import EnvironmentFault
 from harness.scratch import note_unfinished
+from harness.targets.endings import SHIM_FAILED
 
 MAX_LOG_DIRS = 8
 _SOURCES = ("shim.h", "clock.c", "disk.c")
@@ -33,9 +34,6 @@ _NUMBER_BYTES = 8
 _NS_PER_MS = 1_000_000
 _PROBE_TIMEOUT_S = 10.0
 _SEPARATORS = {" ", ":"}
-_EXIT_CANNOT_WRITE = 70
-"""The exit status with which the shim ends a process that it cannot keep its own files for; not one of Kafka's."""
-
 _PROBE = """\
 import os, sys
 path = sys.argv[1]
@@ -200,7 +198,7 @@ def refuse_failure(node: str, statuses: Iterable[int | None]) -> None:
     Raises:
         EnvironmentFault: it has.
     """
-    if _EXIT_CANNOT_WRITE in statuses:
+    if SHIM_FAILED in statuses:
         raise EnvironmentFault(
             f"node {node} was ended by its disk shim, which could not write what it keeps of the disk in the run "
             "directory.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from datetime import datetime
 from types import SimpleNamespace
@@ -63,3 +64,42 @@ def test_an_end_is_blamed_on_the_error_of_the_last_life_and_not_on_the_farewell_
     container.logs = logs
     assert one.log_tail() == "[t] ERROR no room (kafka)"
     assert asked["since"] == datetime(2026, 11, 24, 20, 0, 1)  # noqa: DTZ001 - as the docker library wants it
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "blames"),
+    [
+        ({"ExitCode": 1}, 1, ""),
+        ({"ExitCode": 0}, 0, ""),
+        ({"ExitCode": 137}, -9, "SIGKILL came from elsewhere"),
+        ({"ExitCode": 143}, -15, "SIGTERM came from elsewhere"),
+        ({"ExitCode": 134}, -6, "SIGABRT came from elsewhere"),
+        ({"ExitCode": 137, "OOMKilled": True}, -9, "its container was out of memory"),
+        ({"ExitCode": 3}, 3, "its heap, which seawall keeps small, was full"),
+    ],
+)
+def test_an_end_that_was_not_ordered_is_told_with_when_it_was_and_what_is_to_blame(
+    state: dict[str, Any], status: int, blames: str
+) -> None:
+    [ending] = over(**state).endings()
+    assert (ending.node, ending.status, ending.said, ending.blames) == (0, status, "[t] FATAL over (kafka)", blames)
+    assert abs(time.monotonic_ns() - time.time_ns() + 1_764_000_001_500_000_000 - ending.time_ns) < 1_000_000_000
+
+
+def over(**state: Any) -> ComposeNode:
+    one = node(StartedAt="2025-11-24T16:00:00Z", FinishedAt="2025-11-24T16:00:01.500000000Z", **state)
+    for container in one._containers():
+        container.logs = lambda **_: b"[t] FATAL over (kafka)\n"
+    return one
+
+
+def test_an_end_that_was_ordered_is_not_told() -> None:
+    one = over(ExitCode=137, Running=True)
+    [container] = one._containers()
+    container.kill = lambda _: container.attrs["State"].update(Running=False)
+    assert not one.endings()
+    one.kill()
+    assert not one.endings()
+    container.start = lambda: container.attrs["State"].update(Running=False, ExitCode=1)
+    one.start()
+    assert [ending.status for ending in one.endings()] == [1]

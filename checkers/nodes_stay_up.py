@@ -1,0 +1,94 @@
+"""A broker or a controller runs until it is ordered to end, or until what it runs on fails.
+
+``node-exit``: a life of a node ended by itself: a halt, an uncaught exception, an exit code of its own. The run
+directory says so of every life that the harness had not ordered to end (``endings`` in ``run.json``), with when, the
+exit status, and the node's last words. That it was started again, or that the cluster went on without it, changes
+nothing.
+
+Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
+
+* while a fault had harmed its disk: ``disk_full`` and ``log_dir_failure`` halt a broker whose last log directory fails
+  (``LogDirFailureChannel``), and a controller that cannot write its metadata log;
+* at any time after ``corrupt_log`` had damaged a log on its disk, or while it started on what a ``power_loss`` or a
+  ``wipe_disk`` had left;
+* because, as it started, it had waited for its controller in vain (``zookeeper.connection.timeout.ms``,
+  ``initial.broker.registration.timeout.ms``), or ZooKeeper still had its last session, and a fault was in force
+  meanwhile;
+* because its log was longer than its leader's and unclean elections are forbidden, up to 2.0
+  (``ReplicaFetcherThread.handleOffsetOutOfRange``).
+
+A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. What its environment is to
+blame for (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the run
+``INVALID``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from checkers.conclusion import Conclusion, RunFacts
+from checkers.generations import since
+from checkers.row import Row
+from harness.downtime import in_force
+from harness.model import NodeId, TopicPartition, node_name
+from spark_analysis.answer import Excuse
+
+KINDS = ("node-exit",)
+
+NOWHERE = TopicPartition("", -1)
+"""Where an anomaly is that is about a node."""
+
+_HARMFUL = frozenset({"disk_full", "log_dir_failure", "power_loss", "wipe_disk"})
+"""The kinds of faults that end a node until they are proven to be healed."""
+
+_LOST_CONTACT = re.compile(
+    "timed out waiting for connection|unable to register with the controller quorum|NodeExists", re.IGNORECASE
+)
+"""What a real broker says last that has given up as it started."""
+
+_START_NS = 120_000_000_000
+"""For how long a broker waits for its controller at the most, until it gives up."""
+
+_MAY_NOT_CUT = re.compile("log truncation .*is not allowed")
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for number, ending in enumerate(run.endings):
+        if not ending["blames"]:
+            known = {name: ending[name] for name in ("node", "incarnation", "time_ns")}
+            finding = run.finding("node-exit", NOWHERE, row=number, excuse=_excuse(run, ending), **known)
+            yield Conclusion(finding, f"{_told(run, ending)}: {ending['said'].rstrip('.')}.", ())
+
+
+def blamed(run: RunFacts) -> Iterator[str]:
+    """One sentence for each life of a node that its environment has ended."""
+    for ending in run.endings:
+        if ending["blames"] and _excuse(run, ending) is None:
+            yield f"{_told(run, ending)}, and {ending['blames']}: its environment is to blame."
+
+
+def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
+    if any(_explains(fault, ending) for fault in run.faults):
+        return "harmed"
+    may_not = _MAY_NOT_CUT.search(ending["said"]) and run.guarantees.get("unclean_election") is not True
+    return "exits" if may_not and not since(run.generation, "2.1") else None
+
+
+def _explains(fault: Row, ending: Mapping[str, Any]) -> bool:
+    at_ns, began_ns, healed_ns = ending["time_ns"], fault["injected_ns"], fault["heal_proven_ns"]
+    if _LOST_CONTACT.search(ending["said"]) and in_force(began_ns, healed_ns, at_ns - _START_NS, at_ns):
+        return True
+    if node_name(NodeId(ending["node"])) not in fault["nodes"]:
+        return False
+    if fault["kind"] == "corrupt_log":
+        return in_force(began_ns, None, at_ns, at_ns)
+    return fault["kind"] in _HARMFUL and in_force(began_ns, healed_ns, at_ns, at_ns)
+
+
+def _told(run: RunFacts, ending: Mapping[str, Any]) -> str:
+    node, status = node_name(NodeId(ending["node"])), ending["status"]
+    how = f"with exit status {status}" if status >= 0 else f"by signal {-status}"
+    return f"Node {node} ended {how}, in its life {ending['incarnation']}, and nothing had ordered it to"
