@@ -1,8 +1,12 @@
 """What ``run.json`` guarantees is what its own configuration comes to.
 
 What is promised decides how grave a finding is, so a wrong guarantee convicts the innocent or acquits the guilty. As
-far as a guarantee follows from one place of the configuration, both must agree; where they do not, the run is
-``INVALID``, and no finding is a ``VIOLATION``.
+far as a guarantee follows from the configuration, both must agree; where they do not, or where the configuration of a
+run that seawall has made lacks what they follow from, the run is ``INVALID``, and no finding is a ``VIOLATION``.
+
+A run that broke off may have had no time to come to rest, and one with ``outcomes`` may be expected not to: of these
+``settles`` is not compared. Imported histories, and runs of the bare core, name no target; of their settings as much is
+compared as there is.
 """
 
 from __future__ import annotations
@@ -11,6 +15,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from harness.history import Manifest
+from harness.refusal import shortened
+from harness.replication.isr import laggards_leave_ms
 
 MISSTATED = "guarantees"
 """What a run lacks whose guarantees are not those of its configuration: a name beside those of its tables."""
@@ -18,49 +24,117 @@ MISSTATED = "guarantees"
 _SAMPLED = ("process:", "compose:")
 """How the names of targets begin that run real Kafka, whose timelines are sampled."""
 
+_ALWAYS = frozenset(
+    {"laggards_leave_ms", "min_insync_replicas", "retention", "settles", "timeline", "unclean_election"}
+)
+"""The guarantees of which every run says something, be it by saying nothing."""
+
+_SETTINGS = ("min.insync.replicas", "unclean.leader.election.enable", "replica.lag.time.max.ms")
+"""What every target says of its settings, and the built-in brokers beside that."""
+_BUILTIN_SETTINGS = ("broker.session.timeout.ms", "log.retention.ms")
+
+_AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
+_LIMITS = (*_AGE_LIMITS, "log.retention.bytes")
+_NO_LIMIT = "-1"
+_WEEK_MS, _DAY_MS = 7 * 24 * 3_600_000, 24 * 3_600_000
+"""Kafka's own limit, and what a run lasts at the most."""
+
 
 def misstated(manifest: Manifest) -> list[str]:
-    """One sentence for each guarantee that the configuration contradicts."""
+    """One sentence for each guarantee that the configuration contradicts, or for what keeps that from being seen."""
     try:
-        configured = dict(_configured(manifest.configuration))
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return []
+        lacking = list(_lacking(manifest.configuration))
+        configured = {} if lacking else dict(_configured(manifest))
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        why = f"{type(error).__name__}: {shortened(str(error))}"
+        return [f"run.json's configuration does not tell what it guarantees ({why})."]
     return [
-        f"run.json guarantees {name} {_words(manifest.guarantees.get(name))}, and its configuration comes to "
-        f"{_words(told)}."
-        for name, told in configured.items()
-        if manifest.guarantees.get(name) != told and (name in manifest.guarantees or name in _ALWAYS)
+        *lacking,
+        *(
+            f"run.json guarantees {name} {_words(manifest.guarantees.get(name))}, and its configuration comes to "
+            f"{_words(told)}."
+            for name, told in configured.items()
+            if manifest.guarantees.get(name) != told and (name in manifest.guarantees or name in _ALWAYS)
+        ),
     ]
 
 
-_ALWAYS = frozenset({"min_insync_replicas", "timeline", "unclean_election"})
-"""The guarantees of which every run says something (of ``timeline`` that it is complete by saying nothing)."""
+def _lacking(configuration: Mapping[str, Any]) -> Iterator[str]:
+    if "target" not in configuration:
+        return
+    wanted = _SETTINGS if _is_real(configuration) else (*_SETTINGS, *_BUILTIN_SETTINGS)
+    missing = [name for name in wanted if name not in (configuration.get("settings") or {})]
+    if missing:
+        yield f"run.json's configuration names a target and no setting {', '.join(missing)}."
 
 
-def _configured(configuration: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:
+    configuration = manifest.configuration
     scenario, settings = configuration.get("scenario") or {}, configuration.get("settings") or {}
     steps: Sequence[Mapping[str, Any]] = scenario.get("schedule") or ()
     if "min.insync.replicas" in settings:
         yield "min_insync_replicas", int(settings["min.insync.replicas"])
-    if "target" in configuration:
-        yield "timeline", "sampled" if str(configuration["target"]).startswith(_SAMPLED) else None
     if scenario.get("topics"):
         yield "replication_factor", min(int(topic["replication_factor"]) for topic in scenario["topics"])
     asked = any((step.get("elect") or {}).get("unclean") for step in steps)
     if asked or "unclean.leader.election.enable" in settings:
         yield "unclean_election", asked or str(settings["unclean.leader.election.enable"]).lower() == "true"
-    if any(step.get("delete_records") for step in steps):
-        yield "retention", True
     if "workload" in configuration:
         yield "idempotent_producers", _idempotent(configuration["workload"], steps)
     if "elections" in (configuration.get("knobs") or {}):
         yield "eligible_replicas", configuration["knobs"]["elections"] == "elr"
+    if "target" in configuration:
+        yield from _of_target(manifest, scenario, settings, steps)
+    elif any(step.get("delete_records") for step in steps):
+        yield "retention", True
+
+
+def _of_target(
+    manifest: Manifest, scenario: Mapping[str, Any], settings: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
+) -> Iterator[tuple[str, Any]]:
+    """What follows from who made the run."""
+    real = _is_real(manifest.configuration)
+    yield "timeline", "sampled" if real else None
+    yield "retention", _may_delete(scenario, settings, steps, real=real)
+    if real:
+        yield "settles", False
+    elif manifest.state == "complete" and not scenario.get("outcomes"):
+        yield "settles", True
+    if real or any(step.get("spoof_fetch") is not None for step in steps):
+        yield "laggards_leave_ms", None
+    else:
+        lag_ms, session_ms = int(settings["replica.lag.time.max.ms"]), int(settings["broker.session.timeout.ms"])
+        yield "laggards_leave_ms", laggards_leave_ms(lag_ms, session_ms)
+
+
+def _is_real(configuration: Mapping[str, Any]) -> bool:
+    return str(configuration["target"]).startswith(_SAMPLED)
+
+
+def _may_delete(
+    scenario: Mapping[str, Any], settings: Mapping[str, Any], steps: Sequence[Mapping[str, Any]], *, real: bool
+) -> bool:
+    """Whether a step asks for it, a limit is written, or clocks and timestamps are off by as much as Kafka's own."""
+    if any(step.get("delete_records") for step in steps):
+        return True
+    written = settings if real else (scenario.get("cluster") or {}).get("settings") or {}
+    limits = {name: str(written[name]) for name in _LIMITS if name in written}
+    if any(limit != _NO_LIMIT for limit in limits.values()):
+        return True
+    faults = [*(step.get(how) or {} for step in steps for how in ("inject", "hold"))]
+    faults += (scenario.get("chaos") or {}).get("faults") or []
+    off_ms = max((abs(int(fault.get("offset_ms", 0))) for fault in faults), default=0)
+    off_ms += max((round(float((step.get("send") or {}).get("age_s", 0)) * 1000) for step in steps), default=0)
+    return limits.keys().isdisjoint(_AGE_LIMITS) and off_ms + _DAY_MS >= _WEEK_MS
 
 
 def _idempotent(workload: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
+    """As :func:`harness.runner.manifest` has it: who asks for less than acks=all sends once."""
     sends = [step["send"] for step in steps if step.get("send")]
     numbered = [send.get("idempotent") is True or send.get("transaction") is not None for send in sends]
-    numbered += [workload.get("idempotent") is True] if workload.get("rate") else []
+    if workload.get("rate"):
+        asked = list(workload.get("acks") or ["all"])[: workload.get("producers")]
+        numbered.append(workload.get("idempotent") is True or "all" not in asked)
     return bool(numbered) and all(numbered)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.position_cases import CASES
-from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Row, Story
+from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_cases import decide
 
 __all__ = ["CASES"]
@@ -376,81 +376,3 @@ def a_power_loss_of_one_broker_excuses_nothing_when_it_is_filed_under_all(story:
 @case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"), reason=WIDE.format("parameters are"))
 def parameters_that_name_one_of_the_brokers_filed_make_the_run_invalid(story: Story) -> None:
     dark(story, parameters='{"node": 2}')
-
-
-# ------------------------------------------------------------------------------------------------------ guarantees
-
-
-def configured(**more: Any) -> Row:
-    """A manifest whose configuration says what the cluster is set to."""
-    topic = {"name": "ledger", "partitions": 1, "replication_factor": 3}
-    scenario = {"cluster": {"brokers": 3}, "topics": [topic], "schedule": more.pop("schedule", [])}
-    settings = {"min.insync.replicas": 2, "unclean.leader.election.enable": False} | more.pop("settings", {})
-    workload = {"rate": 10.0, "idempotent": True}
-    knobs = {"elections": "elr"}
-    guarantees = GUARANTEES | {"replication_factor": 3, "idempotent_producers": True, "eligible_replicas": True}
-    configuration = {
-        "target": "builtin", "scenario": scenario, "settings": settings, "workload": workload, "knobs": knobs,
-    } | more.pop("configuration", {})  # fmt: skip
-    return {"configuration": configuration, "guarantees": guarantees | more}
-
-
-def quiet(story: Story) -> None:
-    write(story, 2)
-    story.finish()
-
-
-@case(Outcome.PASS, **configured())
-def guarantees_that_follow_from_the_configuration_pass(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.PASS, **configured(schedule=[{"elect": {"node": 1, "unclean": True}}], unclean_election=True))
-def an_operators_unclean_election_is_part_of_the_configuration(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(min_insync_replicas=1),
-      reason=r"run\.json guarantees min_insync_replicas 1, and its configuration comes to 2")  # fmt: skip
-def a_min_isr_that_is_not_the_configured_one_makes_the_run_invalid(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(unclean_election=True), reason=r"guarantees unclean_election True, .* to False")
-def unclean_elections_that_are_not_configured_make_the_run_invalid(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(idempotent_producers=False), reason=r"guarantees idempotent_producers False")
-def producers_that_are_configured_to_be_idempotent_are_so(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(eligible_replicas=False), reason=r"guarantees eligible_replicas False")
-def eligible_replicas_that_are_configured_are_guaranteed(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(replication_factor=2), reason=r"guarantees replication_factor 2")
-def a_replication_factor_that_is_not_the_configured_one_makes_the_run_invalid(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(schedule=[{"delete_records": {"before": 1, "expect": "any"}}], retention=False),
-      reason=r"guarantees retention False")  # fmt: skip
-def a_step_that_deletes_is_part_of_what_is_guaranteed(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, **configured(timeline="sampled"), reason=r"guarantees timeline 'sampled', .* to nothing")
-def a_built_in_cluster_has_no_sampled_timeline(story: Story) -> None:
-    quiet(story)
-
-
-@case(Outcome.INVALID, lost(2, "INDETERMINATE"), regression(2, "INDETERMINATE"),
-      **configured(settings={"unclean.leader.election.enable": True}),
-      reason=r"guarantees unclean_election False, .* to True")  # fmt: skip
-def a_wrong_guarantee_convicts_nobody(story: Story) -> None:
-    write(story, 3)
-    lose_tail(story, 2, clean=False)
-    story.finish()
