@@ -1,4 +1,4 @@
-"""Stories of replicas that stand still while their leader goes on. Importing this module adds them to ``CASES``."""
+"""Stories of replicas, and of clusters, that stand still. Importing this module adds them to ``CASES``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
 from tests.checkers.deletion_cases import CASES
+from tests.checkers.lineage_cases import SETTLES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import Story
 
@@ -169,3 +170,44 @@ def who_is_looked_at_now_and_then_is_not_known_to_stand_still(story: Story) -> N
 def a_fault_that_nobody_proved_may_have_kept_the_leader(story: Story) -> None:
     lag(story)
     story.fault(kind="power_loss", nodes=["2"], proven_ns=None, healed_ns=None, heal_proven_ns=None)
+
+
+# --------------------------------------------------------------------------------------------------------- recovery
+
+
+@case(Outcome.PASS)
+def a_run_that_does_not_promise_to_settle_cannot_be_stuck(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].isr = {0, 1}
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+def a_cluster_that_promises_to_settle_and_stays_out_of_sync_is_stuck(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].isr = {0, 1}
+    story.finish()
+
+
+def leave_uncommitted(story: Story) -> None:
+    """Everybody in sync has a record that nobody ever commits."""
+    write(story, 2)
+    story.send(result="info", commit=False)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
+def a_watermark_that_does_not_reach_what_everybody_has_is_stuck(story: Story) -> None:
+    leave_uncommitted(story)
+
+
+@case(Outcome.INCONCLUSIVE, reason="did not commit its log from 2 to 2")
+def a_watermark_that_may_yet_rise_is_not_stuck(story: Story) -> None:
+    leave_uncommitted(story)
+
+
+@case(Outcome.PASS, **SETTLES)
+def a_follower_that_has_yet_to_hear_what_is_committed_is_not_stuck(story: Story) -> None:
+    write(story, 2)
+    story.partitions[0].marks[2] = 1
+    story.finish()

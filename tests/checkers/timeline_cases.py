@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.lineage_cases import CASES, SETTLES
+from tests.checkers.lineage_cases import CASES
 from tests.checkers.sampling import SAMPLED
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 
@@ -463,44 +463,3 @@ def records_of_a_producer_that_are_not_in_the_order_of_their_sequences_are_found
 @case(Outcome.PASS)
 def a_producer_may_begin_anywhere(story: Story) -> None:
     numbered(story, 4, 5, 6)
-
-
-# --------------------------------------------------------------------------------------------------------- recovery
-
-
-@case(Outcome.PASS)
-def a_run_that_does_not_promise_to_settle_cannot_be_stuck(story: Story) -> None:
-    write(story, 2)
-    story.partitions[0].isr = {0, 1}
-    story.finish()
-
-
-@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
-def a_cluster_that_promises_to_settle_and_stays_out_of_sync_is_stuck(story: Story) -> None:
-    write(story, 2)
-    story.partitions[0].isr = {0, 1}
-    story.finish()
-
-
-def leave_uncommitted(story: Story) -> None:
-    """Everybody in sync has a record that nobody ever commits."""
-    write(story, 2)
-    story.send(result="info", commit=False)
-    story.finish()
-
-
-@case(Outcome.VIOLATION, ("stuck", "VIOLATION", None), **SETTLES)
-def a_watermark_that_does_not_reach_what_everybody_has_is_stuck(story: Story) -> None:
-    leave_uncommitted(story)
-
-
-@case(Outcome.INCONCLUSIVE, reason="did not commit its log from 2 to 2")
-def a_watermark_that_may_yet_rise_is_not_stuck(story: Story) -> None:
-    leave_uncommitted(story)
-
-
-@case(Outcome.PASS, **SETTLES)
-def a_follower_that_has_yet_to_hear_what_is_committed_is_not_stuck(story: Story) -> None:
-    write(story, 2)
-    story.partitions[0].marks[2] = 1
-    story.finish()
