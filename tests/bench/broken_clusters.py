@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import count
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -59,12 +60,12 @@ class Ended(NamedTuple):
         return f"| `{self.bug}` | {self.exit_code} | {self.outcome} | {self.found.replace('|', ' ')} |"
 
 
-def run(bug: str, options: Sequence[str]) -> Ended:
+def run(bug: str, seed: int, options: Sequence[str]) -> Ended:
     """Run random chaos with ``bug`` switched on, in a process of its own."""
     out = KEPT / bug
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir(parents=True)
-    ended = real_run.run(["--set", f"replication.bugs={bug}", *options], out)
+    ended = real_run.run(["--set", f"replication.bugs={bug}", "--seed", str(seed), *options], out)
     if ended.verdict is None:
         return Ended(bug, ended.exit_code, "", ended.last_words, ended.directory)
     kinds = dict.fromkeys(one["kind"] for one in ended.verdict["anomalies"] if one["verdict"] == "VIOLATION")
@@ -90,7 +91,7 @@ def _verdict(path: Path) -> dict[str, Any]:
 def main(
     bugs: Annotated[str, typer.Option(help="With commas between; empty: all.")] = "",
     *,
-    seed: Annotated[int, typer.Option(help="Of every run.")] = 1,
+    first: Annotated[int, typer.Option(help="The first seed; each bug has its own, and so each run its name.")] = 0,
     duration_s: Annotated[float, typer.Option(help="How long chaos lasts.")] = 10.0,
     jobs: Annotated[int, typer.Option(help="Runs at one time.")] = 1,
     option: Annotated[list[str] | None, typer.Option(help="More --set KEY=VALUE for every run.")] = None,
@@ -99,10 +100,10 @@ def main(
     """Run every bug, and fail when one of the runs left no verdict, or the engines disagree about one."""
     chosen = [name for name in bugs.split(",") if name] or list(BUGS)
     more = [word for one in option or () for word in ("--set", one)]
-    options = ["--seed", str(seed), "--duration-s", f"{duration_s:g}", *more]
+    options = ["--duration-s", f"{duration_s:g}", *more]
     done: list[Ended] = []
     with ThreadPoolExecutor(jobs) as pool:
-        for one in pool.map(lambda bug: run(bug, options), chosen):
+        for one in pool.map(lambda bug, seed: run(bug, seed, options), chosen, count(first)):
             typer.echo(one.row())
             done.append(one)
     unjudged = [one.bug for one in done if not one.has_verdict]
@@ -130,7 +131,7 @@ writes this page.
 engine agree {agreement}.
 
 `{shlex.join(["python", "-m", "tests.bench.broken_clusters", *sys.argv[1:]])}`, each of which is
-`seawall run random-chaos --set replication.bugs=BUG {shlex.join(options)}`, on {machine()}.
+`seawall run random-chaos --seed N --set replication.bugs=BUG {shlex.join(options)}`, on {machine()}.
 
 | bug | exit code | outcome | convicted of |
 |---|---|---|---|"""
