@@ -8,6 +8,7 @@ from functools import cache, partial
 from types import MappingProxyType
 
 from checkers.because import Doubts, because
+from checkers.changes_are_recorded import unrecorded
 from checkers.conclusion import Conclusion, RunFacts, kept
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
 from checkers.decisions_are_numbered import missing_decisions
@@ -66,7 +67,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         run.manifest.unrest, run.manifest.endings,
     )  # fmt: skip
     misfit = misstated(run.manifest)
-    uncounted, strange = missing_decisions(facts), misfiled(run.faults, wanted)
+    uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes: Mapping[str, Sequence[object]] = {

@@ -254,7 +254,8 @@ def die_with_a_tail(story: Story, *, committed: int, epochs: bool = False) -> No
     write(story, 2)
     story.send(copies=(), commit=False, result="info")
     part = story.partitions[0]
-    tail, part.logs[0], part.isr = part.logs[0], part.logs[0][:2], {1, 2}
+    tail, part.isr = list(part.logs[0]), {1, 2}
+    story.cut(0, 2)
     story.elect(1)
     part.isr = {1, 2}
     story.send(copies=(2,))

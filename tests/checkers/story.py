@@ -56,6 +56,8 @@ class Story:
         self.values = itertools.count()
         for node in self.sequences:
             self.say(node, "started", None)
+        for node in NODES:
+            self.say(CONTROLLER, "session", None, {"broker": node, "change": "registered"})
         for p, node in itertools.product(self.partitions, NODES):
             self.state(node, p)
 
@@ -192,8 +194,7 @@ class Story:
         self.cut(old, len(log) - 1, p)
         self.send(p, copies=(old,))
         if heard:
-            part.logs[stale] = log[:-1]
-            self.state(stale, p)
+            self.cut(stale, len(log) - 1, p)
             part.logs[stale] = log
             self.state(stale, p)
         part.isr = set(NODES)

@@ -60,24 +60,6 @@ def a_controller_that_falls_back_is_found(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", None))
-def a_controller_that_starts_again_without_raising_its_epoch_is_found(story: Story) -> None:
-    write(story, 2)
-    decide(story, leader_epoch=1, partition_epoch=4)
-    story.restart_controller()
-    decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 1})
-    story.finish()
-
-
-@case(Outcome.PASS)
-def a_controller_that_starts_again_raises_its_epoch(story: Story) -> None:
-    write(story, 2)
-    decide(story, leader_epoch=1, partition_epoch=4)
-    story.restart_controller()
-    decide(story, leader_epoch=1, partition_epoch=5, detail={"controller_epoch": 2})
-    story.finish()
-
-
 @case(Outcome.VIOLATION, ("epoch-disorder", "VIOLATION", 1))
 def a_log_whose_epochs_fall_is_found(story: Story) -> None:
     write(story, 3)

@@ -1,0 +1,72 @@
+"""What a broker's state rows show it has done, it has written a row about: a cut, and a log that begins later.
+
+Other checks learn from ``truncation`` and ``log_start`` rows what was cut and deleted, and why; and from ``session``
+rows of the controller which brokers were there. Where such a row is missing they have nothing to judge, so the timeline
+is incomplete, and the run ``INVALID``:
+
+* within one life of a broker the end of a log fell, and no row says that it was cut or emptied;
+* within one life of a broker a log began at a higher offset, and no row says why (a replica that is made anew after its
+  log directory failed begins a life of its own);
+* a broker has led a partition, or followed a leader, and the controller never said that its session began.
+
+Of a sampled timeline none of this is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from checkers.conclusion import RunFacts, detail
+from harness.model import NO_LEADER, TopicPartition
+from spark_analysis.facts import Stretch
+
+_CUTS = frozenset({"truncation", "log_start"})
+
+
+def unrecorded(run: RunFacts) -> list[str]:
+    """One sentence for each replica or broker of which a row is missing."""
+    if run.sampled or not (run.decided or _sessions(run)):
+        return []
+    logs = [(place, ours) for place, nodes in run.told.items() for ours in nodes.values()]
+    return [*(said for place, ours in logs for said in _of_log(place, ours)), *_without_session(run)]
+
+
+def _of_log(place: TopicPartition, ours: Sequence[Stretch]) -> Iterator[str]:
+    before: Stretch | None = None
+    kinds: set[str] = set()
+    for one in ours:
+        if before is not None and (one.incarnation != before.incarnation or before.role == "offline"):
+            before = None
+        if one.kind != "state":
+            kinds.add(one.kind)
+            continue
+        if before is not None:
+            yield from _between(place, before, one, kinds)
+        before, kinds = one, set()
+
+
+def _between(place: TopicPartition, before: Stretch, after: Stretch, kinds: set[str]) -> Iterator[str]:
+    """What is missing between two successive states of a replica, given the kinds of the rows between them."""
+    whose = f"Node {after.node} (incarnation {after.incarnation}) does not say why its log of {place}, which"
+    row = f"in its row {after.sequence}."
+    if (after.first_log_end or 0) < (before.log_end_offset or 0) and not kinds & _CUTS:
+        yield f"{whose} ended at {before.log_end_offset}, ended at {after.first_log_end} {row}"
+    if (after.log_start_offset or 0) > (before.log_start_offset or 0) and "log_start" not in kinds:
+        yield f"{whose} began at {before.log_start_offset}, began at {after.log_start_offset} {row}"
+
+
+def _without_session(run: RunFacts) -> Iterator[str]:
+    known = {int(said.get("broker", -1)) for said in map(detail, _sessions(run))}
+    obeyed = {
+        one.node
+        for nodes in run.told.values()
+        for ours in nodes.values()
+        for one in ours
+        if one.leader not in (None, NO_LEADER)
+    }
+    for node in sorted(obeyed - known):
+        yield f"The controller's timeline does not say that the session of broker {node} began, which obeyed it."
+
+
+def _sessions(run: RunFacts) -> list[Stretch]:
+    return [one for one in run.facts.stretches if one.kind == "session"]
