@@ -9,8 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
-from urllib.parse import urlparse
-from urllib.request import url2pathname
 
 from checkers.row import Row
 from harness.documents import Unfit, json_document
@@ -28,7 +26,7 @@ from harness.history.table_file import (
     require_rows_of,
     require_sound,
 )
-from spark_analysis.files import TableFile, local_files
+from spark_analysis.files import TableFile, local_files, local_path, local_uri
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,7 +89,7 @@ class LocalRun:
     @property
     def uri(self) -> str:
         """The same for Spark."""
-        return self._directory.path.resolve().as_uri()
+        return local_uri(self._directory.path)
 
     def size(self) -> int:
         """How many bytes the tables have that engines are asked about."""
@@ -131,7 +129,7 @@ def rows_of(files: Mapping[str, Sequence[TableFile]], name: str) -> list[Row]:
     Raises:
         TooManyRows: there are more than are read into memory.
     """
-    return list(read_files(TABLES[name], [Path(url2pathname(urlparse(file.uri).path)) for file in files[name]]))
+    return list(read_files(TABLES[name], list(map(local_path, files[name]))))
 
 
 def _faults(files: Mapping[str, Sequence[TableFile]], unreadable: dict[str, list[str]]) -> list[Row]:

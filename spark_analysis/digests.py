@@ -259,5 +259,5 @@ def _digested(spark: SparkSession, files: Sequence[TableFile], table: str, asked
             )
     if not files:
         return spark.range(0).select(*[f.lit(None).cast(one.dataType).alias(one.name) for one in _SCHEMA.fields])
-    contents = spark.read.format("binaryFile").load([file.uri for file in files]).select("content")
+    contents = spark.read.format("binaryFile").load([file.literally for file in files]).select("content")
     return contents.mapInArrow(lambda contents: digested(contents, table, asked), _SCHEMA)

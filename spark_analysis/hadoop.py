@@ -19,7 +19,7 @@ from pyspark.sql import functions as f
 from harness.errors import EnvironmentFault
 from harness.history.forms import GIVEN, PLACED
 from harness.history.schema import HISTORY, Table
-from spark_analysis.files import TableFile
+from spark_analysis.files import TableFile, local_uri
 from spark_analysis.tables import spark_schema
 
 _BUFFER = 256 * 1024
@@ -145,7 +145,7 @@ class _File(io.RawIOBase):
 def temporary_directory(spark: SparkSession) -> str:
     """The URI of a new directory of this machine."""
     local = str(spark.conf.get("spark.local.dir", None) or tempfile.gettempdir()).split(",")[0]
-    return Path(tempfile.mkdtemp(prefix="seawall-", dir=local)).as_uri()
+    return local_uri(Path(tempfile.mkdtemp(prefix="seawall-", dir=local)))
 
 
 class Contents(NamedTuple):
@@ -167,7 +167,7 @@ def contents(spark: SparkSession, table: Table, files: Sequence[TableFile]) -> M
         EnvironmentFault: Spark itself failed.
     """
     reading = spark.read.schema(spark_schema(table)).option("parquet.page.verify-checksum.enabled", "true")
-    rows = reading.parquet(*[file.uri for file in files])
+    rows = reading.parquet(*[file.literally for file in files])
     everything = f.bit_xor(f.xxhash64("*")).alias("everything")
     known = rows.groupBy(f.input_file_name().alias("file")).agg(
         f.min("run").alias("first"), f.max("run").alias("last"), f.max(_is_strange(table)).alias("strange"), everything

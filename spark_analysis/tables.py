@@ -59,7 +59,7 @@ def read_tables(spark: SparkSession, files: Mapping[str, Sequence[TableFile]], o
 
     def read(name: str) -> DataFrame:
         table = TABLES[name]
-        paths = [file.uri for file in files.get(name, ())]
+        paths = [file.literally for file in files.get(name, ())]
         if not paths:
             return table_of(spark, [], {column.name: column.type for column in table.columns})
         rows = gathered(spark.read.schema(spark_schema(table)).parquet(*paths))

@@ -1,0 +1,40 @@
+"""Spark reads the files of this machine that it is asked to, whatever their names are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from checkers import check
+from harness.checker import Outcome
+from tests.checkers.story import Story
+from tests.spark_analysis.differential import disagreements, tiny_blocks, verdicts_on
+
+NAMES = ["a run", "100%", "a%20b", "[a]", "{a,b}", "a*", "what?", "a#b", "a\\b", "a:b", "ü"]
+
+
+def lossy(path: Path) -> Path:
+    """A run in which a record is lost."""
+    story = Story(path.name)
+    story.send()
+    story.send()
+    story.finish()
+    story.forget(*[row for row in story.final_rows() if row["offset"] == 1])
+    return story.write(path)
+
+
+def test_a_run_directory_may_have_any_name(tmp_path: Path, spark: SparkSession) -> None:
+    (tmp_path / "a").mkdir()  # what patterns would match
+    runs = [lossy(tmp_path / name) for name in NAMES]
+    verdicts = verdicts_on(runs, spark)
+    assert not list(disagreements(verdicts))
+    assert {verdict.outcome for verdict, _ in verdicts} == {Outcome.VIOLATION}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_directory_of_a_large_run_may_have_any_name(name: str, tmp_path: Path, spark: SparkSession) -> None:
+    with tiny_blocks():
+        [verdict] = check([lossy(tmp_path / name)], engine="spark", session=spark)
+    assert verdict.outcome is Outcome.VIOLATION
