@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Literal
 
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.expected import expected
 from checkers.judge import judge
 from checkers.memory import rows_in_memory
+from checkers.proofs_match import filed
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
 from checkers.row import Row
@@ -153,8 +155,9 @@ def _ask_spark(
     settled = [run.manifest.run for run in runs if _is_settled(run)]
     lag_ns = {run.manifest.run: ns for run in runs if (ns := lag_allowed_ns(run.manifest.guarantees)) is not None}
     min_isr = {run.manifest.run: least for run in runs if (least := isr_wanted(run.manifest.guarantees)) is not None}
-    spoilt = {run.manifest.run: [(*place, node) for place, node in sorted(rotten(run.faults))] for run in runs}
-    foreign = {run.manifest.run: sorted(swapped(run.faults)) for run in runs}
+    trusted = {run.manifest.run: filed(run.faults, expected(run.manifest)) for run in runs}
+    spoilt = {name: [(*place, node) for place, node in sorted(rotten(faults))] for name, faults in trusted.items()}
+    foreign = {name: sorted(swapped(faults)) for name, faults in trusted.items()}
     beside = sources[0].uri if sources else None
     answers, rows = ask(
         spark, names, files, healed, beside, sampled=sampled, settled=settled, lag_ns=lag_ns, min_isr=min_isr,

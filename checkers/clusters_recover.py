@@ -87,11 +87,11 @@ def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
 
 
 def _lost_something(run: RunFacts) -> bool:
-    return any(robs(fault, LOSSY_FAULTS) and fault["injected_ns"] is not None for fault in run.faults)
+    return any(robs(fault, LOSSY_FAULTS) and fault["injected_ns"] is not None for fault in run.excusing)
 
 
 def _is_damaged(run: RunFacts, place: TopicPartition) -> bool:
-    return place in swapped(run.faults) or any(place == where for where, _ in rotten(run.faults))
+    return place in swapped(run.excusing) or any(place == where for where, _ in rotten(run.excusing))
 
 
 def _unrest(

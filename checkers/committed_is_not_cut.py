@@ -68,7 +68,7 @@ def _gone(run: RunFacts, place: TopicPartition, ours: Sequence[Stretch]) -> Iter
     """What a replica says that it cut, and what it had no more when its broker started again; and when it said so."""
     births = _births(ours)
     deletions = run.deletions.get(place, [])
-    for copy in copies(ours, run.faults):
+    for copy in copies(ours, run.excusing):
         lost = copy.lost
         restarted = copy.event == "restart" and lost in births and copy.got.role != "offline"
         if lost is not None and (restarted or copy.event in ("truncation", "log_start")):

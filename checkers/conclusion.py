@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from checkers.deletions import Deletion, Start, deletions
 from checkers.expected import Expected
 from checkers.forks import End, Fork, Office, forks
+from checkers.proofs_match import filed
 from checkers.row import Row
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
@@ -71,6 +72,11 @@ class RunFacts:
     def sampled(self) -> bool:
         """Whether the timeline is only samples of what the brokers did; see :mod:`checkers.sampled_timelines`."""
         return is_sampled(self.guarantees)
+
+    @cached_property
+    def excusing(self) -> list[Row]:
+        """The faults that may excuse something."""
+        return filed(self.faults, self.wanted)
 
     @cached_property
     def told(self) -> dict[TopicPartition, dict[int, list[Stretch]]]:

@@ -1,7 +1,8 @@
 """The controller's timeline has every decision about a partition: their partition epochs have no gap.
 
-Each decision raises the partition epoch by one, and the first has 0. A number that is left out, or that a broker names
-and no decision has, is a row that is not there, or a controller that counts otherwise; nothing tells which, so it is no
+Each decision raises the partition epoch by one, and the first has 0. A number that is left out, one that comes after a
+higher one, or one that a broker names and no decision has, is a row that is not there or not as it was written, or a
+controller that counts otherwise; nothing tells which, so it is no
 anomaly, but the run is ``INVALID``, and what rests on the absence of rows of the timeline is ``INDETERMINATE``. A
 controller that was killed may have died between writing its state down and writing the row, so what is missing behind
 the last row of one life says nothing. Nor is anything said where no broker names a partition epoch: then the decisions
@@ -42,6 +43,11 @@ def _gaps(place: TopicPartition, decisions: list[Stretch], heard: int) -> Iterat
         next_epoch = (before.partition_epoch or 0) + 1
         if (after.partition_epoch or 0) > next_epoch:
             yield _sentence(place, next_epoch, after.partition_epoch or 0)
+        elif (after.partition_epoch or 0) < next_epoch - 1:
+            yield (
+                f"In the controller's timeline partition epoch {after.partition_epoch} of {place} comes after "
+                f"{before.partition_epoch}."
+            )
     last = decisions[-1]
     if last.incarnation == 0 and last.partition_epoch is not None and heard > last.partition_epoch:
         yield _sentence(place, last.partition_epoch + 1, heard + 1)

@@ -41,6 +41,8 @@ class Expected:
         nodes: the brokers and the controller.
         partitions: every configured partition.
         faults: the names of the faults that the schedule injects, or that chaos injects at the least.
+        kinds: by the name of a fault of the schedule, its kind.
+        mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
         orders: the DeleteRecords of the schedule, by partition, in its order.
@@ -55,6 +57,8 @@ class Expected:
     brokers: bool = True
     orders: Mapping[TopicPartition, Sequence[Order]] = field(default_factory=dict)
     retry_after_s: float | None = None
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    mix: frozenset[str] = frozenset()
 
 
 def expected(manifest: Manifest) -> Expected | None:
@@ -69,6 +73,8 @@ def expected(manifest: Manifest) -> Expected | None:
             nodes=(*range(brokers), CONTROLLER_ID),
             partitions=partitions,
             faults=tuple(_faults(scenario)),
+            kinds=dict(_kinds(scenario)),
+            mix=frozenset(fault.get("fault", "") for fault in (scenario.get("chaos") or {}).get("faults", ())) - {""},
             retention=manifest.guarantees.get("retention") is True,
             orders=_orders(scenario, partitions, complete=manifest.state == "complete"),
             retry_after_s=min(_patience_s(scenario), default=None),
@@ -111,10 +117,16 @@ def _patience_s(scenario: Mapping[str, Any]) -> Iterator[float]:
 
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:
     """A schedule names its faults; chaos numbers them, and each of its mix comes up once in every round."""
-    for step in scenario.get("schedule") or ():
-        for kind in ("inject", "hold"):
-            if step.get(kind):
-                yield step[kind]["as"]
+    yield from (name for name, _ in _kinds(scenario))
     if scenario.get("chaos"):
         rounds = sum(fault.get("weight", 1) for fault in scenario["chaos"]["faults"])
         yield from (f"f{number:03d}" for number in range(1, rounds + 1))
+
+
+def _kinds(scenario: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """The faults of a schedule, and their kinds; what it holds back is a partition."""
+    for step in scenario.get("schedule") or ():
+        if inject := step.get("inject"):
+            yield inject["as"], inject.get("fault", "")
+        if hold := step.get("hold"):
+            yield hold["as"], "partition"

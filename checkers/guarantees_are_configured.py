@@ -1,8 +1,9 @@
 """What ``run.json`` guarantees is what its own configuration comes to.
 
 What is promised decides how grave a finding is, so a wrong guarantee convicts the innocent or acquits the guilty. As
-far as a guarantee follows from the configuration, both must agree; where they do not, or where the configuration of a
-run that seawall has made lacks what they follow from, the run is ``INVALID``, and no finding is a ``VIOLATION``.
+far as a guarantee follows from the configuration, both must agree, and so must the generation and its knobs, where none
+of these was overridden; where they do not, or where the configuration of a run that seawall has made lacks what they
+follow from, the run is ``INVALID``, and no finding is a ``VIOLATION``.
 
 A run that broke off may have had no time to come to rest, and one with ``outcomes`` may be expected not to: of these
 ``settles`` is not compared. Imported histories, and runs of the bare core, name no target; of their settings as much is
@@ -12,14 +13,19 @@ compared as there is.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from harness.history import Manifest
 from harness.refusal import shortened
 from harness.replication.isr import laggards_leave_ms
+from harness.replication.knobs import GENERATIONS
 
 MISSTATED = "guarantees"
-"""What a run lacks whose guarantees are not those of its configuration: a name beside those of its tables."""
+"""What a run lacks whose configuration does not fit its guarantees or its rows: a name beside those of its tables."""
+
+_OVERRIDE = " replication."
+"""What a command has in it that overrides a knob."""
 
 _SAMPLED = ("process:", "compose:")
 """How the names of targets begin that run real Kafka, whose timelines are sampled."""
@@ -43,7 +49,7 @@ _WEEK_MS, _DAY_MS = 7 * 24 * 3_600_000, 24 * 3_600_000
 def misstated(manifest: Manifest) -> list[str]:
     """One sentence for each guarantee that the configuration contradicts, or for what keeps that from being seen."""
     try:
-        lacking = list(_lacking(manifest.configuration))
+        lacking = [*_lacking(manifest.configuration), *_other(manifest)]
         configured = {} if lacking else dict(_configured(manifest))
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
@@ -66,6 +72,30 @@ def _lacking(configuration: Mapping[str, Any]) -> Iterator[str]:
     missing = [name for name in wanted if name not in (configuration.get("settings") or {})]
     if missing:
         yield f"run.json's configuration names a target and no setting {', '.join(missing)}."
+
+
+def _other(manifest: Manifest) -> Iterator[str]:
+    """What ``run.json`` says of itself that cannot be: another generation than its knobs', or two origins."""
+    configuration = manifest.configuration
+    if "target" in configuration and "imported" in configuration:
+        yield "run.json says that the history was imported, and has a target, which no import has."
+    spoken = _spoken(configuration)
+    if spoken and manifest.generation not in spoken:
+        yield f"run.json says generation {manifest.generation!r}, and its knobs are those of {spoken[0]}."
+
+
+def _spoken(configuration: Mapping[str, Any]) -> list[str]:
+    """The generations whose knobs a built-in cluster has that has no knobs of its own; empty: not known."""
+    knobs = _without_bugs(configuration.get("knobs") or {})
+    overridden = (configuration.get("scenario") or {}).get("replication")
+    overridden = overridden or _OVERRIDE in configuration.get("reproduce", "")
+    if overridden or "target" not in configuration or _is_real(configuration):
+        return []
+    return [name for name, known in GENERATIONS.items() if knobs and knobs == _without_bugs(asdict(known))]
+
+
+def _without_bugs(knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in knobs.items() if name != "bugs"}
 
 
 def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from checkers.because import Doubts, because
 from checkers.changes_are_recorded import unrecorded
-from checkers.conclusion import Conclusion, RunFacts, kept
+from checkers.conclusion import Conclusion, RunFacts, is_sampled, kept
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
 from checkers.decisions_are_numbered import missing_decisions
 from checkers.excuses import is_watched
@@ -26,6 +26,7 @@ from checkers.nodes_are_accounted import (
     missing_lives,
     nowhere,
     open_replicas,
+    out_of_time,
     strangers,
     unnamed_isrs,
     unplanned_partitions,
@@ -39,7 +40,7 @@ from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
-from checkers.severity import VALUES, Evidence, Severity, gravest, severity_of
+from checkers.severity import TIMES, VALUES, Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
@@ -66,18 +67,19 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
         run.manifest.unrest, run.manifest.endings,
     )  # fmt: skip
-    misfit = misstated(run.manifest)
+    misfit, untimely = misstated(run.manifest), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
+    foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes: Mapping[str, Sequence[object]] = {
         "history": history,
-        "timeline": [*broken_timeline, *uncounted],
-        "faults": missing or strange or unproven_losses(run.faults),
-        MISSTATED: misfit,
+        "timeline": [*broken_timeline, *uncounted, *untimely],
+        "faults": missing or strange or untimely or unproven_losses(run.faults),
+        MISSTATED: [*misfit, *foreign],
     }
     gaps = unread | {table for table, found in holes.items() if found}
-    gaps |= {VALUES} if numbers["resent_values"] else set()
+    gaps |= {name for name, count in ((VALUES, "resent_values"), (TIMES, "rows_back_in_time")) if numbers[count]}
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = cache(partial(severity_of, run, facts, gaps))
@@ -96,7 +98,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
-    broken += [*unproven_faults(run.faults), *strange, *broken_unrest(run.manifest.unrest)]
+    broken += [*unproven_faults(run.faults), *strange, *untimely, *broken_unrest(run.manifest.unrest)]
     broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
@@ -104,7 +106,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     if wanted is None:
         broken.append("run.json's configuration does not say which nodes and partitions there were.")
     else:
-        broken += [*missing, *strangers(lives, replicas, wanted)]
+        broken += [*missing, *foreign]
         broken += broken_logs(replicas, wanted) if "replica_logs" not in unread else ()
         doubts += open_replicas(replicas, wanted)
         doubts += [*unused_partitions(ends, wanted), *unplanned_partitions(ends, wanted)]
@@ -124,6 +126,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         ),
         extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
     )
+
+
+def _is_whole(run: Evidence) -> bool:
+    """Whether the run came to its end, and its nodes have said something as long as it went on."""
+    return run.manifest.state == "complete" and not is_sampled(run.manifest.guarantees)
 
 
 def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:

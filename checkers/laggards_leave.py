@@ -34,7 +34,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each time that a replica stood still."""
     allowed_ns = lag_allowed_ns(run.guarantees)
     for lag in run.facts.lags:
-        spans = _undisturbed(lag, run.faults)
+        spans = _undisturbed(lag, run.excusing)
         if allowed_ns is not None and any(span.end_ns - span.begin_ns >= allowed_ns for span in spans):
             yield _told(run, lag)
 

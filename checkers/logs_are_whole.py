@@ -117,7 +117,7 @@ def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[L
     if not bad:
         return
     at, epoch = min(bad)
-    rotted = any(fault["kind"] == "corrupt_log" and str(node) in fault["nodes"] for fault in run.faults)
+    rotted = any(fault["kind"] == "corrupt_log" and str(node) in fault["nodes"] for fault in run.excusing)
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": at}
     yield Conclusion(
         run.finding(

@@ -40,7 +40,6 @@ from types import MappingProxyType
 
 from checkers.conclusion import RunFacts
 from checkers.copies import robs
-from checkers.proofs_match import misfiled
 from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
 from harness.downtime import in_force
@@ -172,8 +171,7 @@ def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
 
 
 def _lossy(run: RunFacts, manifest: Manifest) -> list[Row]:
-    proven = [fault for fault in run.faults if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
-    return [fault for fault in proven if not misfiled([fault], run.wanted)]
+    return [fault for fault in run.excusing if _is_lossy(fault, manifest) and fault["proven_ns"] is not None]
 
 
 def _between(lossy: Sequence[Row], since_ns: float, until_ns: float) -> list[Row]:

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from checkers import reference
 from checkers.conclusion import is_sampled, isr_wanted, lag_allowed_ns
+from checkers.expected import expected
 from checkers.judge import judge
+from checkers.proofs_match import filed
 from checkers.recovery import comes_to_rest, healed_ns
 from checkers.rotten_logs import rotten, swapped
 from checkers.row import Row
@@ -22,6 +24,7 @@ Tables = tuple[Sequence[Row], Sequence[Row], Sequence[Row]]
 
 def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) -> RunRows:
     """``tables``, and what the run's guarantees and its faults say of how to read them."""
+    trusted = filed(faults, expected(manifest))
     return RunRows(
         manifest.run,
         *tables,
@@ -30,8 +33,8 @@ def rows_in_memory(manifest: Manifest, tables: Tables, faults: Sequence[Row]) ->
         settled=comes_to_rest(manifest.guarantees, faults, manifest.unrest),
         lag_ns=lag_allowed_ns(manifest.guarantees),
         min_isr=isr_wanted(manifest.guarantees),
-        rotten=rotten(faults),
-        swapped=swapped(faults),
+        rotten=rotten(trusted),
+        swapped=swapped(trusted),
     )
 
 

@@ -8,8 +8,8 @@
   (``guarantees.retention``) every log starts at 0. What was deleted before its start may still be there, once each.
 * In a sampled timeline only what the controller decided is without a gap, and every node was looked at at least once.
 * No other nodes than those of the configuration have rows.
-* Every fault that the schedule names, or that chaos injects at least, is in the table, names its nodes, and was aimed,
-  injected, proven, healed and proven healed in this order.
+* Every fault that the schedule names, or that chaos injects at least, is in the table, once, names its nodes, says what
+  its probes saw, and was aimed, injected, proven, healed and proven healed in this order, while the timeline has rows.
 
 What is missing here makes the run ``INVALID``; only a replica whose end nobody knows, a partition that no client used,
 and one that clients used and the configuration does not name, so that nobody knows who should hold it, leave it
@@ -27,7 +27,7 @@ from checkers.expected import Expected, Replicas
 from checkers.row import Row
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
-from spark_analysis.facts import Stretch
+from spark_analysis.facts import Facts, Stretch
 
 RESTARTS = frozenset({"kill", "stop", "power_loss", "wipe_disk", "corrupt_log"})
 """The kinds of faults that are healed by starting the node again, whatever happened to it."""
@@ -48,6 +48,9 @@ OF_ISRS = frozenset(
 
 _NAMED = 3
 """How many of the faults that are missing are named."""
+
+_SLACK_NS = 1_000_000_000
+"""By how much what clients and faults did may lie outside of the time of which nodes have rows."""
 
 _ORDER = ("aimed_ns", "injected_ns", "proven_ns", "healed_ns", "heal_proven_ns")
 
@@ -184,15 +187,39 @@ def missing_faults(faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
     if len(missing) == 1:
         yield f"Fault {missing[0]} is not among the {len(faults)} faults, and the scenario injects it."
     elif missing:
-        named, others = missing[:_NAMED], len(missing) - _NAMED
-        more = f" and {others} more" if others > 0 else ""
-        yield f"Faults {', '.join(named)}{more} are not among the {len(faults)} faults, and the scenario injects them."
+        yield f"Faults {_few(missing)} are not among the {len(faults)} faults, and the scenario injects them."
+
+
+def _few(names: Sequence[str]) -> str:
+    """The first of them, and how many more there are."""
+    others = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {others} more" if others > 0 else "")
 
 
 def unproven_faults(faults: Sequence[Row]) -> Iterator[str]:
     """One sentence for each fault that was not proven, or that cannot have happened as it says."""
+    for name, times in Counter(fault["fault"] for fault in faults).items():
+        if times > 1:
+            yield f"Fault {name!r} is in the table {times} times, and each fault has a name of its own."
     for fault in faults:
         yield from _unproven(fault)
+
+
+def out_of_time(faults: Sequence[Row], facts: Facts) -> list[str]:
+    """One sentence for the faults, and one for what clients saw, at times at which a whole timeline has no rows."""
+    if not facts.stretches:
+        return []
+    begin_ns = min(one.begin_ns for one in facts.stretches) - _SLACK_NS
+    end_ns = max(one.end_ns for one in facts.stretches) + _SLACK_NS
+    strange = [
+        repr(fault["fault"])
+        for fault in faults
+        if not all(begin_ns <= fault[name] <= end_ns for name in _ORDER if fault[name] is not None)
+    ]
+    late = any(one.time_ns > end_ns for one in facts.first_acks)
+    early = any(one.begin_ns < begin_ns for one in facts.silences)
+    said = {f"fault {_few(strange)} began or ended": bool(strange), "clients sent records": late or early}
+    return [f"The timeline has no rows any more, or not yet, when {what}." for what, is_so in said.items() if is_so]
 
 
 def unproven_losses(faults: Sequence[Row]) -> list[Row]:
@@ -210,6 +237,8 @@ def _unproven(fault: Row) -> Iterator[str]:
         yield f"{name} was never healed."
     elif fault["heal_proven_ns"] is None:
         yield f"The healing of {name[0].lower()}{name[1:]} was never proven."
+    elif not fault["proof"] or not fault["heal_proof"]:
+        yield f"{name} is said to be proven, and not what the probe saw."
     elif not fault["nodes"]:
         yield f"{name} was aimed at nothing."
     else:

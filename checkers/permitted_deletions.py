@@ -60,7 +60,7 @@ class _Removal(NamedTuple):
 def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """Whether something that the configuration permits can have deleted what a finding misses."""
     unsaid = manifest.configuration.get("settings") is None
-    if unsaid or any(fault["kind"] in (_RETENTION, _DELETE_RECORDS) for fault in run.faults):
+    if unsaid or any(fault["kind"] in (_RETENTION, _DELETE_RECORDS) for fault in run.excusing):
         return True
     place = TopicPartition(finding.topic, finding.partition)
     return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, place, finding.offset))
@@ -122,7 +122,9 @@ def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _R
 
 def _off_ms(run: RunFacts, manifest: Manifest) -> float:
     """By how much the timestamp of a record may be off the clock of a broker, both of which may have been moved."""
-    moved = [abs(json.loads(one["parameters"] or "{}").get("offset_ms", 0)) for one in run.faults if _is_of_clock(one)]
+    moved = [
+        abs(json.loads(one["parameters"] or "{}").get("offset_ms", 0)) for one in run.excusing if _is_of_clock(one)
+    ]
     return 2 * max(moved, default=0) + 1_000 * max(_ages_s(manifest), default=0.0)
 
 

@@ -3,9 +3,9 @@
 A probe begins what it says with its node (``node 1 is gone``) or its link (``0->1: a probe got lost``), one clause for
 each, and the parameters of a fault of one node name it, too. Where these differ from the fault's ``nodes``, some row of
 the table is about another fault, and the harmed node is not known: the run is ``INVALID``, and what a fault might
-excuse is ``INDETERMINATE``; a lossy failure excuses nothing then. A fault of nodes is filed under none but those that
+excuse is ``INDETERMINATE``; the fault itself excuses nothing then. A fault of nodes is filed under none but those that
 are named; a proof about links may leave out an end. So it is with a fault that is filed under a broker that there is
-not.
+not, or under another kind than the scenario injects by that name.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from harness.model import CLIENTS, CONTROLLER, is_broker
 
 _OF_LINKS = frozenset({"partition", "stall"})
 """The kinds of faults that are aimed at the links between nodes."""
+_OF_CHAOS = re.compile(r"f\d+")
+"""What chaos calls its faults; the runner may have to restart a broker as well."""
 _NODE = re.compile(r"(?:the clock of )?node ([\w-]+)[ :]")
 _LINK = re.compile(r"([\w-]+)->([\w-]+)[ :]")
 
@@ -27,6 +29,11 @@ _LINK = re.compile(r"([\w-]+)->([\w-]+)[ :]")
 def misfiled(faults: Sequence[Row], wanted: Expected | None) -> list[str]:
     """One sentence for each fault whose nodes are not those that its proof, or its parameters, are about."""
     return [sentence for fault in faults for sentence in _misfiled(fault, wanted)]
+
+
+def filed(faults: Sequence[Row], wanted: Expected | None) -> list[Row]:
+    """The faults that are not :func:`misfiled`: none else may excuse anything."""
+    return [fault for fault in faults if not any(_misfiled(fault, wanted))]
 
 
 def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
@@ -45,6 +52,17 @@ def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
     ]
     if strange:
         yield f"{name} is filed under {', '.join(strange)}, and the configuration has no such broker."
+    kinds = _kinds(fault, wanted) if wanted else ()
+    if kinds and fault["kind"] not in kinds:
+        yield f"{name} is filed as {fault['kind']}, and the scenario injects {', '.join(sorted(kinds))} by that name."
+
+
+def _kinds(fault: Row, wanted: Expected) -> frozenset[str]:
+    """Of which kinds the fault of that name may be; empty: the scenario does not say."""
+    named = wanted.kinds.get(fault["fault"])
+    if named is not None:
+        return frozenset({named} - {""})
+    return wanted.mix if _OF_CHAOS.fullmatch(fault["fault"]) else frozenset()
 
 
 def _others(said: Sequence[str], filed: Sequence[str], *, alone: bool) -> list[str]:

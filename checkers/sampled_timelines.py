@@ -137,7 +137,7 @@ def _was_harmed(run: RunFacts, one: Unwatched) -> bool:
     """Whether a fault of that broker was in effect meanwhile."""
     return any(
         str(one.node) in fault["nodes"] and in_force(fault["injected_ns"], fault["healed_ns"], one.begin_ns, one.end_ns)
-        for fault in run.faults
+        for fault in run.excusing
     )
 
 

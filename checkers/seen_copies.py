@@ -83,7 +83,7 @@ def window(run: RunFacts, copy: Copy) -> tuple[int, int]:
     assert copy.seen is not None
     since_ns, until_ns = copy.seen.end_ns, copy.lost.begin_ns
     place = TopicPartition(copy.got.topic or "", copy.got.partition or 0)
-    harm = _harm(copy.seen, copy.lost, run.faults, place)
+    harm = _harm(copy.seen, copy.lost, run.excusing, place)
     if harm is None or harm["kind"] != copy.event:
         return since_ns, until_ns
     return max(since_ns, harm["injected_ns"]), min(until_ns, harm["proven_ns"])
@@ -154,7 +154,7 @@ def _leads_on(run: RunFacts, one: Stretch, until_ns: int | None, time_ns: int) -
         return False
     ends = [
         fault["proven_ns"]
-        for fault in run.faults
+        for fault in run.excusing
         if fault["kind"] in RESTARTS and fault["proven_ns"] is not None and str(one.node) in fault["nodes"]
     ]
     return not any(one.end_ns <= end_ns <= time_ns for end_ns in ends)

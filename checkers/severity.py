@@ -25,6 +25,9 @@ from spark_analysis.answer import Excuse, Finding
 VALUES = "values"
 """What a history lacks in which a value is sent more than once; see :data:`RELIES_ON`."""
 
+TIMES = "times"
+"""What a history lacks whose rows go back in time; see :data:`RELIES_ON`."""
+
 RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "lost-write": frozenset({"history"}),
@@ -45,8 +48,8 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "G0": frozenset({VALUES}),
         "G1c": frozenset({VALUES}),
         "int-nonmonotonic-send": frozenset({VALUES}),
-        "unjustified-ack": frozenset({"timeline"}),
-        "uncommitted-read": frozenset({"timeline"}),
+        "unjustified-ack": frozenset({"timeline", TIMES}),
+        "uncommitted-read": frozenset({"timeline", TIMES}),
         "replica-divergence": frozenset({"replica_logs"}),
         "advance-below-min-isr": frozenset({"timeline"}),
         "ack-below-min-isr": frozenset({"timeline"}),
@@ -73,7 +76,8 @@ has a gap, it may just be in the gap, and the finding is INDETERMINATE. The othe
 which tables an excuse may be missing say :mod:`checkers.excuses`.
 
 :data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
-nobody knows, and it is INDETERMINATE, too."""
+nobody knows, and it is INDETERMINATE, too. :data:`TIMES`: the kind compares when a client was told something with when
+a broker knew it."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the

@@ -27,7 +27,7 @@ def stories(run: RunFacts) -> Iterator[LossStory]:
         held = [
             copy
             for ours in run.told.get(place, {}).values()
-            for copy in (seen_copies(ours, run.faults, place) if run.sampled else copies(ours, run.faults))
+            for copy in (seen_copies(ours, run.excusing, place) if run.sampled else copies(ours, run.excusing))
             if copy.leader_epoch == epoch and copy.start < lost.end and copy.end > lost.first
         ]
         yield _story(run, place, lost, epoch, held)

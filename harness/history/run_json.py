@@ -105,9 +105,9 @@ _TOPIC: Mapping[str, Kind] = {
     "replicas": Kind("a list of whole numbers from 0 on or null", _are_counts_or_null),
 }
 _STEP: Mapping[str, Kind] = dict.fromkeys(("inject", "hold"), _OBJECT)
-_NAMED: Mapping[str, Kind] = {"as": _STRING}
+_NAMED: Mapping[str, Kind] = {"as": _STRING, "fault": _STRING}
 _CHAOS: Mapping[str, Kind] = {"faults": _OBJECTS}
-_CHAOS_FAULT: Mapping[str, Kind] = {"weight": _up_to(10_000)}
+_CHAOS_FAULT: Mapping[str, Kind] = {"fault": _STRING, "weight": _up_to(10_000)}
 
 
 def wrong(document: Mapping[str, Any]) -> str | None:

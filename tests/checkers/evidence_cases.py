@@ -196,7 +196,7 @@ def a_fault_of_the_schedule_that_is_not_there_makes_the_run_invalid(story: Story
 def a_schedule_whose_faults_are_there_passes(story: Story) -> None:
     told(story)
     story.fault("cut")
-    story.scenario["schedule"] = [{"send": {"per_partition": 1}}, {"inject": {"fault": "pause", "as": "cut"}}]
+    story.scenario["schedule"] = [{"send": {"per_partition": 1}}, {"inject": {"fault": "partition", "as": "cut"}}]
 
 
 @case(Outcome.INVALID, reason="Faults 'f001', 'f002', 'f003' and 2 more are not among the 0 faults")

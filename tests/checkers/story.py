@@ -232,8 +232,9 @@ class Story:
         return 1 + self.incarnations[CONTROLLER]
 
     def fault(self, name: str = "cut", **columns: Any) -> None:
-        """A fault that worked and was healed, unless ``columns`` say otherwise."""
-        t = self.now
+        """A fault that worked and was healed, unless ``columns`` say otherwise; a name that is taken gets a number."""
+        t, same = self.now, [known for known in self.faults if known["fault"].partition(" ")[0] == name]
+        name = f"{name} {len(same)}" if same else name
         whole: Row = {
             "run": self.run, "fault": name, "kind": "partition", "nodes": ["1"], "parameters": "{}", "aim": "{}",
             "aimed_ns": t, "injected_ns": t + 1, "proven_ns": t + 2, "proof": "no answer", "healed_ns": t + 3,
