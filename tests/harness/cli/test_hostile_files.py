@@ -1,0 +1,106 @@
+"""Whatever lies in the place of a file that a command reads, the command says so in a sentence, with 64 or 3."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+
+from checkers import check
+from harness.errors import ExitCode
+from tests.checkers.story import Story
+from tests.harness.cli.calling import Seawall
+
+Make = Callable[[Path], object]
+
+ALIASES = "a: &a [x, x, x, x, x, x, x, x]\n" + "".join(
+    f"{name}: &{name} [{', '.join(8 * [f'*{before}'])}]\n" for before, name in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+HOSTILE: Mapping[str, Make] = {
+    "a pipe": os.mkfifo,
+    "a device": lambda path: path.symlink_to("/dev/zero"),
+    "a directory": Path.mkdir,
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "aliases that stand for millions": lambda path: path.write_text(ALIASES),
+    "objects that nobody closes": lambda path: path.write_bytes(b'{"a":' * 100_000),
+    "lists that nobody closes": lambda path: path.write_bytes(b"[" * 100_000),
+    "a text of megabytes": lambda path: path.write_bytes(b'{"a": "' + bytes(70 << 20) + b'"}'),
+    "infinity": lambda path: path.write_text('{"id": "x", "seed": Infinity, "run": Infinity}'),
+    "a number of thirty digits": lambda path: path.write_text('{"id": "x", "seed": 1' + 30 * "0" + "}"),
+    "values of other types": lambda path: path.write_text(
+        '{"id": [1], "run": {}, "topics": 5, "scores": 7, "runs": 3}'
+    ),
+    "a list": lambda path: path.write_text("[1, null, {}]"),
+    "a number": lambda path: path.write_text("7"),
+    "other text than UTF-8": lambda path: path.write_bytes(b'{"a": "\xff\xfe"}'),
+    "a byte order mark": lambda path: path.write_bytes(b'\xef\xbb\xbf{"a": 1}'),
+    "null characters": lambda path: path.write_bytes(bytes(1_000)),
+    "nothing": lambda path: path.write_bytes(b""),
+}
+
+OF_USERS = (
+    ("run", "@", "--out", "out"),
+    ("scenario", "run", "@", "--target", "simulated"),
+    ("shrink", "@"),
+    ("detection", "--bugs", "ack_on_append", "--seeds", "1", "--json", "@"),
+)
+"""The commands that read what a user wrote; ``@`` is the file."""
+
+OF_RUNS = (
+    ("run.json", ("check", "@", "--engine", "reference")),
+    ("run.json", ("report", "@")),
+    ("run.json", ("export", "jepsen", "@", "--out", "out.edn")),
+    ("verdict.json", ("report", "@")),
+    ("history/part-00000.parquet", ("export", "jepsen", "@", "--out", "out.edn")),
+)
+"""The commands that read a run directory; ``@`` is the directory, and first comes what is hostile in it."""
+
+
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path / "runtime"))
+
+
+def refused(seawall: Seawall, command: tuple[str, ...], named: Path, *codes: ExitCode) -> None:
+    """Call a command, and see that it refuses in a sentence."""
+    said = seawall(*(str(named) if word == "@" else word for word in command))
+    assert said.code in codes, said.err[-2_000:]
+    complaints = [line for line in said.err.splitlines() if line.startswith("seawall: ")]
+    assert len(complaints) == 1
+    assert len(complaints[0]) < 1_000
+    assert "Traceback" not in said.err
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize("command", OF_USERS, ids=lambda command: " ".join(command[:2]))
+def test_what_a_user_wrote_is_refused_with_64(
+    hostile: str, command: tuple[str, ...], tmp_path: Path, seawall: Seawall
+) -> None:
+    if command[0] == "detection" and hostile == "a link to itself":
+        pytest.skip("what is not there yet is written")
+    HOSTILE[hostile](tmp_path / "file.yaml")
+    refused(seawall, command, tmp_path / "file.yaml", ExitCode.USAGE)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+def test_a_history_of_jepsen_s_is_refused_with_3(hostile: str, tmp_path: Path, seawall: Seawall) -> None:
+    HOSTILE[hostile](tmp_path / "history.edn")
+    refused(seawall, ("import", "jepsen", "@", "--out", "out"), tmp_path / "history.edn", ExitCode.INVALID)
+
+
+@pytest.mark.parametrize("hostile", HOSTILE)
+@pytest.mark.parametrize(("name", "command"), OF_RUNS, ids=lambda one: one if isinstance(one, str) else one[0])
+def test_a_file_of_a_run_is_refused_with_3(
+    hostile: str, name: str, command: tuple[str, ...], tmp_path: Path, seawall: Seawall
+) -> None:
+    story = Story("r")
+    story.send()
+    run = story.finish().write(tmp_path / "r")
+    check([run], engine="reference")
+    (run / name).unlink()
+    HOSTILE[hostile](run / name)
+    refused(seawall, command, run, ExitCode.INVALID)
