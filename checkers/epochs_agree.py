@@ -1,20 +1,27 @@
 """The leader epoch that a fetch names for a record is the one that the record has in the log.
 
-``inconsistent-epochs``: the final read was given a record with another leader epoch than the final leader's log
-has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer goes by that epoch: with its next fetch it
-tells the leader which epoch it was in last, and is sent back, or not, where logs diverge (KIP-320).
+``inconsistent-epochs``: a poll, be it of the final read or of a consumer under load, was given a record with another
+leader epoch than the final leader's log has it in (``PartitionLeaderEpoch``, which no checksum covers). A consumer goes
+by that epoch: with its next fetch it tells the leader which epoch it was in last, and is sent back, or not, where logs
+diverge (KIP-320).
 
 The epochs of a log follow each other, so it is enough to know from which offset to which each was named: that range
 must lie within what the log holds of the epoch, as far as the log reaches. Logs with records that are damaged, or of
 no epoch (message formats 0 and 1), are not compared; the records themselves are compared elsewhere
 (:mod:`checkers.logs_keep_records`). One anomaly for each epoch: the first offset.
 
-Severity: ``VIOLATION``.
+What a consumer is given is below the high watermark, and so stays where it is, in its epoch, unless it is lost. So the
+polls under load are not judged in a partition in which something that was read is gone, or is there no more as it was
+read: that is a finding of its own (``vanished-read``, ``inconsistent-offsets``), and another record lies there now.
+
+Severity: ``VIOLATION``; of polls under load ``DOCUMENTED`` when an unclean election of a later epoch, or lossy failures
+since (see :mod:`checkers.lossy_failures`), may have given the record up, so that it was sent again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from checkers.conclusion import Conclusion, RunFacts
 from harness.checker import Evidence
@@ -37,7 +44,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _misnamed(read: ReadEpoch, log: Sequence[LogEpoch]) -> int | None:
-    """The first offset at which the final read named an epoch that the log does not have there."""
+    """The first offset at which the polls named an epoch that the log does not have there."""
     first = max(read.first, min(one.first for one in log))
     last = min(read.last, max(one.last for one in log))
     if first > last:
@@ -52,9 +59,14 @@ def _conclusion(run: RunFacts, place: TopicPartition, node: int, read: ReadEpoch
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": offset}
     held = [x.leader_epoch for x in run.logs[place][node] if x.first <= offset <= x.last]
     found = f"of epoch {held[0]}" if held else "of another epoch"
+    known: dict[str, Any] = {"offset": offset, "leader_epoch": read.leader_epoch, "node": node}
+    if not read.final:
+        given_up = any(epoch > read.leader_epoch for epoch in run.unclean.get(place, ()))
+        known |= {"time_ns": read.begin_ns, "excuse": "unclean" if given_up else None}
+    who = "The final read" if read.final else "A consumer"
     return Conclusion(
-        run.finding("inconsistent-epochs", place, offset=offset, leader_epoch=read.leader_epoch, node=node),
-        f"The final read was given the record at offset {offset} as one of leader epoch {read.leader_epoch}, and in "
+        run.finding("inconsistent-epochs", place, **known),
+        f"{who} was given the record at offset {offset} as one of leader epoch {read.leader_epoch}, and in "
         f"the final leader's log it is {found}.",
         (Evidence("replica_logs", about, f"node {node}'s log holds a record {found} at offset {offset}"),),
     )

@@ -35,6 +35,7 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
                 "duplicate",
                 "hw-regression",
                 "incomplete-leader",
+                "inconsistent-epochs",
                 "inconsistent-offsets",
                 "int-nonmonotonic-poll",
                 "int-nonmonotonic-send",

@@ -156,12 +156,14 @@ def _bare(rows: RunRows, lost: Finding) -> Iterator[int]:
 
 
 def _read_epochs(rows: RunRows) -> Iterator[ReadEpoch]:
-    found: dict[tuple[TopicPartition, int], list[int]] = defaultdict(list)
+    found: dict[tuple[TopicPartition, int, bool], list[tuple[int, int]]] = defaultdict(list)
     for read in rows.reads:
-        if read.final and read.leader_epoch is not None and read.leader_epoch >= 0:
-            found[read.where, read.leader_epoch].append(read.offset)
-    for (place, epoch), offsets in found.items():
-        yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets))
+        if read.leader_epoch is not None and read.leader_epoch >= 0:
+            found[read.where, read.leader_epoch, read.final].append((read.offset, read.time_ns))
+    for (place, epoch, final), ours in found.items():
+        offsets = [offset for offset, _ in ours]
+        began_ns = min(time_ns for _, time_ns in ours)
+        yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets), final, began_ns)
 
 
 def _silences(rows: RunRows) -> Iterator[Silence]:

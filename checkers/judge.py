@@ -237,7 +237,10 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
 
 
 def _is_lost(cut: Finding, known: Sequence[Finding]) -> bool:
-    """Whether something that the cut removed is known to be lost."""
+    """Whether something that the cut removed, or that polls under load named an epoch of, is known to be lost."""
+    if cut.kind == "inconsistent-epochs" and cut.time_ns is not None:
+        gone = ("vanished-read", "inconsistent-offsets")
+        return any((x.topic, x.partition) == (cut.topic, cut.partition) and x.kind in gone for x in known)
     return cut.kind == "committed-cut" and any(
         (x.topic, x.partition) == (cut.topic, cut.partition)
         and x.kind in ("lost-write", "vanished-read")

@@ -54,6 +54,7 @@ LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
 _KNOWN_BEFORE = frozenset(
     {
         "altered-record",
+        "inconsistent-epochs",
         "lost-write",
         "vanished-read",
         "inconsistent-offsets",

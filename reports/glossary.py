@@ -68,7 +68,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "incomplete-candidate": Kind("A replica may be elected that has cut what is committed off its log."),
         "misclassified-election": Kind("An election was recorded as clean, or unclean, and was not."),
         "altered-record": Kind("The final log holds another record than clients were given or told of at its offset."),
-        "inconsistent-epochs": Kind("The final read named another leader epoch for a record than the log has it in."),
+        "inconsistent-epochs": Kind("A poll named another leader epoch for a record than the log has it in."),
         "lineage-break": Kind("Two replicas share records, and differ before them."),
         "log-overlap": Kind("A log holds two records at one offset."),
         "damaged-record": Kind("A replica's disk holds a committed record whose bytes do not match their checksum."),

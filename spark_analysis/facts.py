@@ -237,7 +237,12 @@ class LostRange(NamedTuple):
 
 
 class ReadEpoch(NamedTuple):
-    """From which offset to which (inclusive) the final read named a leader epoch for the records that it delivered."""
+    """From which offset to which (inclusive) polls named a leader epoch for the records that they delivered.
+
+    Attributes:
+        final: whether these are the polls of the final read, or the others.
+        begin_ns: when the first of them ended.
+    """
 
     run: str
     topic: str
@@ -245,6 +250,8 @@ class ReadEpoch(NamedTuple):
     leader_epoch: int
     first: int
     last: int
+    final: bool
+    begin_ns: int
 
 
 class Dependency(NamedTuple):

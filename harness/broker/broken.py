@@ -29,7 +29,13 @@ _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
 _MANGLING = frozenset(
-    {"fetch_loses_a_batch", "fetch_misstates_epochs", "fetch_repeats_contents", "fetch_swaps_batches"}
+    {
+        "fetch_loses_a_batch",
+        "fetch_misstates_epochs",
+        "fetch_repeats_contents",
+        "fetch_swaps_batches",
+        "tailing_fetch_misstates_epochs",
+    }
 )
 _LAST_OF_EPOCH, _LAST_OF_CRC = 15, 20
 """Where the last byte of a batch's leader epoch is, which its checksum does not cover, and that of the checksum."""
@@ -102,7 +108,7 @@ def answered(broker: Broker, data: bytes) -> bytes:
     batches = [data[header.position : header.position + header.size] for header in wire.headers(data)]
     if "fetch_loses_a_batch" in bugs:
         del batches[1 : min(2, len(batches) - 1)]
-    if "fetch_misstates_epochs" in bugs:
+    if "fetch_misstates_epochs" in bugs or ("tailing_fetch_misstates_epochs" in bugs and len(batches) == 1):
         batches = [_misdated(batch) for batch in batches]
     if "fetch_repeats_contents" in bugs:
         batches[1:] = [_with_contents_of(before, batch) for before, batch in pairwise(batches)]

@@ -223,6 +223,7 @@ _SERVING = (
     _switched("fetch_stamps_records", "KIP-32's timestamp type mistaken", STACK),
     _switched("fetch_repeats_contents", "an answer built from the wrong buffer", STACK),
     _switched("fetch_misstates_epochs", "KIP-320's epoch taken from the leader, and not from the batch", STACK),
+    _switched("tailing_fetch_misstates_epochs", "the same, in the path of what is in memory", STACK),
     _switched("fetch_mixes_partitions", "a buffer given to the wrong partition", STACK),
     _switched("sequence_unchecked", "KIP-98 without its check", STACK,
               "the random mixes have no producers that send again",

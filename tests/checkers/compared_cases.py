@@ -7,7 +7,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lose_tail, lost, regression, write
 from tests.checkers.position_cases import CASES
-from tests.checkers.story import CONTROLLER, NODES, Row, Story
+from tests.checkers.story import CONTROLLER, GUARANTEES, NODES, Row, Story
 from tests.checkers.timeline_cases import decide
 
 __all__ = ["CASES"]
@@ -257,6 +257,50 @@ def what_the_log_does_not_hold_any_more_is_compared_with_nothing(story: Story) -
         row["leader_epoch"] = -1
     for row in story.final_rows():
         row["leader_epoch"] = 0
+
+
+def tail(story: Story, epoch: int | None, *, gone: bool = False) -> None:
+    """A consumer under load is given a record of epoch 0 with this epoch; ``gone``: then it is lost, and replaced."""
+    write(story, 3)
+    for row in story.poll(5, [0, 1, 2]):
+        row["leader_epoch"] = 0
+    story.history[-1]["leader_epoch"] = epoch
+    if gone:
+        lose_tail(story, 2)
+        write(story, 1)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def epochs_that_a_consumer_under_load_is_told_pass(story: Story) -> None:
+    tail(story, 0)
+
+
+@case(Outcome.PASS)
+def a_consumer_under_load_may_not_be_told_of_epochs(story: Story) -> None:
+    tail(story, None)
+
+
+@case(Outcome.VIOLATION, (MISNAMED, "VIOLATION", 2))
+def an_epoch_that_only_a_consumer_under_load_was_told_wrongly_is_found(story: Story) -> None:
+    tail(story, 1)
+
+
+@case(Outcome.VIOLATION, lost(2), ("vanished-read", "VIOLATION", 2), ("inconsistent-offsets", "VIOLATION", 2),
+      regression(2))  # fmt: skip
+def the_epoch_of_a_record_that_is_gone_is_no_second_finding(story: Story) -> None:
+    tail(story, 0, gone=True)
+
+
+@case(Outcome.PASS, (MISNAMED, "DOCUMENTED", 2), guarantees=GUARANTEES | {"unclean_election": True})
+def what_an_unclean_election_gave_up_may_be_sent_again(story: Story) -> None:
+    write(story, 3)
+    for row in story.poll(5, [0, 1, 2]):
+        row["leader_epoch"] = 0
+    story.elect(1, clean=False)
+    for log in story.partitions[0].logs.values():
+        log[2] = (1, 2)
+    story.finish()
 
 
 # --------------------------------------------------------------------------------------------- nodes that are not there
