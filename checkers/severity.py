@@ -13,6 +13,7 @@ from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_exc
 from checkers.generations import is_promised
 from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
+from checkers.message_formats import cuts_by_watermark
 from checkers.permitted_deletions import may_be_deleted
 from checkers.resends import reason_to_resend
 from checkers.row import Row
@@ -79,7 +80,7 @@ which tables an excuse may be missing say :mod:`checkers.excuses`.
 nobody knows, and it is INDETERMINATE, too. :data:`TIMES`: the kind compares when a client was told something with when
 a broker knew it."""
 
-GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits"})
+GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
 guarantee's name in ``run.json``."""
 
@@ -137,6 +138,8 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     unwatched = finding.excuse == "acks" and "timeline" in gaps
     if finding.kind == "unseen" or finding.excuse in ("entangled", "unread") or unbounded or unwatched:
         return left_open
+    if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
+        excuse = "bare"
     accepted = _is_given_away(facts, excuse) and _may_have_been(facts, manifest, finding, excuse)
     given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
     if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):

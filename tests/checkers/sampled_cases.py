@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import CASES, case, lose_tail, lost, regression, write
@@ -261,3 +262,32 @@ def who_was_not_looked_at_for_long_says_so(story: Story) -> None:
     see(story)
     seen = [row for row in story.timeline if (row["node"], row["kind"]) == (1, "state")]
     seen[-1]["detail"] = json.dumps({"unseen_ms": 7500})
+
+
+def stored(kafka: str, **settings: str) -> dict[str, Any]:
+    """A manifest of this release with these settings, in ``_`` for ``.``."""
+    topic = {"name": "ledger", "partitions": 1, "replication_factor": 3}
+    written = {name.replace("_", "."): value for name, value in settings.items()}
+    configuration = {"scenario": {"cluster": {"brokers": 3}, "topics": [topic]}, "settings": written}
+    return {"configuration": configuration, "guarantees": SAMPLED, "versions": {"kafka": kafka}}
+
+
+@case(Outcome.PASS, ("committed-cut", "DOCUMENTED", 1), **stored("2.1.1", log_message_format_version="0.10.2-IV0"))
+def a_follower_cuts_records_without_epochs_by_its_own_watermark(story: Story) -> None:
+    a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story)
+
+
+@case(Outcome.PASS, ("committed-cut", "DOCUMENTED", 1),
+      **stored("3.6.1", log_message_format_version="0.10.2", inter_broker_protocol_version="2.8"))  # fmt: skip
+def with_an_older_protocol_a_newer_release_heeds_the_format(story: Story) -> None:
+    a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story)
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1), **stored("3.6.1", log_message_format_version="0.10.2"))
+def from_3_0_on_the_format_is_not_heeded(story: Story) -> None:
+    a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story)
+
+
+@case(Outcome.VIOLATION, ("committed-cut", "VIOLATION", 1), **stored("2.1.1", log_message_format_version="0.11.0"))
+def format_2_bears_epochs(story: Story) -> None:
+    a_replica_that_no_longer_has_what_it_had_committed_has_cut_it(story)
