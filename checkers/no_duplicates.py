@@ -64,7 +64,7 @@ def _duplicate(
     times = [min(one.time_ns for one in seen) for seen in gone.values()]
     sends = rows.sends_of(place, value)
     since_ns = min((send.invoked_ns for send in sends), default=None)
-    by_ns = min((send.completed_ns for send in sends if send.type == "ok"), default=None)
+    by_ns = min((send.completed_ns for send in sends if send.type == "ok" and send.offset in offsets), default=None)
     numbered = (place, value) in rows.transactional
     at_once = since_ns is not None and by_ns is not None and by_ns - since_ns < RESENT_NS
     plain: Excuse | None = None if numbered or at_once else "unnumbered"

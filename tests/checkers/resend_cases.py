@@ -55,6 +55,14 @@ def a_client_that_is_answered_late_has_no_reason_to_send_again(story: Story) -> 
     story.finish()
 
 
+@case(Outcome.VIOLATION, ("duplicate", "VIOLATION", 1), **PLAIN)
+def an_answer_without_an_offset_does_not_say_when_a_record_was_appended(story: Story) -> None:
+    write(story, 1)
+    send_twice(story)
+    story.history[-1]["offset"] = None
+    story.finish()
+
+
 @case(Outcome.VIOLATION, GUILTY, **PLAIN)
 def a_client_that_is_not_answered_has_no_reason_to_send_again(story: Story) -> None:
     send_twice(story, result="info")
