@@ -225,12 +225,14 @@ def _is_met(prediction: Prediction, own: Anomaly) -> bool:
 def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Finding], Severity]) -> list[Conclusion]:
     """What follows from the facts.
 
-    A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not.
+    A cut that has come to a loss is part of that one's story, unless the loss is excused and the cut is not. Epochs
+    that polls under load named are not judged where anything that was read is gone, whatever took it.
     """
     unexcused = [x for x in known if severity(x).verdict is Verdict.VIOLATION]
 
     def is_told(cut: Finding) -> bool:
-        return _is_lost(cut, unexcused if severity(cut).verdict is Verdict.VIOLATION else known)
+        is_cut = cut.kind == "committed-cut"
+        return _is_lost(cut, unexcused if is_cut and severity(cut).verdict is Verdict.VIOLATION else known)
 
     found = [one for promise in CONCLUSIONS for one in promise.conclude(facts) if is_decided(facts, one.finding)]
     return [one for one in found if not is_told(one.finding)]

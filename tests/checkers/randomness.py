@@ -16,6 +16,7 @@ from tests.checkers.client_randomness import (
 )
 from tests.checkers.deletion_randomness import order_a_deletion
 from tests.checkers.election_randomness import name_markers, transact_across_elections
+from tests.checkers.exit_cases import ended
 from tests.checkers.planting import (
     FALSE_PLANTS,
     PLANTS,
@@ -41,6 +42,12 @@ MANIFESTS: tuple[dict[str, Any], ...] = (
     {"guarantees": SAMPLED | {"idempotent_producers": False}},
 )
 """What ``run.json`` says of the random runs, in turn."""
+
+
+def manifest_of(seed: int) -> dict[str, Any]:
+    """What ``run.json`` says of the run of this seed; now and then, that a broker ended by itself."""
+    rng = random.Random(f"{seed}:ended")
+    return MANIFESTS[seed % len(MANIFESTS)] | (ended(node=rng.choice(NODES)) if rng.random() < 0.05 else {})
 
 
 def _append_twice(story: Story, rng: random.Random) -> None:

@@ -252,7 +252,7 @@ def _the_fatal_send(r: Recording) -> None:
     r.state(3.004, 1, (0, 0), (20, 21), everyone)
     r.state(3.005, 2, (0, 0), (20, 21), everyone)
     held = "no answer within 300 ms; 214 bytes held on 0->1, 214 on 0->2"
-    r.fault("cut", "partition", ["0", "1", "2"], (2.95, 3.006, 3.31, 7.0, 7.05), held, links=["0->1", "0->2"])
+    r.fault("cut", "partition", ["0", "1", "2"], (2.95, 3.006, 3.31, 7.0, 7.05), held, links=[[0, 1], [0, 2]])
     r.state(3.010, 0, (0, 0), (21, 21), everyone)
     r.send(3.012, 1020, 20)
     r.poll(3.05, 20, 1020, 0)

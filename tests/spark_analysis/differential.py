@@ -23,7 +23,7 @@ from checkers import CONCLUSIONS, PROMISES, check
 from harness.checker import RunVerdict, differing_parts, to_json
 from spark_analysis import blocks, digesting, disorder, session, sizing
 from tests.checkers.dealing import deal
-from tests.checkers.randomness import MANIFESTS, random_story
+from tests.checkers.randomness import manifest_of, random_story
 
 AT_ONCE = 1000
 """How many runs are one job."""
@@ -37,7 +37,7 @@ Verdicts = list[tuple[RunVerdict, RunVerdict]]
 
 def random_runs(seeds: Iterable[int], root: Path) -> list[Path]:
     """The runs of these seeds, written below ``root``; every other one in several files whose rows come in turns."""
-    runs = {seed: random_story(seed).write(root / f"{seed}", **MANIFESTS[seed % len(MANIFESTS)]) for seed in seeds}
+    runs = {seed: random_story(seed).write(root / f"{seed}", **manifest_of(seed)) for seed in seeds}
     return [deal(path, seed) if seed % 2 else path for seed, path in runs.items()]
 
 

@@ -56,7 +56,7 @@ BREACHES: Mapping[str, tuple[Broken, str]] = {
         lambda story: row_of(story.history, f="poll", type="ok", offset=0).update(offset=None),
         "row 7 has no offset, and is about a record that a poll delivered.",
     ),
-    "null-node": (in_timeline("node", None, kind="state"), "row 4 has no node."),
+    "null-node": (in_timeline("node", None, kind="state"), "row 7 has no node."),
     "no-epoch": (in_timeline("leader_epoch", None, role="leader"), "has no leader_epoch, and is about a leader."),
     "no-mark": (in_timeline("high_watermark", None, role="leader"), "has no high_watermark, and is about a leader."),
     "no-end": (in_timeline("log_end_offset", None, role="leader"), "has no log_end_offset, and is about a leader."),

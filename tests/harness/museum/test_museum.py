@@ -65,7 +65,8 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
     directory = RunDirectory.open(path)
     manifest = directory.manifest()
     configuration = {**manifest.configuration, "target": target}
-    guarantees = {**manifest.guarantees, "timeline": "sampled"}
+    guarantees = {**manifest.guarantees, "timeline": "sampled", "retention": True, "settles": False}
+    guarantees.pop("laggards_leave_ms", None)
     directory.write_manifest(replace(manifest, versions=versions, configuration=configuration, guarantees=guarantees))
 
 
