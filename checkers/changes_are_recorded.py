@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.conclusion import RunFacts, detail
+from checkers.conclusion import RunFacts
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
 
@@ -25,7 +25,7 @@ _CUTS = frozenset({"truncation", "log_start"})
 
 def unrecorded(run: RunFacts) -> list[str]:
     """One sentence for each replica or broker of which a row is missing."""
-    if run.sampled or not (run.decided or _sessions(run)):
+    if run.sampled or not (run.decided or run.sessions):
         return []
     logs = [(place, ours) for place, nodes in run.told.items() for ours in nodes.values()]
     return [*(said for place, ours in logs for said in _of_log(place, ours)), *_without_session(run)]
@@ -56,7 +56,7 @@ def _between(place: TopicPartition, before: Stretch, after: Stretch, kinds: set[
 
 
 def _without_session(run: RunFacts) -> Iterator[str]:
-    known = {int(said.get("broker", -1)) for said in map(detail, _sessions(run))}
+    known = {broker for _, broker, _ in run.sessions}
     obeyed = {
         one.node
         for nodes in run.told.values()
@@ -66,7 +66,3 @@ def _without_session(run: RunFacts) -> Iterator[str]:
     }
     for node in sorted(obeyed - known):
         yield f"The controller's timeline does not say that the session of broker {node} began, which obeyed it."
-
-
-def _sessions(run: RunFacts) -> list[Stretch]:
-    return [one for one in run.facts.stretches if one.kind == "session"]

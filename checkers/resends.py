@@ -38,7 +38,7 @@ _BREAK_NOTHING = frozenset({"clock", "corrupt_log"})
 def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
     """What happened while a duplicate's send was under way that makes clients send again; None: nothing did.
 
-    Of a run whose brokers nobody watched, or whose configuration says too little, nobody knows, and that is a reason.
+    Where no broker reported its state, or the configuration says too little, it is not known, and that is a reason.
     """
     if not is_watched(run) or run.wanted is None:
         return "nothing says when its client does"

@@ -73,7 +73,7 @@ def details(verdict: RunVerdict) -> Iterator[str]:
 
 
 def _line(one: Observation, first: Anomaly) -> str:
-    """What breaks a promise is told with all its places; of what is excused, why it is matters more."""
+    """Violations with all their places; what is excused with the first place and the excuse."""
     name = f"{one.label} {counted(one.count, one.kind)}"
     if one.is_excused:
         return f"{name}{'' if one.count == 1 else ', the first'}{_place(first)}: {_excuse(first)}"
