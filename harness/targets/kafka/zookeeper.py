@@ -97,6 +97,16 @@ def give_control(address: Address, timeout_s: float) -> None:
         _await(lambda: _controls(client), timeout_s, "the controller's broker was not elected Kafka's controller")
 
 
+def vacate_control(address: Address) -> None:
+    """End the office of the present controller, so that Kafka elects one anew.
+
+    Raises:
+        EnvironmentFault: ZooKeeper does not answer.
+    """
+    with zookeeper(address) as client:
+        _delete(client, _CONTROLLER)
+
+
 def _controls(client: KazooClient) -> bool:
     """Whether the right one controls in its present life; if somebody else does, that is ended."""
     try:

@@ -19,12 +19,15 @@ from harness.outcome import Word
 from harness.runner import plan
 from harness.runner.matrix import cell
 from harness.runner.observation import Gathered, observe
+from harness.targets.addresses import Address
+from harness.targets.kafka import cluster
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.jvm import Jvm
 from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import understood
+from harness.targets.kafka.zookeeper import vacate_control
 from tests.harness.targets.contract import all_but, fetched_or_skip
 
 HARNESS = Path(__file__).parent / "kafka_to_be_killed.py"
@@ -116,6 +119,28 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
     target.stop()
     target.stop()
     assert not target.pids()["0"]
+
+
+def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribution = fetched_or_skip(QUICK)
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+    vacated: list[Address] = []
+    know = ProcessTarget._all_know_each_other
+
+    def recorded(address: Address) -> None:
+        vacated.append(address)
+        vacate_control(address)
+
+    monkeypatch.setattr(cluster, "vacate_control", recorded)
+    monkeypatch.setattr(cluster, "_HEARD_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(ProcessTarget, "_all_know_each_other", lambda one: bool(vacated) and know(one))
+    try:
+        target.start()
+        assert vacated
+    finally:
+        target.stop()
 
 
 def test_a_node_that_ends_by_itself_in_the_moment_of_the_stop_keeps_no_other_from_being_stopped(
