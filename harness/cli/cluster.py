@@ -100,8 +100,10 @@ def topic_spec(text: str, brokers: int) -> TopicSpec:
 @contextmanager
 def _directory(data: Path | None) -> Iterator[Path]:
     """``data``, locked against another cluster, or a temporary directory."""
+    from harness.runner.journal import TEMPORARY
+
     if data is None:
-        with tempfile.TemporaryDirectory(prefix="seawall-cluster-") as temporary:
+        with tempfile.TemporaryDirectory(prefix=TEMPORARY) as temporary:
             yield Path(temporary)
         return
     try:

@@ -15,10 +15,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, Self
+from typing import Annotated, Any, Protocol, Self
 
 import psutil
-from pydantic import RootModel
+from pydantic import Field, RootModel
 
 from harness import documents
 from harness.births import boot, start_time
@@ -35,6 +35,8 @@ from harness.targets.node_logs import copy_logs
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02
 _PARTIAL = ".partial"
+TEMPORARY = "seawall-cluster-"
+"""How the name of a directory begins that a harness makes for a cluster of its own, and removes at the end."""
 _KILLED = "seawall itself was killed, or could write no more, before it said how the run ended."
 
 
@@ -42,7 +44,7 @@ _KILLED = "seawall itself was killed, or could write no more, before it said how
 class ProcessMark:
     """A process for certain: its id may be used again, but not with the same time of birth."""
 
-    pid: int
+    pid: Annotated[int, Field(gt=0, lt=1 << 31)]
     start_time: str
     boot: str
 
@@ -68,24 +70,33 @@ class ProcessMark:
 
 
 @dataclass(frozen=True, slots=True)
+class FaultMark:
+    """A fault that is in force, or about to be."""
+
+    kind: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Entries:
     """The content of a journal file.
 
     Attributes:
         owner: the harness.
         run_directory: where it records; for a cluster by itself, where that keeps its files.
-        is_temporary: whether the harness made that directory for itself and would remove it at its end.
+        is_temporary: whether the harness made that directory for itself and would remove it at its end; its name then
+            begins with :data:`TEMPORARY`.
         nodes: its node processes by name.
-        faults: the kind and parameters of each fault in force by name.
+        faults: each fault in force by name.
         project: the name of what it has in containers; empty: nothing.
         containers: the names of those.
     """
 
     owner: ProcessMark
-    run_directory: str
+    run_directory: Annotated[str, Field(pattern=r"^/[^\x00]*$")]
     is_temporary: bool = False
     nodes: Mapping[str, ProcessMark] = field(default_factory=dict)
-    faults: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    faults: Mapping[str, FaultMark] = field(default_factory=dict)
     project: str = ""
     containers: Sequence[str] = ()
 
@@ -148,7 +159,7 @@ class Journal:
 
     def fault_coming(self, name: str, kind: str, parameters: Mapping[str, Any]) -> None:
         """Note, before it is injected, that a fault will be in force."""
-        self._change(faults={**self._entries.faults, name: {"kind": kind, "parameters": parameters}})
+        self._change(faults={**self._entries.faults, name: FaultMark(kind, parameters)})
 
     def fault_gone(self, name: str) -> None:
         """Note that a fault was healed."""
@@ -198,7 +209,8 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
     """
     lines = [line for path in sorted(journal_directory().glob("*.json")) if (line := _heal(path)) is not None]
     for path in journal_directory().glob(f"*{_PARTIAL}"):
-        if not psutil.pid_exists(int(path.name.partition("-")[0])):
+        pid = path.name.partition("-")[0]
+        if not (pid.isdecimal() and start_time(pid)):
             path.unlink(missing_ok=True)
     return [*lines, *remove_lost()] if containers else lines
 
@@ -206,13 +218,22 @@ def heal_leftovers(*, containers: bool = False) -> list[str]:
 def _heal(path: Path) -> str | None:
     entries = _read(path)
     if entries is None:
-        try:
-            path.unlink()
-        except FileNotFoundError:
-            return None  # its harness has just ended, or another has healed what that left
-        return f"Removed the unreadable journal {path}."
-    if entries.owner.process() is not None:
-        return None
+        return _removed(path)
+    return _finished(path, entries) if entries.owner.process() is None else None
+
+
+def _removed(path: Path) -> str | None:
+    try:
+        path.unlink()
+    except FileNotFoundError:
+        return None  # its harness has just ended, or another has healed what that left
+    except OSError as problem:
+        return f"Left {path}, which is no journal and cannot be removed: {problem.strerror}."
+    return f"Removed the unreadable journal {path}."
+
+
+def _finished(path: Path, entries: Entries) -> str:
+    """Finish the job of the dead harness that wrote the journal, and say what was done."""
     what = _what(entries)
     killed = [name for name, mark in entries.nodes.items() if _killed(mark)]
     if alive := [f"{name} (process {mark.pid})" for name, mark in entries.nodes.items() if mark.process() is not None]:
@@ -223,12 +244,12 @@ def _heal(path: Path) -> str | None:
     except EnvironmentFault as problem:
         return f"{what} was abandoned by process {entries.owner.pid}, and its containers are still there: {problem}"
     gathered: list[str] = []
-    if entries.is_temporary:
+    if entries.is_temporary and Path(entries.run_directory).name.startswith(TEMPORARY):
         shutil.rmtree(entries.run_directory, ignore_errors=True)
     else:
         gathered += _mark_abandoned(Path(entries.run_directory))
     path.unlink(missing_ok=True)
-    faults = ", ".join(f"{name} ({fault['kind']})" for name, fault in entries.faults.items()) or "none"
+    faults = ", ".join(f"{name} ({fault.kind})" for name, fault in entries.faults.items()) or "none"
     nodes = ", ".join(killed) or "none was left"
     put_back = f"; put back {', '.join(mended)}" if mended else ""
     put_back += f"; removed {', '.join(removed)}" if removed else ""

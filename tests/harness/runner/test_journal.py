@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -13,10 +14,10 @@ from unittest.mock import Mock
 import psutil
 import pytest
 
-from harness import documents
+from harness import births, documents
 from harness.errors import EnvironmentFault
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.runner.journal import Entries, Journal, ProcessMark, heal_leftovers, journal_directory
+from harness.runner.journal import Entries, FaultMark, Journal, ProcessMark, heal_leftovers, journal_directory
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import owner
 from tests.harness.targets.compose.scripted_engine import ScriptedEngine, scripted_engine
@@ -38,7 +39,7 @@ def dead_harness(
     gone.kill()
     gone.wait()
     path = journal_directory() / "dead.json"
-    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": {"kind": "pause"}}, project, containers)
+    entries = Entries(owner, str(run), is_temporary, nodes, {"frozen": FaultMark("pause")}, project, containers)
     path.write_text(json.dumps(asdict(entries)))
     return path
 
@@ -195,14 +196,19 @@ def test_a_run_that_ended_before_its_harness_died_keeps_its_state(tmp_path: Path
     assert run.manifest().state == "complete"
 
 
-@pytest.mark.parametrize("is_temporary", [False, True])
-def test_only_a_directory_that_the_dead_harness_made_for_itself_is_removed(tmp_path: Path, is_temporary: bool) -> None:
-    kept = tmp_path / "cluster" / "broker-0"
+@pytest.mark.parametrize(
+    ("name", "is_temporary", "is_removed"),
+    [("seawall-cluster-1", False, False), ("seawall-cluster-1", True, True), ("home", True, False)],
+)
+def test_only_a_directory_that_the_dead_harness_made_for_itself_is_removed(
+    tmp_path: Path, name: str, is_temporary: bool, is_removed: bool
+) -> None:
+    kept = tmp_path / name / "broker-0"
     kept.mkdir(parents=True)
     dead_harness(kept.parent, {}, is_temporary=is_temporary)
     [line] = heal_leftovers()
     assert str(kept.parent) in line
-    assert kept.parent.exists() is not is_temporary
+    assert kept.parent.exists() is not is_removed
 
 
 @pytest.fixture
@@ -264,6 +270,44 @@ def test_a_garbled_journal_is_removed_and_said(text: str) -> None:
     path.write_text(text)
     assert heal_leftovers() == [f"Removed the unreadable journal {path}."]
     assert not path.exists()
+
+
+BOOT = births.boot()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"owner": {"pid": 10**30, "start_time": "1", "boot": BOOT}},
+        {"owner": {"pid": -1, "start_time": "1", "boot": BOOT}},
+        {"nodes": {"0": {"pid": 1 << 31, "start_time": "", "boot": BOOT}}},
+        {"run_directory": "/a\0b"},
+        {"run_directory": "somewhere"},
+        {"faults": {"frozen": {}}},
+        {"faults": {"frozen": {"kind": 3}}},
+    ],
+    ids=str,
+)
+def test_a_journal_that_no_harness_writes_is_removed_and_said(tmp_path: Path, changed: dict[str, Any]) -> None:
+    path = dead_harness(tmp_path, {})
+    path.write_text(json.dumps({**json.loads(path.read_text()), **changed}))
+    assert heal_leftovers() == [f"Removed the unreadable journal {path}."]
+
+
+def test_what_is_no_file_among_the_journals_keeps_no_journal_from_being_healed(tmp_path: Path) -> None:
+    dead_harness(tmp_path, {})
+    (journal_directory() / "a.json").mkdir()
+    os.mkfifo(journal_directory() / "b.json")
+    (journal_directory() / "c.json").symlink_to("/dev/zero")
+    (journal_directory() / "d.json").symlink_to("d.json")
+    for name in ("x.partial", "-.partial", f"{10**30}-x.partial"):
+        (journal_directory() / name).touch()
+    left, *removed, healed = heal_leftovers()
+    where = journal_directory() / "a.json"
+    assert left == f"Left {where}, which is no journal and cannot be removed: Is a directory."
+    assert len(removed) == 3
+    assert str(tmp_path) in healed
+    assert [path.name for path in journal_directory().iterdir()] == ["a.json"]
 
 
 def test_a_directory_that_others_may_enter_is_refused(tmp_path: Path) -> None:
