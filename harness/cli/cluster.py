@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import os
 import sys
 import tempfile
 import time
@@ -108,10 +109,10 @@ def _directory(data: Path | None) -> Iterator[Path]:
         return
     try:
         data.mkdir(parents=True, exist_ok=True)
-        lock = (data / "lock").open("w")
+        lock = os.open(data / "lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NONBLOCK, 0o644)
     except OSError as error:
         raise EnvironmentFault(f"--data {data} cannot be written: {error.strerror}.", "Choose another.") from None
-    with lock:
+    with os.fdopen(lock, "w"):
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

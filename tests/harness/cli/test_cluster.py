@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import stat
 import subprocess
@@ -198,6 +199,14 @@ def test_ctrl_c_again_and_again_right_after_the_first_line_ends_with_0_and_leave
     assert not [node for node in nodes if node.is_running()]
     assert not list(tmp_path.glob("seawall-cluster-*"))
     assert not list((tmp_path / "runtime" / "seawall").iterdir())
+
+
+def test_a_pipe_where_the_lock_should_be_is_the_environments_fault(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "lock")
+    with up("--data", tmp_path) as running:
+        assert running.process.wait(60) == 4
+        assert running.process.stderr is not None
+        assert f"--data {tmp_path} cannot be written: No such device or address." in running.process.stderr.read()
 
 
 def test_data_that_cannot_be_written_is_the_environments_fault() -> None:
