@@ -71,11 +71,9 @@ class ControllerNode:
         self._halted = False
         self._pushers: dict[NodeId, Pusher] = {}
         self._newest_session: dict[str, int] = {}
-        snapshot = self._files.read_text(SNAPSHOT)
-        state = None if snapshot is None else json.loads(snapshot)
         self.core = Controller(
             config.settings.broker_session_timeout_ms,
-            state,
+            _state(self._files.read_text(SNAPSHOT)),
             knobs=self.knobs,
             min_insync_replicas=config.settings.min_insync_replicas,
             unclean_leader_election_enable=config.settings.unclean_leader_election_enable,
@@ -257,6 +255,18 @@ class ControllerNode:
 
     def _endpoints(self) -> list[BrokerEndpoint]:
         return [BrokerEndpoint(one.broker, one.host, one.port) for one in self.core.brokers]
+
+
+def _state(snapshot: str | None) -> Any:
+    """What the controller wrote down last; None: it has not written anything yet.
+
+    Raises:
+        OSError: the snapshot is no JSON.
+    """
+    try:
+        return None if snapshot is None else json.loads(snapshot)
+    except (ValueError, RecursionError):
+        raise OSError(f"the snapshot {SNAPSHOT} is garbled") from None
 
 
 def _timeline_state(partition: PartitionState) -> ReplicaState:

@@ -36,6 +36,9 @@ class Ledger:
 
     Args:
         root: the data directory, which exists.
+
+    Raises:
+        OSError: the ledger cannot be read or written, or is garbled.
     """
 
     def __init__(self, root: Path) -> None:
@@ -100,11 +103,19 @@ class _Kept:
 
     @classmethod
     def read(cls, root: Path) -> _Kept:
-        kept = cls()
+        """The rows of the ledger of ``root``; none where it has no ledger yet.
+
+        Raises:
+            OSError: the ledger cannot be read, or is garbled.
+        """
+        kept, path = cls(), ledger_path(root)
         with suppress(FileNotFoundError):
-            for line in ledger_path(root).read_bytes().splitlines(keepends=True):
+            for line in path.read_bytes().splitlines(keepends=True):
                 if line.endswith(b"\n"):  # the last one may be torn: then it was never true
-                    kept.take(json.loads(line))
+                    try:
+                        kept.take(json.loads(line))
+                    except (ValueError, TypeError, RecursionError):
+                        raise OSError(f"the ledger {path} is garbled") from None
         return kept
 
     def take(self, row: Iterable[str | int]) -> None:

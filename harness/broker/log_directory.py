@@ -129,6 +129,6 @@ def _number(marker: str | None, name: str) -> int:
     """What the marker says; -1 where it says nothing, as before Kafka 3.8, or nonsense."""
     try:
         found = json.loads(marker or "")[name]
-    except (ValueError, KeyError, TypeError):
+    except (ValueError, KeyError, TypeError, RecursionError):
         return -1
     return found if isinstance(found, int) else -1

@@ -71,7 +71,7 @@ def test_without_a_marker_a_shutdown_was_not_clean(tmp_path: Path) -> None:
     assert not open_directory(disk).clean
 
 
-@pytest.mark.parametrize("text", ["", "nonsense", "[]", '{"version": 0}', '{"brokerEpoch": "x"}'])
+@pytest.mark.parametrize("text", ["", "nonsense", "[]", "[" * 100_000, '{"version": 0}', '{"brokerEpoch": "x"}'])
 def test_a_marker_that_says_nothing_still_marks(tmp_path: Path, text: str) -> None:
     disk = Disk(tmp_path / "data")
     disk.replace_text(CLEAN_SHUTDOWN, text, flush=True)
