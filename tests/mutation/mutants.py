@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from types import CodeType
 from typing import Any, NamedTuple
@@ -139,8 +139,25 @@ def compiled(mutant: Mutant) -> CodeType:
 def sample(modules: Sequence[str], size: int, seed: int) -> list[Mutant]:
     """``size`` mutants drawn from all of the modules', each as likely as any other; in the order of the modules."""
     everything = [mutant for module in modules for mutant in mutants_of(module)]
-    drawn = random.Random(seed).sample(range(len(everything)), min(size, len(everything)))
-    return [everything[at] for at in sorted(drawn)]
+    return _drawn(everything, size, seed)
+
+
+def sample_again(modules: Sequence[str], size: int, seed: int, before: Collection[str]) -> list[Mutant]:
+    """A sample of ``size`` mutants, of which ``before`` has the names as they were when it was drawn.
+
+    A draw depends on how many mutants there are, so that each change of the code would draw others. Those that are
+    still there stay, and others are drawn in place of the rest.
+    """
+    everything = [mutant for module in modules for mutant in mutants_of(module)]
+    stay = _drawn([mutant for mutant in everything if mutant.name in before], size, seed)
+    others = [mutant for mutant in everything if mutant.name not in before]
+    chosen = {mutant.name for mutant in (*stay, *_drawn(others, size - len(stay), seed))}
+    return [mutant for mutant in everything if mutant.name in chosen]
+
+
+def _drawn(mutants: Sequence[Mutant], size: int, seed: int) -> list[Mutant]:
+    drawn = random.Random(seed).sample(range(len(mutants)), min(size, len(mutants)))
+    return [mutants[at] for at in sorted(drawn)]
 
 
 # ----------------------------------------------------------------------------------------------------------- finding

@@ -1,8 +1,9 @@
 """The mutation score of the verdict: how many mutants of the brokers the checkers convict, and what the others are.
 
-Draws mutants, runs each in a process of its own under the trials that reach its statement until it is convicted, and
-writes ``docs/mutation.md`` from the results and from ``classified.yaml``, in which a person has said of each survivor
-why it survived. Run it with ``make mutation``, or ``python -m tests.mutation.score [size] [seed] [trials]``.
+Takes the mutants that were drawn before, and draws others in place of those whose code is gone. Runs each in a process
+of its own under the trials that reach its statement until it is convicted, and writes ``docs/mutation.md`` from the
+results and from ``classified.yaml``, in which a person has said of each survivor why it survived. Run it with
+``make mutation``, or ``python -m tests.mutation.score [size] [seed] [trials]``.
 
 Results are kept in ``runs/mutation.jsonl``. A run that was stopped goes on from there; when the code has changed, it
 tries all mutants again but those that were convicted and whose own module is the same.
@@ -19,13 +20,15 @@ from concurrent.futures import ThreadPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any
 
-from tests.mutation.mutants import Mutant, sample
+from tests.mutation.mutants import Mutant, sample_again
 from tests.mutation.page import document
 from tests.mutation.scope import MODULES
 
 ROOT = Path(__file__).parents[2]
 KEPT = ROOT / "runs" / "mutation.jsonl"
 PAGE = ROOT / "docs" / "mutation.md"
+DRAWN = Path(__file__).with_name("drawn.txt")
+"""The names of the sample, a line for each; the first 500 were drawn with seed 1."""
 _ASSAY = [sys.executable, "-O", "-m", "tests.mutation.assay"]
 _JOBS = 2
 _MOST_S = 1_800
@@ -35,7 +38,8 @@ Row = dict[str, Any]
 
 def main(size: int = 500, seed: int = 1, most: int = 60) -> None:
     """Draw, run what has not been run yet under ``most`` trials at most, and write the page."""
-    mutants = sample(MODULES, size, seed)
+    mutants = sample_again(MODULES, size, seed, set(DRAWN.read_text().splitlines()))
+    DRAWN.write_text("".join(f"{mutant.name}\n" for mutant in mutants))
     state = _state()
     kept = list(_read())
     control = next((row["control"] for row in kept if "control" in row and row["state"] == state), None)

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutation.mutants import Mutant, compiled, mutants_of, sample
+from tests.mutation.mutants import Mutant, compiled, mutants_of, sample, sample_again
 from tests.mutation.scope import MODULES
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +42,13 @@ def test_every_module_in_scope_has_mutants_and_every_mutant_compiles() -> None:
 
 def test_a_seed_draws_the_same_mutants_each_time() -> None:
     assert sample(MODULES, 50, 3) == sample(MODULES, 50, 3) != sample(MODULES, 50, 4)
+
+
+def test_a_sample_stays_when_the_code_changes_but_for_what_is_gone() -> None:
+    before = [one.name for one in sample(MODULES, 50, 3)]
+    again = [one.name for one in sample_again(MODULES, 50, 4, {*before[1:], "a mutant of code that is gone"})]
+    assert len(again) == len(set(again)) == 50
+    assert set(before[1:]) < set(again)
 
 
 def test_no_two_mutants_have_one_name_in_one_sample() -> None:
