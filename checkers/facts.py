@@ -71,6 +71,7 @@ def _alike(before: Row, after: Row) -> bool:
 def _stretch(run: str, rows: Sequence[Row]) -> Stretch:
     first, last = rows[0], rows[-1]
     rises = [b["sequence"] for a, b in pairwise(rows) if (b["high_watermark"] or 0) > (a["high_watermark"] or 0)]
+    falls = [b["sequence"] for a, b in pairwise(rows) if (b["high_watermark"] or 0) < (a["high_watermark"] or 0)]
     crossed = [row["sequence"] for row in rows if _crosses(row)]
     isr = first["isr"]
     return Stretch(
@@ -78,7 +79,8 @@ def _stretch(run: str, rows: Sequence[Row]) -> Stretch:
         first["time_ns"], first["kind"], first["role"], first["leader"], first["leader_epoch"],
         first["partition_epoch"], None if isr is None else tuple(isr), first["detail"], first["high_watermark"],
         first["log_end_offset"], first["log_start_offset"], last["sequence"], last["time_ns"],
-        last["high_watermark"], last["log_end_offset"], min(rises, default=None), min(crossed, default=None),
+        last["high_watermark"], last["log_end_offset"], min(rises, default=None), max(falls, default=None),
+        min(crossed, default=None),
     )  # fmt: skip
 
 

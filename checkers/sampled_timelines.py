@@ -41,6 +41,7 @@ NOT_LOOKED_FOR = frozenset(
         "ack-below-min-isr",
         "advance-below-min-isr",
         "bounds-crossed",
+        "follower-hw-regression",
         "incomplete-candidate",
         "incomplete-leader",
         "laggard-in-sync",

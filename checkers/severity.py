@@ -55,6 +55,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "advance-below-min-isr": frozenset({"timeline"}),
         "ack-below-min-isr": frozenset({"timeline"}),
         "committed-cut": frozenset({"timeline"}),
+        "follower-hw-regression": frozenset({"timeline"}),
         "unjustified-advance": frozenset({"timeline"}),
         "unjustified-join": frozenset({"timeline"}),
         "altered-record": frozenset({"replica_logs"}),

@@ -77,6 +77,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),
         "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),
         "zombie-append": Kind("A log holds a record of a producer's older epoch behind one of a newer."),
+        "follower-hw-regression": Kind("A follower took back what its leader had told it was committed."),
         "laggard-in-sync": Kind("A leader kept a replica in the ISR that had stood still for too long."),
         "wrong-deletion": Kind("DeleteRecords deleted something else than it was asked to, or nothing."),
         "node-exit": Kind("A broker or a controller ended although nothing had ordered it to."),

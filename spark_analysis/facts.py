@@ -23,6 +23,8 @@ class Stretch(NamedTuple):
         end_sequence: of the last row, as are ``end_ns``, ``high_watermark`` and ``log_end_offset``.
         rose: the first row in which the high watermark is above that of the row before it in the stretch; None: it
             never rises.
+        fell: the last row in which the high watermark is below that of the row before it in the stretch; None: it never
+            falls.
         crossed: the first ``state`` row whose high watermark or log start lies beyond its log end, or whose log start
             lies beyond its high watermark; None for none.
     """
@@ -49,6 +51,7 @@ class Stretch(NamedTuple):
     high_watermark: int | None
     log_end_offset: int | None
     rose: int | None
+    fell: int | None
     crossed: int | None
 
 

@@ -22,12 +22,14 @@ def stretches(timeline: DataFrame) -> DataFrame:
     same = f.coalesce(before.eqNullSafe(f.struct(*_SAME)) & (log_end >= f.lag(log_end).over(rows)), f.lit(False))
     alike = (f.col("kind") == "state") & same
     rises = alike & (watermark > f.lag(watermark).over(rows))
+    falls = alike & (watermark < f.lag(watermark).over(rows))
     bounds = combinations(("log_start_offset", "high_watermark", "log_end_offset"), 2)
     crosses = reduce(or_, [f.coalesce(f.col(low) > f.col(high), f.lit(False)) for low, high in bounds])
     steps = timeline.withColumns(
         {
             "begins": f.when(alike, 0).otherwise(1),
             "rises": f.when(rises, f.col("sequence")),
+            "falls": f.when(falls, f.col("sequence")),
             "crosses": f.when((f.col("kind") == "state") & crosses, f.col("sequence")),
         }
     )
@@ -42,6 +44,7 @@ def stretches(timeline: DataFrame) -> DataFrame:
         f.min_by(first, place).alias("first"),
         f.max_by(last, place).alias("last"),
         f.min("rises").alias("rose"),
+        f.max("falls").alias("fell"),
         f.min("crosses").alias("crossed"),
     )
     return grouped.select(
@@ -53,7 +56,7 @@ def stretches(timeline: DataFrame) -> DataFrame:
         "first.log_start_offset",
         f.col("last.sequence").alias("end_sequence"),
         f.col("last.time_ns").alias("end_ns"),
-        "last.high_watermark", "last.log_end_offset", "rose", "crossed",
+        "last.high_watermark", "last.log_end_offset", "rose", "fell", "crossed",
     )  # fmt: skip
 
 

@@ -77,6 +77,7 @@ _WATERMARKS = (
     _switched("silent_followers_count", "an unknown log end read as a caught-up one"),
     _switched("watermark_falls", "the leader's max() forgotten"),
     _switched("watermark_min_max_swapped", "min and max swapped"),
+    _switched("follower_watermark_falls", "two offsets of a fetch response swapped"),
     _switched("watermark_is_the_end_at_start", "the checkpoint of the watermark written before the data counts"),
     _switched("reads_above_the_watermark", "read_uncommitted to the log end"),
     _knob("watermark_never_rises", "min of min",

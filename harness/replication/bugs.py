@@ -27,6 +27,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",
         "watermark_falls": "A leader's watermark is the least log end of the ISR, even if that is lower than before.",
         "watermark_min_max_swapped": "A follower's watermark is the greater of the leader's and its own log end.",
+        "follower_watermark_falls": "A follower with uncommitted records takes its log start for its high watermark.",
         "watermark_beyond_the_end": "A follower takes the leader's watermark although its own log ends before it.",
         "watermark_is_the_end_at_start": "A broker that starts believes everything in its log to be committed.",
         "reads_above_the_watermark": "A leader gives consumers whatever is in its log.",

@@ -138,6 +138,8 @@ class Following:
         """What the own watermark should be, once an answer has said what the leader's is."""
         if "watermark_min_max_swapped" in self._knobs.bugs:
             return self._log.log_end_offset
+        if "follower_watermark_falls" in self._knobs.bugs and leader_watermark < self._log.log_end_offset:
+            return self._log.log_start_offset
         return self._log.high_watermark if self._knobs.follower_hw_rule == "own" else leader_watermark
 
     # --------------------------------------------------------------------------------------------- where to cut

@@ -29,7 +29,7 @@ def a_leader_whose_watermark_falls_is_found(story: Story) -> None:
 def a_follower_may_learn_of_the_watermark_late_and_a_new_leader_may_start_low(story: Story) -> None:
     write(story, 3)
     story.partitions[0].marks[1] = 0
-    story.state(1)
+    story.restart(1)
     story.elect(1)
     story.commit()
     story.finish()

@@ -7,6 +7,7 @@ from typing import Any
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, regression, write
 from tests.checkers.cut_cases import CASES
+from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import NODES, Story
 from tests.checkers.timeline_cases import decide
 
@@ -55,7 +56,110 @@ def a_watermark_that_rises_as_the_isr_shrinks_is_not_judged(story: Story) -> Non
     story.finish()
 
 
-@case(Outcome.VIOLATION, ("bounds-crossed", "VIOLATION", None))
+FELL = ("follower-hw-regression", "VIOLATION", None)
+
+
+def fall(story: Story, to: int = 1) -> None:
+    """Node 2's watermark falls, and rises again."""
+    part = story.partitions[0]
+    before, part.marks[2] = part.marks[2], to
+    story.state(2)
+    part.marks[2] = before
+    story.state(2)
+
+
+@case(Outcome.VIOLATION, FELL)
+def a_follower_whose_watermark_falls_after_it_has_risen_is_found(story: Story) -> None:
+    write(story, 3)
+    fall(story)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, FELL)
+def a_follower_whose_watermark_has_risen_with_another_isr_is_found(story: Story) -> None:
+    write(story, 3)
+    story.partitions[0].isr = {0, 2}
+    story.state(2)
+    fall(story)
+    story.partitions[0].isr = set(NODES)
+    story.state(0)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, FELL, FELL)
+def each_life_in_which_a_follower_falls_back_is_told(story: Story) -> None:
+    write(story, 3)
+    fall(story)
+    fall(story)
+    story.restart(2)
+    story.send()
+    fall(story)
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_follower_s_watermark_falls_to_that_of_a_new_leader(story: Story) -> None:
+    write(story, 3)
+    story.elect(1)
+    fall(story)
+    story.send()
+    story.finish()
+
+
+@case(Outcome.PASS, ("committed-cut", "DOCUMENTED", 1), generation="0.10")
+def a_follower_that_cuts_its_log_below_its_watermark_has_a_lower_one(story: Story) -> None:
+    write(story, 2)
+    story.cut(2, 1)
+    story.partitions[0].logs[2] = list(story.partitions[0].logs[0])
+    story.state(2)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def a_leader_that_restarts_in_its_epoch_begins_with_its_checkpoint(story: Story) -> None:
+    write(story, 3)
+    story.partitions[0].marks[0] = 1
+    story.restart(0)
+    fall(story)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_answer_of_a_leader_s_earlier_life_may_come_after_its_restart(story: Story) -> None:
+    write(story, 2)
+    story.send(commit=False)
+    story.restart(0)
+    story.partitions[0].isr = {0, 2}
+    story.state(2)
+    story.commit()
+    fall(story)
+    story.partitions[0].isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.PASS)
+def an_answer_of_a_leader_may_be_of_another_of_its_epochs(story: Story) -> None:
+    write(story, 2)
+    story.elect(1)
+    story.send()
+    story.elect(0)
+    story.send()
+    fall(story, to=2)
+    story.finish()
+
+
+@case(Outcome.PASS, guarantees=SAMPLED)
+def of_a_follower_that_is_looked_at_now_and_then_no_fall_is_judged(story: Story) -> None:
+    write(story, 3)
+    fall(story)
+    story.finish()
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, ("bounds-crossed", "VIOLATION", None), FELL)
 def a_watermark_beyond_the_log_is_found(story: Story) -> None:
     write(story, 2)
     story.state(2)["high_watermark"] = 3

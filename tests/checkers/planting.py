@@ -242,6 +242,21 @@ def leave_behind(story: Story, rng: random.Random) -> None:
         story.state(behind)
 
 
+def fall_back(story: Story, rng: random.Random) -> None:
+    """Now and then a follower takes back what it had taken for committed; its leader may have begun a new life."""
+    if rng.random() > 0.15:
+        return
+    part = story.partitions[0]
+    node = rng.choice([node for node in NODES if node != part.leader])
+    story.send(copies=[other for other in NODES if other != part.leader])
+    if rng.random() < 0.3:
+        story.restart(part.leader)
+    mark, part.marks[node] = part.marks[node], rng.randrange(part.marks[node] + 1)
+    story.state(node)
+    part.marks[node] = mark
+    story.state(node)
+
+
 def overtake_what_was_read(story: Story, rng: random.Random) -> None:
     """Now and then a record is told a lower offset than one that was read before it was sent, or meanwhile."""
     if rng.random() > 0.15:

@@ -20,6 +20,7 @@ from tests.checkers.exit_cases import ended
 from tests.checkers.planting import (
     FALSE_PLANTS,
     PLANTS,
+    fall_back,
     give_up_and_send_again,
     leave_behind,
     overtake_what_was_read,
@@ -60,6 +61,7 @@ def _append_twice(story: Story, rng: random.Random) -> None:
 
 _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "behind": leave_behind,
+    "fallen": fall_back,
     "given up": give_up_and_send_again,
     "overtaken": overtake_what_was_read,
     "ordered": order_a_deletion,

@@ -1,0 +1,93 @@
+"""A follower's high watermark only rises while it follows one leader, as that leader's does.
+
+``follower-hw-regression``: while a follower followed one leader in one leader epoch, within one life of its broker, its
+high watermark rose, and fell later. It takes the lesser of its log's end and of its leader's watermark, and that one
+never falls within a term. Kafka lets a follower's watermark fall all the same, and none of this is held against it:
+
+* when the log is cut, which is a row of its own, or ends earlier in the next row;
+* with the first answers of a new leader, whose watermark may lag behind what an earlier one had said: so only what
+  had risen in that epoch can have fallen in it;
+* when the leader has begun a new life since the follower began to follow it: it starts from its checkpoint, in the old
+  generations in the same epoch;
+* when that leader had been given another epoch, too, by then: before 2.1 fetches do not name the epoch, so an answer
+  may be of another one, with another leader in between.
+
+Severity: ``VIOLATION``. Such a follower, once elected, begins with a watermark that is too low: consumers do not see
+what they had been given before. One anomaly for each replica, life and epoch; of a sampled timeline nothing is judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+
+from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from harness.model import NO_LEADER, TopicPartition
+from spark_analysis.facts import Stretch
+
+KINDS = ("follower-hw-regression",)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run: for each replica, life and epoch the first stretch in which it was seen."""
+    starts = _starts(run.facts.stretches)
+    for place, nodes in run.told.items():
+        said = [*chain.from_iterable(nodes.values()), *run.decided.get(place, ())]
+        for ours in nodes.values():
+            for followed in _followed(ours):
+                fell = _fall(followed)
+                if fell is not None and not _may_fall(followed[0], fell, said, starts):
+                    yield _told(run, place, fell)
+
+
+def _starts(stretches: Sequence[Stretch]) -> Mapping[int, list[int]]:
+    """When each node's lives began, in nanoseconds."""
+    first: dict[tuple[int, int], int] = {}
+    for one in stretches:
+        life = (one.node, one.incarnation)
+        first[life] = min(first.get(life, one.begin_ns), one.begin_ns)
+    found: dict[int, list[int]] = defaultdict(list)
+    for (node, _), begin_ns in first.items():
+        found[node].append(begin_ns)
+    return found
+
+
+def _followed(ours: Sequence[Stretch]) -> Iterator[list[Stretch]]:
+    """What a broker said while it followed, by its life, leader and epoch."""
+    groups: dict[tuple[int, int | None, int | None], list[Stretch]] = defaultdict(list)
+    for one in ours:
+        if one.kind == "state" and one.role == "follower" and one.leader not in (None, NO_LEADER):
+            groups[one.incarnation, one.leader, one.leader_epoch].append(one)
+    yield from groups.values()
+
+
+def _fall(followed: Sequence[Stretch]) -> Stretch | None:
+    """The first stretch in which the watermark fell after it had risen; None: there is none."""
+    risen = False
+    for one in followed:
+        if one.fell is not None and (risen or (one.rose is not None and one.rose < one.fell)):
+            return one
+        risen = risen or one.rose is not None
+    return None
+
+
+def _may_fall(first: Stretch, fell: Stretch, said: Sequence[Stretch], starts: Mapping[int, list[int]]) -> bool:
+    """Whether the leader began a life since the follower began to follow it, or had another epoch by then."""
+    assert fell.leader is not None
+    if any(first.begin_ns <= begin_ns <= fell.end_ns for begin_ns in starts.get(fell.leader, ())):
+        return True
+    other = (x for x in said if x.leader == fell.leader and x.leader_epoch != fell.leader_epoch)
+    return any(x.begin_ns <= fell.end_ns for x in other)
+
+
+def _told(run: RunFacts, place: TopicPartition, fell: Stretch) -> Conclusion:
+    return Conclusion(
+        run.finding(
+            "follower-hw-regression", place, leader_epoch=fell.leader_epoch, other_node=fell.leader,
+            **seen_at(fell, fell.fell),
+        ),
+        f"Node {fell.node}'s high watermark fell while it followed node {fell.leader} in epoch {fell.leader_epoch}, "
+        "and nothing had been cut off its log.",
+        (cite(fell, f"node {fell.node}'s high watermark is lower here than in the row before", fell.fell),),
+    )  # fmt: skip
