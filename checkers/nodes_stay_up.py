@@ -17,7 +17,8 @@ Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
 * because its log was longer than its leader's and unclean elections are forbidden, up to 2.0
   (``ReplicaFetcherThread.handleOffsetOutOfRange``).
 
-A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. What its environment is to
+A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. One that is misfiled
+(:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. What its environment is to
 blame for (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the run
 ``INVALID``.
 """
@@ -71,7 +72,7 @@ def blamed(run: RunFacts) -> Iterator[str]:
 
 
 def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
-    if any(_explains(fault, ending) for fault in run.faults):
+    if any(_explains(fault, ending) for fault in run.excusing):
         return "harmed"
     may_not = _MAY_NOT_CUT.search(ending["said"]) and run.guarantees.get("unclean_election") is not True
     return "exits" if may_not and not since(run.generation, "2.1") else None

@@ -25,12 +25,14 @@ def ended(said: str = "Halting: an assertion failed", node: int = 1, **more: Any
     return {"endings": [usual | more]}
 
 
-def in_force(story: Story, kind: str, *nodes: str, since_ms: int = 40, until_ms: int = 60) -> None:
+def in_force(
+    story: Story, kind: str, *nodes: str, since_ms: int = 40, until_ms: int = 60, proof: str | None = None
+) -> None:
     """A fault that worked; ``until_ms`` is when it was proven to be healed."""
     write(story, 2)
     times: dict[str, Any] = dict.fromkeys(("aimed_ns", "injected_ns", "proven_ns"), since_ms * MS)
     times |= dict.fromkeys(("healed_ns", "heal_proven_ns"), until_ms * MS)
-    story.fault(**times, kind=kind, nodes=list(nodes))
+    story.fault(**times, kind=kind, nodes=list(nodes), **({"proof": proof} if proof else {}))
     if kind in RESTARTS:
         story.restart(1)
     story.finish()
@@ -65,6 +67,16 @@ def a_broker_that_was_started_again_after_it_had_ended_by_itself_is_found(story:
 @case(Outcome.PASS, EXCUSED, **ended("Halting: the log directory failed with errno 28"))
 def a_full_disk_halts_its_broker(story: Story) -> None:
     in_force(story, "disk_full", "1")
+
+
+@case(Outcome.INVALID, ("node-exit", "INDETERMINATE", None), reason="its proof is about 2", **ended())
+def a_full_disk_that_was_another_broker_s_excuses_nothing(story: Story) -> None:
+    in_force(story, "disk_full", "1", proof="node 2: a write was refused")
+
+
+@case(Outcome.INVALID, reason="its environment is to blame", **ended(blames="SIGKILL came from elsewhere"))
+def a_full_disk_that_was_another_broker_s_does_not_clear_the_environment(story: Story) -> None:
+    in_force(story, "disk_full", "1", proof="node 2: a write was refused")
 
 
 @case(Outcome.VIOLATION, EXITED, **ended())
