@@ -38,7 +38,7 @@ def detection(
     from harness.detection.matrix import from_json, measure, to_json
     from harness.detection.table import chosen
 
-    known = _known(json_) if bugs and json_ is not None and json_.exists() else None
+    known = _known(json_) if bugs and json_ is not None else None
     say = progress()
     matrix = measure(chosen(bugs), seeds, jobs or os.cpu_count() or 1, lambda done, of: say(f"{done} of {of} tasks"))
     _show(matrix)
@@ -51,8 +51,8 @@ def detection(
         docs.write_text(document(from_json(json.loads(written))))  # the page says what the file does, rounded as there
 
 
-def _known(path: Path) -> Matrix:
-    """The figures in a file, which is read before hours are spent on others.
+def _known(path: Path) -> Matrix | None:
+    """The figures in a file, which is read before hours are spent on others; None: there is no such file.
 
     Raises:
         UsageError: it holds something else.
@@ -62,6 +62,8 @@ def _known(path: Path) -> Matrix:
 
     try:
         return from_json(json_file(path))
+    except FileNotFoundError:
+        return None
     except (OSError, Unfit) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     except (KeyError, TypeError, ValueError, AttributeError):

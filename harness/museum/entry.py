@@ -210,10 +210,10 @@ def read(path: Path) -> list[Entry]:
     Raises:
         UsageError: it is not a file of entries.
     """
-    if not path.exists():
-        return []
     try:
         return validated(_File, documents.json_file(path), "").runs
+    except FileNotFoundError:
+        return []
     except (OSError, Unfit) as error:
         raise UsageError(f"{path} cannot be read: {error}.") from None
     except UsageError as error:
