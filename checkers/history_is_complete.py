@@ -1,8 +1,8 @@
 """The evidence is whole; without that, the other promises prove nothing.
 
 * The history's index runs from 0 without a gap or a repetition, time rises with it, every completion follows its
-  invocation, no send begins or ends twice and no poll begins twice, no value is sent twice to one partition, every row
-  says what it is about, and the last is the only ``close`` row.
+  invocation and is about what that is about, no send begins or ends twice and no poll begins twice, no value is sent
+  twice to one partition, every row says what it is about, and the last is the only ``close`` row.
 * Every node, replica and fault is accounted for; see ``checkers.nodes_are_accounted``.
 * Every table is there, every file of it is whole, and the run says of itself that it is ``complete``.
 
@@ -21,7 +21,7 @@ was given, or have gone on until nobody gave it any more, and nobody may have be
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
@@ -84,6 +84,7 @@ def counts(rows: RunRows) -> dict[str, int]:
     if closes:
         found["rows_after_close"] = max(row["index"] for row in rows.history) - max(closes)
     found.update(_disorder(rows.history))
+    found.update(_mismatched(rows.history))
     found["resent_values"] = len(rows.resent)
     claims, told = [send for send in rows.sends if claims_replication(send)], Passings(rows.timeline)
     found["acked_below_high_watermark"] = sum(is_justified(rows, send, told) for send in claims)
@@ -107,6 +108,20 @@ def _disorder(history: Sequence[Row]) -> dict[str, int]:
         "repeated_steps": len(steps) - len({(row["op"], row["mop"], row["type"] == "invoke") for row in steps}),
         "malformed_rows": sum(is_malformed(row) for row in history),
     }
+
+
+def _mismatched(history: Sequence[Row]) -> dict[str, int]:
+    steps: dict[tuple[int, int], tuple[set[tuple[object, ...]], list[Row]]] = defaultdict(lambda: (set(), []))
+    for row in history:
+        if row["f"] == "send" and not is_malformed(row):
+            begun, ended = steps[row["op"], row["mop"]]
+            if row["type"] == "invoke":
+                begun.add((*where(row), row["value"]))
+            else:
+                ended.append(row)
+    ends = [(begun, row) for begun, ended in steps.values() for row in ended if begun]
+    others = [row["index"] for begun, row in ends if (*where(row), row["value"]) not in begun]
+    return {"mismatched_ends": len(others), "mismatched_row": min(others, default=0)}
 
 
 def _counted(row: Row) -> Iterator[str]:
@@ -164,6 +179,10 @@ def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:
     for name, what in said.items():
         if numbers[name]:
             yield f"The history is not one: of {numbers[name]} rows each {what}."
+    if numbers["mismatched_ends"]:
+        row, more = numbers["mismatched_row"], numbers["mismatched_ends"] - 1
+        others = f", and so do {more} more" if more else ""
+        yield f"The history is not one: row {row} ends a send that began with another value or partition{others}."
     if numbers["resent_values"]:
         remedy = "give every send a value of its own, for nobody can tell which of them was read"
         yield f"The history is not one: values are sent more than once, {numbers['resent_values']} in all; {remedy}."

@@ -40,7 +40,7 @@ from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
-from checkers.severity import TIMES, VALUES, Evidence, Severity, gravest, severity_of
+from checkers.severity import ENDS, TIMES, VALUES, Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
@@ -79,7 +79,8 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         MISSTATED: [*misfit, *foreign],
     }
     gaps = unread | {table for table, found in holes.items() if found}
-    gaps |= {name for name, count in ((VALUES, "resent_values"), (TIMES, "rows_back_in_time")) if numbers[count]}
+    broken_rows = ((VALUES, "resent_values"), (TIMES, "rows_back_in_time"), (ENDS, "mismatched_ends"))
+    gaps |= {name for name, count in broken_rows if numbers[count]}
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
     predicted = [Prediction(**p) for p in run.manifest.predictions]
     severity = cache(partial(severity_of, run, facts, gaps))

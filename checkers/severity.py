@@ -29,41 +29,45 @@ VALUES = "values"
 TIMES = "times"
 """What a history lacks whose rows go back in time; see :data:`RELIES_ON`."""
 
+ENDS = "ends"
+"""What a history lacks in which sends end with another value than they began with; see :data:`RELIES_ON`."""
+
 RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "lost-write": frozenset({"history"}),
+        "lost-write": frozenset({"history", ENDS}),
         "vanished-read": frozenset({"history"}),
-        "torn-transaction": frozenset({"history", VALUES}),
+        "torn-transaction": frozenset({"history", VALUES, ENDS}),
         "lost-commit": frozenset({"history"}),
-        "nonmonotonic-send": frozenset({"history", VALUES}),
-        "G0-realtime": frozenset({"history", VALUES}),
-        "G1c-realtime": frozenset({"history", VALUES}),
+        "nonmonotonic-send": frozenset({"history", VALUES, ENDS}),
+        "G0-realtime": frozenset({"history", VALUES, ENDS}),
+        "G1c-realtime": frozenset({"history", VALUES, ENDS}),
         "nonmonotonic-poll": frozenset({"history"}),
         "int-nonmonotonic-poll": frozenset({"history"}),
-        "unwritten-read": frozenset({"history"}),
-        "poll-skip": frozenset({"history", VALUES}),
-        "int-poll-skip": frozenset({"history", VALUES}),
-        "aborted-read": frozenset({VALUES}),
-        "duplicate": frozenset({VALUES}),
-        "precommitted-read": frozenset({VALUES}),
-        "G0": frozenset({VALUES}),
-        "G1c": frozenset({VALUES}),
-        "int-nonmonotonic-send": frozenset({VALUES}),
-        "unjustified-ack": frozenset({"timeline", TIMES}),
+        "unwritten-read": frozenset({"history", ENDS}),
+        "poll-skip": frozenset({"history", VALUES, ENDS}),
+        "int-poll-skip": frozenset({"history", VALUES, ENDS}),
+        "aborted-read": frozenset({VALUES, ENDS}),
+        "duplicate": frozenset({VALUES, ENDS}),
+        "precommitted-read": frozenset({VALUES, ENDS}),
+        "G0": frozenset({VALUES, ENDS}),
+        "G1c": frozenset({VALUES, ENDS}),
+        "int-nonmonotonic-send": frozenset({VALUES, ENDS}),
+        "unjustified-ack": frozenset({"timeline", TIMES, ENDS}),
         "uncommitted-read": frozenset({"timeline", TIMES}),
+        "inconsistent-offsets": frozenset({ENDS}),
         "replica-divergence": frozenset({"replica_logs"}),
         "advance-below-min-isr": frozenset({"timeline"}),
-        "ack-below-min-isr": frozenset({"timeline"}),
+        "ack-below-min-isr": frozenset({"timeline", ENDS}),
         "committed-cut": frozenset({"timeline"}),
         "follower-hw-regression": frozenset({"timeline"}),
         "unjustified-advance": frozenset({"timeline"}),
         "unjustified-join": frozenset({"timeline"}),
-        "altered-record": frozenset({"replica_logs"}),
+        "altered-record": frozenset({"replica_logs", ENDS}),
         "inconsistent-epochs": frozenset({"replica_logs"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),
         "sequence-gap": frozenset({"replica_logs"}),
-        "open-transaction": frozenset({"replica_logs", VALUES}),
-        "wrong-marker": frozenset({"replica_logs", VALUES}),
+        "open-transaction": frozenset({"replica_logs", VALUES, ENDS}),
+        "wrong-marker": frozenset({"replica_logs", VALUES, ENDS}),
         "incomplete-leader": frozenset({"timeline"}),
         "incomplete-candidate": frozenset({"timeline"}),
         "illegal-isr": frozenset({"timeline"}),
@@ -78,7 +82,8 @@ has a gap, it may just be in the gap, and the finding is INDETERMINATE. The othe
 which tables an excuse may be missing say :mod:`checkers.excuses`.
 
 :data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
-nobody knows, and it is INDETERMINATE, too. :data:`TIMES`: the kind compares when a client was told something with when
+nobody knows, and it is INDETERMINATE, too. :data:`ENDS`: it goes by what a send's end says, and some end says something
+else than its send. :data:`TIMES`: the kind compares when a client was told something with when
 a broker knew it."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})

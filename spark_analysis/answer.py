@@ -277,6 +277,8 @@ COUNTS = (
     "repeated_steps",
     "malformed_rows",
     "resent_values",
+    "mismatched_ends",
+    "mismatched_row",
     "sends",
     "sends_ok",
     "sends_fail",
@@ -295,6 +297,8 @@ of the index before, ``early_completions`` those of an operation without an invo
 ``repeated_steps`` are rows beyond the first that begin, or end, one micro-operation of an operation that is a send, and
 those that begin one that is a poll: what ends a poll is as many rows as it delivered records.
 ``resent_values`` are values that are sent to one partition by several operations, or steps of one.
+``mismatched_ends`` are rows that end a send of which no invocation is about the same value and partition, though there
+is one; ``mismatched_row`` is the lowest index of them, 0 where there are none.
 ``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
 asked about them.
 

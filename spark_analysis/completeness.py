@@ -55,7 +55,25 @@ def counts(views: Views) -> DataFrame:
     if "record" in views.uses:
         several = views.records.where(f.col("first_step") < f.col("last_step")).select(*PLACE, "value").distinct()
         parts.append(pairs(several, {"resent_values": f.count("*")}))
+        parts.append(_mismatched(views))
     return reduce(DataFrame.unionByName, parts)
+
+
+def _mismatched(views: Views) -> DataFrame:
+    """The ends of sends that are about something else than their invocations; no record of these is settled."""
+    sends = views.tables.history.where(f.col("f") == "send")
+    if views.settled is not None:
+        named = sends.join(views.records.select(*PLACE, "value").distinct(), on=[*PLACE, "value"], how="left_semi")
+        sends = sends.join(named.select("run", "op").distinct(), on=["run", "op"], how="left_semi")
+    invoked, what = f.col("type") == "invoke", f.struct("topic", "partition", "value")
+    steps = sends.groupBy("run", "op", "mop").agg(
+        f.collect_set(f.when(invoked, what)).alias("begun"),
+        f.collect_list(f.when(~invoked, f.struct("index", what.alias("what")))).alias("ended"),
+    )
+    others = f.filter("ended", lambda end: ~f.array_contains("begun", end["what"]))
+    found = steps.where(f.size("begun") > 0).select("run", f.explode(others).alias("end"))
+    rows = found.select("run", f.col("end.index").alias("row"))
+    return pairs(rows, {"mismatched_ends": f.count("*"), "mismatched_row": f.min("row")})
 
 
 def _history_counts(done: DataFrame) -> DataFrame:

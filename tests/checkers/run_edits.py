@@ -58,6 +58,7 @@ from tests.checkers.edited import (
 )
 
 LOST = "all-page-caches-lost"
+OTHER_END = "ends a send that began with another value"
 HOUR_NS = 3_600 * 10**9
 SETTINGS = ("configuration", "settings")
 SCENARIO = ("configuration", "scenario")
@@ -105,7 +106,14 @@ OF_RECORDS = (
     Edit("a record twice in one log", "violation", "repeated-sequence", again("replica_logs", record)),
     Edit("a record of a node that is not there", "invalid", "node 7", stranger("replica_logs", record, node=7)),
     Edit("an acknowledgement elsewhere", "violation", "lost-write", cell(acknowledgement, offset=rise(100_000))),
-    Edit("an acknowledgement of another value", "violation", "lost-write", cell(acknowledgement, value=77)),
+    Edit("an acknowledgement of another value", "invalid", OTHER_END, cell(acknowledgement, value=77)),
+    Edit("an acknowledgement of the value before", "invalid", OTHER_END, cell(acknowledgement, value=rise(-1))),
+    Edit(
+        "an acknowledgement in another partition",
+        "invalid",
+        OTHER_END,
+        cell(acknowledgement, partition=lambda old: 1 - old),
+    ),
     Edit(
         "an acknowledged record is said to have failed", "violation", "aborted-read", cell(acknowledgement, type="fail")
     ),
