@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, cast
 
@@ -51,8 +52,6 @@ _TRANSIENT = frozenset(
 )
 """After these it sends again as long as it has retries."""
 
-_OUT_OF_ORDER = frozenset({KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER})
-"""After this, too, if it numbers its batches: one that was sent before has not been appended yet."""
 
 _SILENT = MappingProxyType(
     {
@@ -73,6 +72,9 @@ class _Attempt(NamedTuple):
 class Producer:
     """One producer. One that numbers its batches and has to give one up goes on in the next epoch of its id (KIP-360).
 
+    One whose oldest batch under way is said not to follow on fails as a whole, as librdkafka's do, and a new one with
+    another id takes its place. A younger one is sent again: what comes before it has not been appended yet.
+
     Args:
         client: its connections.
         acks: -1 (all in-sync replicas), 1 or 0.
@@ -85,13 +87,16 @@ class Producer:
         self._acks = acks
         self._timeout_s = timeout_s
         self._manner = manner
-        self._transient = _TRANSIENT | _OUT_OF_ORDER if manner.idempotent else _TRANSIENT
         self._id = self._epoch = _NO_ID
         self._sequences: dict[TopicPartition, int] = {}
+        self._under_way: dict[TopicPartition, list[object]] = defaultdict(list)
 
     async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
         """Send records in one request and wait for their answers, in order."""
-        attempt = await self._send(partition, batch)
+        under_way, mine = self._under_way[partition], object()
+        under_way.append(mine)
+        attempt = await self._send(partition, batch, lambda: under_way[0] is mine)
+        under_way.remove(mine)
         if attempt is None:
             return [Answer("info", error="_NO_DELIVERY_REPORT") for _ in batch]
         if attempt.error:
@@ -104,8 +109,13 @@ class Producer:
         """Hang up; a batch under way ends with ``info``."""
         self._client.close()
 
-    async def _send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> _Attempt | None:
-        """Send until there is an answer that counts; None when the client was closed before."""
+    async def _send(
+        self, partition: TopicPartition, batch: Sequence[ProducerRecord], is_oldest: Callable[[], bool]
+    ) -> _Attempt | None:
+        """Send until there is an answer that counts; None when the client was closed before.
+
+        ``is_oldest``: whether nothing else that was sent to the partition before is under way.
+        """
         world = self._client.world
         deadline_ns = world.now_ns + round(self._timeout_s * _NS_PER_S)
         if self._manner.idempotent and not await self._identified(deadline_ns):
@@ -114,6 +124,7 @@ class Producer:
         told = [Record(at, one.timestamp_ms, one.key, one.value, tuple(one.headers)) for at, one in enumerate(batch)]
         records = build(told, producer_id=self._id, producer_epoch=self._epoch, base_sequence=sequence)
         self._sequences[partition] = sequence + len(batch)
+        identity = self._id
         retries = max(self._manner.retries, 1 if self._manner.idempotent else 0)
         last = _Attempt(KafkaError._MSG_TIMED_OUT)  # noqa: SLF001
         while world.now_ns < deadline_ns:
@@ -125,7 +136,11 @@ class Producer:
                     pass
                 case _Attempt(error) if error in _STALE:
                     pass
-                case _Attempt(error) if error not in self._transient:
+                case _Attempt(KafkaError.OUT_OF_ORDER_SEQUENCE_NUMBER) if self._manner.idempotent:
+                    if is_oldest():
+                        self._retire(identity)
+                        return attempt
+                case _Attempt(error) if error not in _TRANSIENT:
                     return attempt
                 case _ if retries == 0:
                     return attempt if isinstance(attempt, _Attempt) else _Attempt(_SILENT[attempt])
@@ -168,6 +183,12 @@ class Producer:
         """
         if self._id != _NO_ID:
             self._epoch += 1
+            self._sequences.clear()
+
+    def _retire(self, identity: int) -> None:
+        """A new producer takes the place of the one of that id, unless one has done so."""
+        if self._id == identity:
+            self._id = _NO_ID
             self._sequences.clear()
 
     async def _identified(self, deadline_ns: int) -> bool:
