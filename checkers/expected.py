@@ -48,6 +48,7 @@ class Expected:
         orders: the DeleteRecords of the schedule, by partition, in its order.
         retry_after_s: for how long a client of the schedule waits for an answer, at the least, before it sends again
             what it does not number; None: none does.
+        shared_producers: whether idempotent producers of the schedule send for several processes each.
     """
 
     nodes: tuple[int, ...]
@@ -59,6 +60,7 @@ class Expected:
     retry_after_s: float | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
     mix: frozenset[str] = frozenset()
+    shared_producers: bool = False
 
 
 def expected(manifest: Manifest) -> Expected | None:
@@ -78,6 +80,7 @@ def expected(manifest: Manifest) -> Expected | None:
             retention=manifest.guarantees.get("retention") is True,
             orders=_orders(scenario, partitions, complete=manifest.state == "complete"),
             retry_after_s=min(_patience_s(scenario), default=None),
+            shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
@@ -110,9 +113,13 @@ def _orders(
 
 
 def _patience_s(scenario: Mapping[str, Any]) -> Iterator[float]:
-    for send in (step.get("send") for step in scenario.get("schedule") or ()):
-        if send is not None and send.get("retries") and not send.get("idempotent"):
+    for send in _sends(scenario):
+        if send.get("retries") and not send.get("idempotent"):
             yield float(send.get("retry_after_s", 1.0))
+
+
+def _sends(scenario: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    yield from (step["send"] for step in scenario.get("schedule") or () if step.get("send"))
 
 
 def _faults(scenario: Mapping[str, Any]) -> Iterator[str]:

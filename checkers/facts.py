@@ -9,6 +9,7 @@ from itertools import pairwise
 from checkers import acked_writes_survive
 from checkers.dependencies import dependencies
 from checkers.lags import lags
+from checkers.refusals import refusals
 from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.thin_acks import thin_acks
@@ -44,6 +45,7 @@ def facts(rows: RunRows) -> Facts:
         thin_acks=list(thin_acks(rows)),
         unwatched=list(unwatched(rows)),
         read_epochs=list(_read_epochs(rows)),
+        refusals=list(refusals(rows)),
     )
 
 

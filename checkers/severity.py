@@ -62,6 +62,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "follower-hw-regression": frozenset({"timeline"}),
         "unjustified-advance": frozenset({"timeline"}),
         "unjustified-join": frozenset({"timeline"}),
+        "unjustified-refusal": frozenset({"history", "timeline", "faults", ENDS}),
         "altered-record": frozenset({"replica_logs", ENDS}),
         "inconsistent-epochs": frozenset({"replica_logs"}),
         "epoch-cache-mismatch": frozenset({"replica_logs"}),

@@ -257,6 +257,62 @@ class ReadEpoch(NamedTuple):
     begin_ns: int
 
 
+UNDESERVED = frozenset(
+    {
+        "INVALID_MSG",
+        "INVALID_RECORD",
+        "INVALID_REQUEST",
+        "INVALID_REQUIRED_ACKS",
+        "UNSUPPORTED_COMPRESSION_TYPE",
+        "UNSUPPORTED_VERSION",
+    }
+)
+"""Errors, as librdkafka names them, that say that a send was not such as Kafka takes; ``INVALID_MSG`` is
+CORRUPT_MESSAGE."""
+
+OUT_OF_SEQUENCE = frozenset({"INVALID_PRODUCER_EPOCH", "OUT_OF_ORDER_SEQUENCE_NUMBER"})
+"""Errors that say that a batch does not follow on what its idempotent producer had sent before."""
+
+
+class Standing(NamedTuple):
+    """Where an idempotent producer stood in a partition before a send that was refused.
+
+    Attributes:
+        leader_epoch: of the last record that it had been acknowledged there, as a log has it; ``offset`` likewise.
+        acked_ns: when it was acknowledged; ``invoked_ns``: when the refused send began.
+    """
+
+    leader_epoch: int
+    offset: int
+    acked_ns: int
+    invoked_ns: int
+
+
+class Refusal(NamedTuple):
+    """Sends that are in no transaction and ended with one error: either :data:`UNDESERVED` or :data:`OUT_OF_SEQUENCE`.
+
+    The sends of one partition that ended with one error of the first sort are one. Each of the second sort is one of
+    its own, and only where its process had sent to the partition before, was acknowledged each of those sends with
+    acks=all, and a replica's log holds the last of them.
+
+    Attributes:
+        process: of the first such send, as are ``value``, ``row`` and ``time_ns`` (where and when it ended).
+        sends: how many there are.
+        standing: of the second sort; None of the first.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    error: str
+    process: int
+    value: int
+    row: int
+    time_ns: int
+    sends: int
+    standing: Standing | None = None
+
+
 class Dependency(NamedTuple):
     """A transaction that follows from another one: the operation ``target`` from the operation ``source``.
 
@@ -294,6 +350,7 @@ class Facts:
     thin_acks: Sequence[ThinAcks] = ()
     unwatched: Sequence[Unwatched] = ()
     read_epochs: Sequence[ReadEpoch] = ()
+    refusals: Sequence[Refusal] = ()
 
     def of(self, run: str) -> Facts:
         """Those about one run."""

@@ -16,13 +16,16 @@ from spark_analysis.facts import (
     LostRange,
     ProducerLog,
     ReadEpoch,
+    Refusal,
     Silence,
+    Standing,
     Stretch,
     ThinAcks,
     Unwatched,
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
 from spark_analysis.read_epochs import read_epochs
+from spark_analysis.refusals import refusals
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.views import Views
 
@@ -40,6 +43,7 @@ def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | 
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
         "read_epoch": read_epochs(views.tables.history),
+        "refusal": refusals(views),
     }
 
 
@@ -56,6 +60,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         lags=[Lag(**row) for row in found.get("lag", ())],
         thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
         read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
+        refusals=[_refusal(row) for row in found.get("refusal", ())],
         unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
     )
 
@@ -70,6 +75,11 @@ def _lost_range(row: Mapping[str, Any]) -> LostRange:
     whole = _whole(LostRange._fields, row)
     kept: Iterable[int] = whole["kept"]
     return LostRange(**{**whole, "kept": tuple(kept)})
+
+
+def _refusal(row: Mapping[str, Any]) -> Refusal:
+    standing: Mapping[str, int] | None = row.get("standing")
+    return Refusal(**{**row, "standing": None if standing is None else Standing(**standing)})
 
 
 def _whole(names: Iterable[str], row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import json
 import random
 from collections.abc import Callable
 
+from spark_analysis.facts import OUT_OF_SEQUENCE, UNDESERVED
 from tests.checkers.clients import Polled, Sent, commit, poll, transact
 from tests.checkers.story import NODES, Row, Story
 
@@ -354,6 +355,19 @@ def send_one_value_twice(story: Story, rng: random.Random) -> None:
         for row in sends:
             if (row["op"], row["mop"]) == (one["op"], one["mop"]):
                 row["value"] = other["value"]
+
+
+def refuse_sends(story: Story, rng: random.Random) -> None:
+    """Sends that nothing was appended of end with an error that needs a reason; a producer's, or those of others."""
+    if rng.random() < 0.3:
+        for row in [row for row in story.history if row["f"] == "send" and row["type"] in ("fail", "info")]:
+            row["error"] = rng.choice((*sorted(UNDESERVED | OUT_OF_SEQUENCE), "timeout"))
+    if rng.random() < 0.3:
+        process = rng.choice((0, 1, 40))
+        story.send(process=process)
+        for _ in range(rng.randrange(1, 3)):
+            error = rng.choice(sorted(OUT_OF_SEQUENCE))
+            story.send(result="info", append=False, process=process, error=error)
 
 
 def commit_nothing(story: Story, rng: random.Random) -> None:

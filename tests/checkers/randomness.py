@@ -24,6 +24,7 @@ from tests.checkers.planting import (
     give_up_and_send_again,
     leave_behind,
     overtake_what_was_read,
+    refuse_sends,
     send_one_value_twice,
 )
 from tests.checkers.resend_cases import calm, hit, send_twice
@@ -66,6 +67,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "overtaken": overtake_what_was_read,
     "ordered": order_a_deletion,
     "twice": _append_twice,
+    "refused": refuse_sends,
 }
 """What every story may have besides, by the name of its own chance."""
 

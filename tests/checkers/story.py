@@ -104,9 +104,12 @@ class Story:
 
     def send(
         self, p: int = 0, acks: int = -1, result: str = "ok", *, append: bool = True, commit: bool = True,
-        copies: Iterable[int] | None = None, process: int = 0, offset: int | None = -1,
+        copies: Iterable[int] | None = None, process: int = 0, offset: int | None = -1, error: str = "timeout",
     ) -> int:  # fmt: skip
-        """Send the next value; returns it. ``copies``: the followers that get it; None: those in the ISR."""
+        """Send the next value; returns it. ``copies``: the followers that get it; None: those in the ISR.
+
+        ``error``: of a send whose ``result`` is not ``ok``.
+        """
         part, value, op = self.partitions[p], next(self.values), next(self.ops)
         about = {"process": process, "op": op, "f": "send", "topic": "ledger", "partition": p, "value": value}
         self.row(**about, type="invoke", acks=acks)
@@ -115,7 +118,7 @@ class Story:
             self.append(p, value, part.isr - {part.leader} if copies is None else copies, commit=commit)
         if result != "invoke":
             known = (at if offset == -1 else offset) if result == "ok" else None
-            self.row(**about, type=result, acks=acks, offset=known, error=None if result == "ok" else "timeout")
+            self.row(**about, type=result, acks=acks, offset=known, error=None if result == "ok" else error)
         return value
 
     def append(self, p: int, value: int | None, copies: Iterable[int], *, commit: bool = True) -> None:

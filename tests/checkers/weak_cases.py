@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
-from tests.checkers.exit_cases import CASES
+from tests.checkers.refusal_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Story
 

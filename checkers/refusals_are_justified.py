@@ -1,0 +1,97 @@
+"""A broker refuses no send of a producer that did everything right.
+
+``unjustified-refusal``: a send ended with an error of the broker's that nothing justifies.
+
+* **A send that is called invalid.** INVALID_REQUEST, INVALID_REQUIRED_ACKS, INVALID_RECORD, CORRUPT_MESSAGE,
+  UNSUPPORTED_VERSION and UNSUPPORTED_COMPRESSION_TYPE say that a request or a batch is not such as Kafka takes
+  (``ProduceRequest.validateRecords``, ``LogValidator``). Clients here speak the versions that the broker has named to
+  them, ask for acks 0, 1 or all, give each record a key, and compress nothing. No fault and no setting of a cluster
+  makes such a send invalid. What a setting or a clock may justify is not among these: sizes, timestamps, message
+  formats, rights.
+* **A batch that is said not to follow on.** OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_PRODUCER_EPOCH, although the
+  process was acknowledged each send to the partition before with acks=all, at least one, and the last of these records
+  is in a log in the end: no sequence number is missing, so the next one follows (KIP-98). It is only judged where
+  whoever may have answered had that record. So nobody may have led, by a row of their own, without it: in an older
+  epoch than the record's while the send was under way, as a deposed leader that has not heard of its successor does;
+  or with a log that ended before the record, since it was acknowledged. Nor may there have been, until then, an unclean
+  election of a later epoch; a later leader that did not write a row, or, before 2.1, any (a follower may have had
+  another record there, KIP-320); a ``corrupt_log`` (a batch of another cluster has producer ids, too) or a controller
+  whose disk was wiped (it gives out the same producer ids again).
+
+Of the second sort only sends of background producers are judged, where a process is one client with one send under way:
+what fails one batch of a producer fails all that it has under way, whatever the broker said of those. Nor are they
+where a timeline is sampled, for nobody knows who thought to lead when. Sends of transactions, and of clients that are
+not seawall's, are not judged.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import zip_longest
+
+from checkers.conclusion import Conclusion, RunFacts
+from checkers.generations import since
+from harness.checker import Evidence
+from harness.model import CONTROLLER, TopicPartition
+from spark_analysis.facts import Refusal, Standing, Stretch
+
+KINDS = ("unjustified-refusal",)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run: one for each error of a partition, or each producer that was to be out of order."""
+    if run.wanted is not None and not run.wanted.brokers:
+        return
+    for one in sorted(run.facts.refusals, key=lambda one: one.row):
+        place = TopicPartition(one.topic, one.partition)
+        if one.standing is None or _had_the_record(run, place, one, one.standing):
+            yield _conclusion(run, place, one)
+
+
+def _conclusion(run: RunFacts, place: TopicPartition, one: Refusal) -> Conclusion:
+    refused = Evidence("history", {"index": one.row}, f"the send of value {one.value} ended with {one.error}")
+    known = {"value": one.value, "row": one.row, "time_ns": one.time_ns, "process": one.process}
+    if one.standing is None:
+        many = f"{one.sends} sends" if one.sends > 1 else "A send"
+        why = (
+            f"{many} ended with {one.error}, first that of value {one.value} by process {one.process}; all were valid."
+        )
+        return Conclusion(run.finding("unjustified-refusal", place, **known), why, (refused,))
+    epoch, offset, _, _ = one.standing
+    log: dict[str, int | str] = {"topic": place.topic, "partition": place.partition, "offset": offset}
+    return Conclusion(
+        run.finding("unjustified-refusal", place, offset=offset, leader_epoch=epoch, **known),
+        f"The send of value {one.value} by process {one.process} ended with {one.error}, and all that it had sent "
+        f"there before was acknowledged, the last of it at offset {offset}, where it still is.",
+        (refused, Evidence("replica_logs", log, "the record that it had sent before")),
+    )
+
+
+def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: Standing) -> bool:
+    """Whether whoever may have refused the send had the record that its process had sent before."""
+    if run.sampled or run.wanted is None or run.wanted.shared_producers or _was_mixed_up(run, one.time_ns):
+        return False
+    told = [[x for x in ours if x.kind == "state"] for ours in run.told.get(place, {}).values()]
+    led = {x.leader_epoch or 0 for ours in told for x in ours if x.role == "leader" and x.begin_ns <= one.time_ns}
+    begun = {x.leader_epoch or 0 for x in run.decided.get(place, ()) if x.begin_ns <= one.time_ns}
+    later = {epoch for epoch in led | begun if epoch > stood.leader_epoch}
+    if later - led or later.intersection(run.unclean.get(place, ())) or (later and not since(run.generation, "2.1")):
+        return False
+    steps = [step for ours in told for step in zip_longest(ours, ours[1:]) if step[0].begin_ns <= one.time_ns]
+    return not any(_lacked(row, after, stood) for row, after in steps if row.role == "leader")
+
+
+def _lacked(led: Stretch, after: Stretch | None, stood: Standing) -> bool:
+    """Whether a leader may not have had the record then; ``after``: what it said next, None: nothing."""
+    if led.begin_ns >= stood.acked_ns and (led.first_log_end or 0) <= stood.offset:
+        return True
+    went_on = after is None or after.begin_ns >= stood.invoked_ns
+    return went_on and (led.leader_epoch or 0) < stood.leader_epoch
+
+
+def _was_mixed_up(run: RunFacts, until_ns: int) -> bool:
+    """Whether a log may have held batches of another producer of that id by then."""
+    begun = [fault for fault in run.excusing if fault["injected_ns"] is not None and fault["injected_ns"] <= until_ns]
+    return any(x["kind"] == "corrupt_log" or (x["kind"] == "wipe_disk" and CONTROLLER in x["nodes"]) for x in begun)
