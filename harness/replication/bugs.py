@@ -22,6 +22,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "in sync, and acknowledges it once there are enough.",
         "batch_appended_twice": "A leader appends one batch in 16 twice.",
         "acks_1_not_appended": "A leader acknowledges one request in 16 with acks=1 and appends nothing.",
+        "sound_batch_refused": "A leader refuses one batch in 16 as invalid.",
         # ------------------------------------------------------------------------------------- watermarks
         "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
         "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",
@@ -51,6 +52,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "retention_in_seconds": "Retention deletes what is a thousandth of log.retention.ms old.",
         # ------------------------------------------------------------------------------------- idempotence
         "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
+        "sequence_expected_again": "A leader expects the last sequence number of an idempotent producer once more.",
         "producers_forgotten": "A new leader knows nothing of the idempotent producers in its log.",
         "producer_epochs_unfenced": "A leader appends a batch of an older epoch of its producer.",
         # ------------------------------------------------------------------------------------- the controller

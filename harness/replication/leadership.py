@@ -36,7 +36,7 @@ ACKS_ALL = -1
 
 _TICK_NS = 1_000_000
 _ONE_IN = 16
-"""A leader that acknowledges without appending does so in one millisecond of 16."""
+"""A leader that acknowledges without appending, or refuses what is sound, does so in one millisecond of 16."""
 
 
 class WaitingProduce(NamedTuple):
@@ -104,8 +104,10 @@ class Leadership:
         self._forgets = knobs.reelected_leader == "forgets"
         self._answers_afterwards = knobs.hw_in_fetch_response == "post_update"
         self._drops = "acks_1_not_appended" in knobs.bugs
+        self._refuses = "sound_batch_refused" in knobs.bugs
         self._takes_all = "min_isr_unchecked_at_append" in knobs.bugs
         self._ignores_sequences = "sequence_unchecked" in knobs.bugs
+        self._expects_again = "sequence_expected_again" in knobs.bugs
         self._forgives = {ErrorCode.INVALID_PRODUCER_EPOCH} if "producer_epochs_unfenced" in knobs.bugs else ()
         self._miscounts = not {"silent_followers_count", "watermark_ignores_the_slowest"}.isdisjoint(knobs.bugs)
 
@@ -161,7 +163,7 @@ class Leadership:
     def refusal(self, request: ProduceRequested) -> ErrorCode:
         """Why the request must not be appended; ``NONE`` when it may, or need not be."""
         counts, producer = request.record_counts, request.producer
-        if not counts or min(counts) < 1:
+        if not counts or min(counts) < 1 or (self._refuses and self._is_time(request.now_ns)):
             return ErrorCode.INVALID_REQUEST
         if producer is not None and (len(counts) > 1 or min(producer) < 0):
             return ErrorCode.INVALID_REQUEST
@@ -170,13 +172,20 @@ class Leadership:
         if request.acks == ACKS_ALL and len(self._isr.members) < self.effective_min_isr and not self._takes_all:
             return ErrorCode.NOT_ENOUGH_REPLICAS
         if producer is not None and not self._ignores_sequences and self.stored_before(request) is None:
+            if self._expects_again:
+                producer = producer._replace(base_sequence=producer.base_sequence + 1)
             error = self._log.producers.error(producer)
             return NO_ERROR if error in self._forgives else error
         return NO_ERROR
 
+    @staticmethod
+    def _is_time(now_ns: int) -> bool:
+        """Whether a leader that goes wrong now and then does so."""
+        return now_ns // _TICK_NS % _ONE_IN == 0
+
     def stored_before(self, request: ProduceRequested) -> StoredBatch | None:
         """The batch that an idempotent producer sends again, having missed its acknowledgement."""
-        if self._drops and request.acks == 1 and request.now_ns // _TICK_NS % _ONE_IN == 0:
+        if self._drops and request.acks == 1 and self._is_time(request.now_ns):
             return StoredBatch(0, 0, self._log.log_end_offset, self._log.log_end_offset + sum(request.record_counts))
         if request.producer is None or self._ignores_sequences:
             return None

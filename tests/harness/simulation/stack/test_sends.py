@@ -162,6 +162,16 @@ def test_an_idempotent_producer_that_has_given_a_batch_up_goes_on_in_the_next_ep
     assert len({header.producer_id for header in headers}) == 1
 
 
+def test_a_producer_whose_oldest_batch_is_out_of_order_fails_and_another_takes_its_place(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, bugs="sequence_expected_again")
+    told = [one for _ in range(3) for one in kinds(loaded, idempotent=True, producer="p", timeout_s=3.0)]
+    assert told == [("ok", 0, None), ("info", None, "OUT_OF_ORDER_SEQUENCE_NUMBER"), ("ok", 1, None)]
+    log = memoryview(bytearray(loaded.target.cluster.nodes["0"].disk.read_bytes(f"{LEDGER}/{0:020d}.log")))
+    headers = batches.headers(log)
+    assert [(header.producer_epoch, header.base_sequence) for header in headers] == [(0, 0), (0, 0)]
+    assert len({header.producer_id for header in headers}) == 2
+
+
 def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(tmp_path: Path) -> None:
     ends = []
     for idempotent in (False, True):
