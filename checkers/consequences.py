@@ -31,6 +31,7 @@ CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "poll-skip": ("wrong-marker",),
         "int-poll-skip": ("wrong-marker",),
         "uncommitted-deletion": ("lost-write", "vanished-read"),
+        "stalled-watermark": ("laggard-in-sync",),
     }
 )
 """Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
@@ -52,6 +53,7 @@ _RANGES = frozenset(
         "unjustified-join",
         "lineage-break",
         "uncommitted-deletion",
+        "stalled-watermark",
     }
 )
 """The kinds that are about the offsets from ``offset`` to ``until``."""

@@ -60,7 +60,9 @@ _PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
 )
 """The kinds that the timeline may excuse, by the guarantee that must have been given away."""
 
-_PUT_DOWN_TO_FAULTS = frozenset({"committed-cut", "damaged-record", "laggard-in-sync", "node-exit", "stuck"})
+_PUT_DOWN_TO_FAULTS = frozenset(
+    {"committed-cut", "damaged-record", "laggard-in-sync", "node-exit", "stalled-watermark", "stuck"}
+)
 """The kinds that a fault explains, whatever the configuration says."""
 
 

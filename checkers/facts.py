@@ -12,6 +12,7 @@ from checkers.lags import lags
 from checkers.refusals import refusals
 from checkers.row import Row, where
 from checkers.rows import RunRows
+from checkers.stalls import stalls
 from checkers.thin_acks import thin_acks
 from checkers.unwatched import unwatched
 from harness.model import TopicPartition
@@ -42,6 +43,7 @@ def facts(rows: RunRows) -> Facts:
         first_acks=list(_first_acks(rows)),
         dependencies=dependencies(rows),
         lags=list(lags(rows)),
+        stalls=list(stalls(rows)),
         thin_acks=list(thin_acks(rows)),
         unwatched=list(unwatched(rows)),
         read_epochs=list(_read_epochs(rows)),

@@ -13,11 +13,11 @@ not say how long a laggard may stay, nothing is judged, nor of a sampled timelin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Collection, Iterator
+from functools import partial
 
-from checkers.conclusion import Conclusion, RunFacts, lag_allowed_ns
-from checkers.row import Row
+from checkers.conclusion import Conclusion, RunFacts
+from checkers.quiet_times import Span, had_time
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import Lag
@@ -25,18 +25,17 @@ from spark_analysis.facts import Lag
 KINDS = ("laggard-in-sync",)
 
 
-class _Span(NamedTuple):
-    begin_ns: int
-    end_ns: int
-
-
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
     """Every breach in one run: one for each time that a replica stood still."""
-    allowed_ns = lag_allowed_ns(run.guarantees)
     for lag in run.facts.lags:
-        spans = _undisturbed(lag, run.excusing)
-        if allowed_ns is not None and any(span.end_ns - span.begin_ns >= allowed_ns for span in spans):
+        if had_time(run, lag.node, Span(lag.begin_ns, lag.end_ns), partial(_disturbs, lag)):
             yield _told(run, lag)
+
+
+def _disturbs(lag: Lag, nodes: Collection[str]) -> bool:
+    """Whether a fault of these nodes is not one of the laggard alone, or of the links between the two."""
+    laggard, leader = str(lag.member), str(lag.node)
+    return not {laggard} <= set(nodes) <= {laggard, leader}
 
 
 def _told(run: RunFacts, lag: Lag) -> Conclusion:
@@ -58,23 +57,3 @@ def _told(run: RunFacts, lag: Lag) -> Conclusion:
             for at, what in says
         ),
     )
-
-
-def _undisturbed(lag: Lag, faults: Iterable[Row]) -> Iterator[_Span]:
-    """The times during a lag in which no fault was in force that may have kept the leader from doing its duty."""
-    begin_ns = lag.begin_ns
-    for fault in sorted(_disturbing(lag, faults), key=lambda one: one.begin_ns):
-        yield _Span(begin_ns, min(fault.begin_ns, lag.end_ns))
-        begin_ns = max(begin_ns, fault.end_ns)
-    yield _Span(begin_ns, lag.end_ns)
-
-
-def _disturbing(lag: Lag, faults: Iterable[Row]) -> Iterator[_Span]:
-    laggard, leader = str(lag.member), str(lag.node)
-    for fault in faults:
-        begin_ns = fault["injected_ns"] if fault["injected_ns"] is not None else fault["aimed_ns"]
-        healed_ns = lag.end_ns if fault["heal_proven_ns"] is None else fault["heal_proven_ns"]
-        if fault["kind"] == "clock" and leader in fault["nodes"]:
-            yield _Span(begin_ns, max(begin_ns, lag.end_ns))
-        elif not {laggard} <= set(fault["nodes"]) <= {laggard, leader}:
-            yield _Span(begin_ns, healed_ns)

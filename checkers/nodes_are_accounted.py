@@ -40,6 +40,7 @@ OF_ISRS = frozenset(
         "incomplete-candidate",
         "laggard-in-sync",
         "metadata-divergence",
+        "stalled-watermark",
         "unjustified-advance",
         "unjustified-join",
     }

@@ -35,6 +35,7 @@ from checkers import (
     transactions_are_atomic,
     transactions_are_isolated,
     transactions_are_marked,
+    watermarks_advance,
     watermarks_only_rise,
     watermarks_wait,
 )
@@ -80,6 +81,7 @@ CONCLUSIONS: tuple[Conclusive, ...] = (
     watermarks_wait,
     followers_only_rise,
     laggards_leave,
+    watermarks_advance,
     refusals_are_justified,
     committed_is_not_cut,
     logs_are_whole,

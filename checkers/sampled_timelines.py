@@ -45,6 +45,7 @@ NOT_LOOKED_FOR = frozenset(
         "incomplete-candidate",
         "incomplete-leader",
         "laggard-in-sync",
+        "stalled-watermark",
         "uncommitted-deletion",
         "unjustified-advance",
         "unjustified-join",

@@ -74,6 +74,7 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "illegal-isr": frozenset({"timeline"}),
         "misclassified-election": frozenset({"timeline"}),
         "laggard-in-sync": frozenset({"timeline"}),
+        "stalled-watermark": frozenset({"timeline"}),
         "stuck": frozenset({"timeline"}),
         "wrong-deletion": frozenset({"timeline"}),
     }

@@ -79,6 +79,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "zombie-append": Kind("A log holds a record of a producer's older epoch behind one of a newer."),
         "follower-hw-regression": Kind("A follower took back what its leader had told it was committed."),
         "laggard-in-sync": Kind("A leader kept a replica in the ISR that had stood still for too long."),
+        "stalled-watermark": Kind("A leader committed nothing for too long, although its ISR had time to catch up."),
         "unjustified-refusal": Kind("A broker refused a valid send that nothing had given it a reason to refuse."),
         "wrong-deletion": Kind("DeleteRecords deleted something else than it was asked to, or nothing."),
         "node-exit": Kind("A broker or a controller ended although nothing had ordered it to."),

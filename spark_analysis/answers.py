@@ -49,6 +49,7 @@ from spark_analysis.replication import unfounded_commits
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
+from spark_analysis.stalls import stalls
 from spark_analysis.stretches import stretches
 from spark_analysis.tables import PLACE, read_tables, table_of
 from spark_analysis.thin_acks import thin_acks
@@ -222,10 +223,12 @@ def _of_nodes(
     spark: SparkSession, timeline: DataFrame, lag_ns: Mapping[str, int], sampled: Sequence[str]
 ) -> dict[str, DataFrame | None]:
     """What the nodes' timelines say by themselves."""
+    allowed = _by_run(spark, "lag_ns", lag_ns)
     return {
         "life": lives(timeline),
         "stretch": stretches(timeline),
-        "lag": lags(timeline, _by_run(spark, "lag_ns", lag_ns)) if lag_ns else None,
+        "lag": lags(timeline, allowed) if lag_ns else None,
+        "stall": stalls(timeline, allowed) if lag_ns else None,
         "unwatched": unwatched(timeline.where(f.col("run").isin(*sampled))) if sampled else None,
     }
 

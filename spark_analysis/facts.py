@@ -177,6 +177,34 @@ class Lag(NamedTuple):
     reached: int
 
 
+class Stall(NamedTuple):
+    """Rows of a leader whose high watermark is the same in all, and below what its log's end was in the first.
+
+    The rows are of one version of the ISR, follow each other closely, and go on for as long as the run's
+    ``guarantees.laggards_leave_ms`` at least.
+
+    Attributes:
+        node: the leader.
+        isr: in all rows.
+        sequence: of the first row, as is ``begin_ns``; ``end_sequence`` of the last, as is ``end_ns``.
+        log_end: in the first row.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    node: int
+    incarnation: int
+    leader_epoch: int
+    isr: tuple[int, ...]
+    sequence: int
+    begin_ns: int
+    end_sequence: int
+    end_ns: int
+    high_watermark: int
+    log_end: int
+
+
 class ThinAcks(NamedTuple):
     """Sends acknowledged with acks=all whose records one leader appended while the ISR that it knew was small.
 
@@ -347,6 +375,7 @@ class Facts:
     lost_ranges: Sequence[LostRange] = ()
     dependencies: Sequence[Dependency] = ()
     lags: Sequence[Lag] = ()
+    stalls: Sequence[Stall] = ()
     thin_acks: Sequence[ThinAcks] = ()
     unwatched: Sequence[Unwatched] = ()
     read_epochs: Sequence[ReadEpoch] = ()

@@ -6,10 +6,10 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
 from harness.model import CONTROLLER_ID
-from spark_analysis.facts import LOOKS
+from spark_analysis.lasting import SAME_ISR, lasting, leads
 from spark_analysis.tables import PLACE
 
-_SAME_ISR = (*PLACE, "member", "since_ns", "node", "incarnation", "leader_epoch", "partition_epoch")
+_SAME_LAG = (*SAME_ISR, "member", "since_ns", "reached")
 
 
 def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
@@ -24,25 +24,12 @@ def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
     said = timeline.where(
         f.col("topic").isNotNull() & (f.col("kind") != "final") & (f.col("node") != CONTROLLER_ID)
     ).join(f.broadcast(allowed), on="run", how="inner")
-    leads = (f.col("kind") == "state") & (f.col("role") == "leader") & f.col("leader_epoch").isNotNull()
-    leading = said.where(leads & f.col("isr").isNotNull())
+    leading = said.where(leads())
     counted = leading.withColumn("member", f.explode(f.array_distinct("isr"))).where(f.col("member") != f.col("node"))
     meanwhile = (f.col("time_ns") >= f.col("since_ns")) & f.coalesce(f.col("time_ns") < f.col("until_ns"), f.lit(True))
     both = counted.join(f.broadcast(_standstills(said)), on=[*PLACE, "member"], how="inner")
     lacking = both.where(meanwhile & (f.col("log_end_offset") > f.col("reached")))
-    rows = Window.partitionBy(*_SAME_ISR).orderBy("time_ns", "sequence")
-    pause_ns = f.col("time_ns") - f.lag("time_ns").over(rows)
-    begins = f.coalesce(pause_ns * LOOKS > f.col("lag_ns"), f.lit(True))
-    numbered = lacking.withColumn("begins", begins.cast("int")).withColumn("number", f.sum("begins").over(rows))
-    order = f.struct("time_ns", "sequence")
-    grouped = numbered.groupBy(*_SAME_ISR, "number").agg(
-        f.min_by(f.struct("sequence", "time_ns", "log_end_offset"), order).alias("first"),
-        f.max_by(f.struct("sequence", "time_ns"), order).alias("last"),
-        f.first("reached").alias("reached"),
-        f.first("lag_ns").alias("lag_ns"),
-    )
-    long = f.col("last.time_ns") - f.col("first.time_ns") >= f.col("lag_ns")
-    return grouped.where(long).select(
+    return lasting(lacking, _SAME_LAG, "log_end_offset").select(
         *PLACE, "node", "incarnation", "leader_epoch", "member", "first.sequence",
         f.col("first.time_ns").alias("begin_ns"),
         f.col("last.sequence").alias("end_sequence"),

@@ -35,6 +35,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         # ------------------------------------------------------------------------------------- the in-sync set
         "isr_joined_early": "A leader proposes every follower that fetches, however far behind it is.",
         "isr_shrunk_alone": "A leader no longer waits for a lagging member, and does not tell the controller.",
+        "frozen_at_min_isr": "A leader commits nothing while exactly min.insync.replicas are in sync.",
         "isr_never_shrunk": "A leader never proposes to drop a member that lags.",
         "isr_never_grown": "A leader never proposes to take a follower back into the ISR.",
         # ------------------------------------------------------------------------------------- following

@@ -250,6 +250,8 @@ class Leadership:
     def _frozen(self) -> bool:
         if self._never_rises or (self._synchronous and self._isr.proposed is not None):
             return True
+        if "frozen_at_min_isr" in self._knobs.bugs and len(self._isr.members) == self.effective_min_isr:
+            return True
         return self._freezes and len(self._isr.members) < self.effective_min_isr
 
     def _candidate(self, now_ns: int) -> Offset:

@@ -1,0 +1,42 @@
+"""Rows of leaders that follow each other closely, for as long as a laggard may stay in an ISR."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from spark_analysis.facts import LOOKS
+from spark_analysis.tables import PLACE
+
+SAME_ISR = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch")
+"""In which columns a leader's rows are alike that are of one version of its ISR."""
+
+
+def leads() -> Column:
+    """Whether a leader says in a row who is in its ISR."""
+    told = f.col("isr").isNotNull() & f.col("leader_epoch").isNotNull()
+    return (f.col("kind") == "state") & (f.col("role") == "leader") & told
+
+
+def lasting(rows: DataFrame, same: Sequence[str], *kept: str) -> DataFrame:
+    """The columns ``same`` of each such group, and its ``first`` and ``last`` row: ``sequence, time_ns``.
+
+    Args:
+        rows: of the timeline, with ``lag_ns``: how long a group lasts at least; its rows are a
+            :data:`~spark_analysis.facts.LOOKS`-th of that apart at most.
+        same: the columns in which the rows of a group are alike.
+        kept: the columns that ``first`` has besides.
+    """
+    order = Window.partitionBy(*same).orderBy("time_ns", "sequence")
+    pause_ns = f.col("time_ns") - f.lag("time_ns").over(order)
+    begins = f.coalesce(pause_ns * LOOKS > f.col("lag_ns"), f.lit(True))
+    numbered = rows.withColumn("begins", begins.cast("int")).withColumn("number", f.sum("begins").over(order))
+    age = f.struct("time_ns", "sequence")
+    grouped = numbered.groupBy(*same, "number").agg(
+        f.min_by(f.struct("sequence", "time_ns", *kept), age).alias("first"),
+        f.max_by(f.struct("sequence", "time_ns"), age).alias("last"),
+        f.first("lag_ns").alias("lag_ns"),
+    )
+    return grouped.where(f.col("last.time_ns") - f.col("first.time_ns") >= f.col("lag_ns"))
