@@ -27,6 +27,8 @@ SCENARIO = "scenario"
 """The workload of a cell that plays a schedule; ``faults`` is the scenario, shipped or below this package."""
 
 _OWN_SCENARIOS = Path(__file__).parent / "scenarios"
+OWN_SCENARIOS = tuple(sorted(path.stem for path in _OWN_SCENARIOS.glob("*.yaml")))
+"""The names of the scenarios below this package."""
 
 _MOST_CPU_S = 10.0
 
@@ -139,9 +141,8 @@ def _core(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
 def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
     overrides = {f"replication.{name}": value for name, value in knobs.items()}
     if cell.workload == SCENARIO:
-        own = _OWN_SCENARIOS / f"{cell.faults}.yaml"
-        scenario = load(str(own) if own.exists() else cell.faults)
-        overrides = overrides if own.exists() else {**_sound(scenario), **overrides}
+        scenario = scenario_of(cell.faults)
+        overrides = overrides if cell.faults in OWN_SCENARIOS else {**_sound(scenario), **overrides}
     else:
         scenario = stack_scenario(cell.workload, cell.faults)
     made = plan(scenario, "simulated", "4.1", seed, overrides=overrides)
@@ -151,6 +152,11 @@ def _stack(cell: Cell, seed: int, _: str, knobs: Mapping[str, str]) -> _Left:
     tables = (archive.history, timeline, archive.tables.get("replica_logs", ()))
     times = [row["time_ns"] for row in archive.history] or [0]
     return _Left(rehearsal.manifest, tables, archive.tables.get("faults", ()), (max(times) - min(times)) / 1e9)
+
+
+def scenario_of(name: str) -> Scenario:
+    """The scenario of that name, shipped or below this package."""
+    return load(str(_OWN_SCENARIOS / f"{name}.yaml") if name in OWN_SCENARIOS else name)
 
 
 def _sound(scenario: Scenario) -> Mapping[str, str]:

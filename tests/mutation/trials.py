@@ -3,8 +3,9 @@
 A trial is one seed of one cell in one generation, most of them in the newest. On the bare core and on the whole broker
 the cells are those of the detection matrix, in which several faults are in force at a time. A third depth runs a
 scenario with random chaos on the simulated target, whose producers number their batches and which has several
-partitions. Every fourth trial plays a shipped scenario: its schedule reaches what random load does not, such as log
-directories that fail, operators' elections and orders to delete records.
+partitions. Of five trials one plays a shipped scenario, and one a scenario of the detection matrix, as long as there
+are any: their schedules reach what random load does not, such as log directories that fail, operators' elections,
+orders to delete records, and brokers that are away for long.
 """
 
 from __future__ import annotations
@@ -12,20 +13,20 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, NamedTuple
 
 from checkers.memory import decided
 from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
-from harness.detection.trial import SCENARIO, Endless, limited
+from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of
 from harness.history import Manifest
 from harness.refusal import validated
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 from harness.runner import plan
 from harness.runner.archive import Rows
 from harness.runner.rehearsal import rehearse
-from harness.scenario import Scenario, load, shipped
+from harness.scenario import Scenario, shipped
 from harness.simulation.core.configuration import CORE, STACK
 from harness.simulation.depth import run_of
 
@@ -140,12 +141,12 @@ class _Left(NamedTuple):
 
 def trials() -> Iterator[Trial]:
     """Every trial, those of all kinds in turn, so that the first few already see every kind of load."""
-    random, played = _of_random_load(), _of_scenarios()
+    random, played, of_matrix = _of_random_load(), _of_scenarios(), _of_matrix()
     for trial in random:
         yield trial
         if trial.seed % 3 == 0:
-            yield from islice(played, 1)
-    yield from played
+            yield from chain(islice(played, 1), islice(of_matrix, 1))
+    yield from chain(played, of_matrix)
 
 
 def _of_random_load() -> Iterator[Trial]:
@@ -166,6 +167,10 @@ def _of_scenarios() -> Iterator[Trial]:
     for generation in _GENERATIONS_OF_SCENARIOS:
         for scenario in shipped():
             yield Trial(SCENARIO, scenario.id, "", 0, generation)
+
+
+def _of_matrix() -> Iterator[Trial]:
+    yield from (Trial(SCENARIO, name, "", 0) for name in OWN_SCENARIOS)
 
 
 def _cells(faults_of: Mapping[str, Sequence[str]]) -> list[tuple[str, str, str]]:
@@ -200,7 +205,7 @@ def _of_world(trial: Trial) -> _Left:
 
 
 def _of_cluster(trial: Trial) -> _Left:
-    scenario = load(trial.workload) if trial.depth == SCENARIO else validated(Scenario, dict(_CHAOS), "")
+    scenario = scenario_of(trial.workload) if trial.depth == SCENARIO else validated(Scenario, dict(_CHAOS), "")
     rehearsal = rehearse(plan(scenario, "simulated", trial.generation, trial.seed))
     tables = rehearsal.archive.tables
     rows = (rehearsal.archive.history, tables.get("timeline", ()), tables.get("replica_logs", ()))
