@@ -128,8 +128,10 @@ class UniqueSends:
 
     def delete_records(self, order: DeleteOrder) -> Threaded[Done]:
         """See :class:`harness.workload.Workload`."""
-        around = self._around
-        return Threaded(lambda: Done(delete_records(around.bootstrap, order.partitions, order.before, order.timeout_s)))
+        bootstrap, orders = self._around.bootstrap, self._around.recorder.orders
+        return Threaded(
+            lambda: Done(delete_records(bootstrap, order.partitions, order.before, order.timeout_s, orders))
+        )
 
     def spoof_fetch(self, order: SpoofedFetchOrder) -> Threaded[Done]:
         """See :class:`harness.workload.Workload`."""

@@ -211,6 +211,7 @@ class Partition:
             case AnswerFetch():
                 cast("FetchToken", effect.token).judged(effect)
             case AnswerDeleteRecords(token, error, low_watermark):
+                self._write_down()  # where the log begins, before anybody is told of it
                 cast("DeleteRecordsToken", token).deleted(error, low_watermark)
             case ProposeIsr():
                 self._owner.propose_isr(self, effect)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from concurrent.futures import Future
 from functools import partial
+from typing import Any
 
 from confluent_kafka import OFFSET_END, KafkaError
 from confluent_kafka import TopicPartition as Assigned
@@ -14,6 +16,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from harness.clients.librdkafka import ClientError, calling, made
 from harness.errors import EnvironmentFault
+from harness.history.orders import GAVE_UP, Orders
 from harness.model import Offset, TopicPartition
 from harness.target import TopicSpec
 
@@ -78,25 +81,45 @@ def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool)
 
 
 def delete_records(
-    bootstrap: str, partitions: Sequence[TopicPartition], before: Offset | None, timeout_s: float
+    bootstrap: str, partitions: Sequence[TopicPartition], before: Offset | None, timeout_s: float, orders: Orders
 ) -> str | None:
     """Ask the partitions' leaders to delete what is before ``before``; None: before the high watermark.
+
+    Args:
+        bootstrap: ``host:port,...``.
+        partitions: at least one.
+        before: the first offset to stay.
+        timeout_s: how long the leaders may wait for their followers, and the client for the leaders.
+        orders: is told of each partition's order, and what came of it.
 
     Returns:
         The name of the first error; None for success.
     """
     admin = _admin(bootstrap)
     asked = [Assigned(name.topic, name.partition, OFFSET_END if before is None else before) for name in partitions]
+    numbers = [orders.sent(name, before, round(timeout_s * 1000)) for name in partitions]
     try:
         with calling():
             answers = admin.delete_records(asked, operation_timeout=timeout_s, request_timeout=timeout_s)
-            for answer in answers.values():
-                answer.result(timeout=timeout_s + 1)
     except ClientError as refusal:
+        for number in numbers:
+            orders.ended(number, refusal.name)
         return refusal.name
+    ends = [_deleted(answers[place], timeout_s) for place in asked]
+    for number, (error, low_watermark) in zip(numbers, ends, strict=True):
+        orders.ended(number, error, low_watermark)
+    return next((error for error, _ in ends if error is not None), None)
+
+
+def _deleted(answer: Future[Any], timeout_s: float) -> tuple[str | None, Offset | None]:
+    """What a leader has answered: an error's name, or where every log of its partition begins."""
+    try:
+        with calling():
+            return None, answer.result(timeout=timeout_s + 1).low_watermark
+    except ClientError as refusal:
+        return refusal.name, None
     except TimeoutError:
-        return "_TIMED_OUT"
-    return None
+        return GAVE_UP, None
 
 
 def _admin(bootstrap: str) -> AdminClient:

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
 from harness.history.arrow import write_columns
+from harness.history.orders import Orders
 from harness.history.schema import HISTORY
 from harness.model import Offset, ProcessId, TopicPartition
 
@@ -100,6 +101,9 @@ class Recorder:
     is older than ``part_seconds``, whichever a new row finds first. A run that is killed therefore leaves every
     part but the last, gapless from index 0, and no ``close`` row. Where a part cannot be written, whoever brought its
     last row is told so by an ``EnvironmentFault``, and the rows stay to be written with the next.
+
+    Attributes:
+        orders: the DeleteRecords of the run, which are no rows of the history.
     """
 
     def __init__(
@@ -114,6 +118,7 @@ class Recorder:
             part_rows: rows per part.
             part_seconds: how long the first row of a part may wait to be written.
         """
+        self.orders = Orders(clock.monotonic_ns)
         self._run = run
         self._directory = directory
         self._clock = clock

@@ -56,6 +56,7 @@ _DOCUMENT: Mapping[str, Kind] = {
     "seed": _INTEGER,
     **dict.fromkeys(("versions", "configuration", "guarantees", "tables", "unrest"), _OBJECT),
     **dict.fromkeys(("predictions", "endings"), _OBJECTS),
+    "orders": _OBJECTS_OR_NULL,
     "duration_s": _SECONDS,
 }
 _GUARANTEES: Mapping[str, Kind] = {
@@ -63,7 +64,7 @@ _GUARANTEES: Mapping[str, Kind] = {
     **dict.fromkeys(
         ("unclean_election", "retention", "idempotent_producers", "eligible_replicas", "settles"), _FLAG
     ),
-    "timeline": _STRING,
+    **dict.fromkeys(("timeline", "time"), _STRING),
 }  # fmt: skip
 _STRINGS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(_STRING.fits, value)))
 _COUNTS = Kind("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_COUNT.fits, value)))
@@ -78,6 +79,13 @@ _ENDING: Mapping[str, Kind] = {
     **dict.fromkeys(("node", "incarnation", "time_ns"), _COUNT),
     "status": _INTEGER,
     **dict.fromkeys(("said", "blames"), _STRING),
+}
+_ORDER: Mapping[str, Kind] = {
+    "topic": _STRING,
+    **dict.fromkeys(("partition", "timeout_ms", "invoked_ns"), _COUNT),
+    **dict.fromkeys(("before", "node", "completed_ns"), _COUNT_OR_NULL),
+    "error": _TEXT,
+    "low_watermark": Kind("a whole number or null", lambda value: value is None or _is_int(value)),
 }
 _PREDICTION: Mapping[str, Kind] = {
     "kind": _STRING,
@@ -133,9 +141,10 @@ def _wrong(document: Mapping[str, Any]) -> Iterator[str]:
         if "kind" not in prediction:
             yield f"{where} has no kind"
         yield from _mistyped(f"{where}.", prediction, _PREDICTION)
-    for number, ending in enumerate(document.get("endings", ())):
-        yield from (f"endings[{number}] has no {key}" for key in _ENDING if key not in ending)
-        yield from _mistyped(f"endings[{number}].", ending, _ENDING)
+    for name, keys in (("endings", _ENDING), ("orders", _ORDER)):
+        for number, one in enumerate(document.get(name) or ()):
+            yield from (f"{name}[{number}] has no {key}" for key in keys if key not in one)
+            yield from _mistyped(f"{name}[{number}].", one, keys)
     yield from _of_configuration(document.get("configuration", {}))
     for name, size in document.get("tables", {}).items():
         if not _OBJECT.fits(size):

@@ -7,6 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from harness.clock import Clock
+from harness.history.orders import Orders
 from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.diary import Diary
@@ -53,6 +54,10 @@ class Archive(Protocol):
         """How lives of nodes ended that had not been ordered to."""
         ...
 
+    def take_orders(self, orders: Orders) -> None:
+        """The DeleteRecords that clients sent, and what came of them."""
+        ...
+
     def take_logs(self, target: Target) -> None:
         """The nodes' own log output."""
         ...
@@ -95,6 +100,10 @@ class DirectoryArchive:
         written = [asdict(one) for one in endings]
         self._directory.write_manifest(replace(self._directory.manifest(), endings=written))
 
+    def take_orders(self, orders: Orders) -> None:
+        """See :class:`Archive`."""
+        self._directory.write_manifest(replace(self._directory.manifest(), orders=orders.rows()))
+
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`."""
         target.copy_logs(self._directory.broker_logs)
@@ -108,6 +117,7 @@ class KeptArchive:
         diary: None before the end.
         unrest: what was seen of a healed cluster that did not come to rest; empty: it did, or there is none.
         endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
+        orders: the DeleteRecords that clients sent, as in ``run.json``; None before the end.
     """
 
     def __init__(self, run: str) -> None:
@@ -116,6 +126,7 @@ class KeptArchive:
         self.diary: Diary | None = None
         self.unrest: Mapping[str, Any] = {}
         self.endings: Sequence[Mapping[str, Any]] = ()
+        self.orders: Sequence[Mapping[str, Any]] | None = None
         self._recorder: KeptRecorder | None = None
 
     def recorder(self, clock: Clock) -> Recorder:
@@ -150,6 +161,10 @@ class KeptArchive:
     def take_endings(self, endings: Sequence[Ending]) -> None:
         """See :class:`Archive`."""
         self.endings = [asdict(one) for one in endings]
+
+    def take_orders(self, orders: Orders) -> None:
+        """See :class:`Archive`."""
+        self.orders = orders.rows()
 
     def take_logs(self, target: Target) -> None:
         """See :class:`Archive`; what nodes in memory say is in their timelines."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from harness.history.orders import Orders
 from harness.runner.archive import Archive
 from harness.runner.diary import Diary
 from harness.runner.nemesis import Nemesis
 from harness.target import Target
 
 
-def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary) -> None:
-    """Hand over the faults, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
+def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary, orders: Orders) -> None:
+    """Hand over faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
 
     First what nobody else knows and takes little room.
     """
     archive.take_faults(nemesis.records)
     archive.take_diary(diary)
+    archive.take_orders(orders)
     archive.take_endings(target.endings())
     archive.take("timeline", target.timeline(archive.run))
     archive.take("replica_logs", target.replica_logs(archive.run))

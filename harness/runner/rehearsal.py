@@ -50,4 +50,5 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
             stage.clear()
     ended = made if stage.waited else restless(made)
     state: RunState = "abandoned" if why else "complete"
-    return Rehearsal(replace(ended, state=state, why=why, unrest=archive.unrest, endings=archive.endings), archive)
+    ended = replace(ended, unrest=archive.unrest, endings=archive.endings, orders=archive.orders)
+    return Rehearsal(replace(ended, state=state, why=why), archive)

@@ -161,7 +161,7 @@ class Stage:
     def collect(self) -> None:
         """Hand over what the nodes, the nemesis and the schedule know."""
         if not self._collected:
-            collect(self._archive, self._target, self._nemesis, self._diary)
+            collect(self._archive, self._target, self._nemesis, self._diary, self._recorder.orders)
             self._collected = True
 
     def remains(self) -> Sequence[str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from harness.history.orders import Orders
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
 from harness.replication.messages import ErrorCode
@@ -30,12 +31,14 @@ class Telling:
         random: for what clients send.
         trace: told of every transition; None: nobody listens.
         recording: what a real run would leave behind; None: nothing is kept.
+        orders: the DeleteRecords that were sent.
     """
 
     configuration: Configuration
     random: Callable[[], float]
     trace: Trace | None
     recording: Recording | None
+    orders: Orders
     witness: Witness
     budget: Budget
     _values: int

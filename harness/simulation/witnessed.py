@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from harness.history.orders import Orders
 from harness.model import NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import PartitionState
@@ -160,6 +161,11 @@ class World(Protocol):
     @property
     def events(self) -> int:
         """How many things have happened."""
+        ...
+
+    @property
+    def orders(self) -> Orders:
+        """The DeleteRecords that were sent."""
         ...
 
     @property

@@ -324,6 +324,9 @@ def test_deleted_records_are_gone_and_the_rest_is_not(cluster: BuiltinTarget, tm
     assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), None))).error is None
     assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), 99))).error is not None
     recorded.workload.stop()
+    ends = [(one["before"], one["error"], one["low_watermark"]) for one in recorded.recorder.orders.rows()]
+    assert ends == [(3, None, 3), (None, None, 4), (99, "OFFSET_OUT_OF_RANGE", None)]
+    assert all(one["invoked_ns"] < one["completed_ns"] for one in recorded.recorder.orders.rows())
 
 
 def test_a_spoofed_fetch_is_believed(cluster: BuiltinTarget, tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ class Broker(Process):
             CheckpointEpochs: self._checkpoint_epochs,
             AnswerProduce: self._answer_produce,
             AnswerFetch: self._answer_fetch,
-            AnswerDeleteRecords: lambda _: None,
+            AnswerDeleteRecords: world.troublemaker.answered,
             ProposeIsr: self._propose,
             HighWatermarkAdvanced: self._watermark_advanced,
             ReplicaFailed: self._failed,

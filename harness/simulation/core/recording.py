@@ -147,14 +147,14 @@ class Recording:
     def truncated(self, broker: Broker, effect: Truncate, end_before: Offset) -> None:
         """A replica has cut its log."""
         cut = {"from_offset": end_before, "to_offset": broker.disk.end, "reason": effect.reason}
-        state = dict(zip(_STATE, _state(broker) or (), strict=False))
+        state = dict(zip(_STATE, _state(broker) or PARTITION, strict=False))
         self._say(broker.node, "truncation", detail=cut, **state)
 
     def log_start_moved(self, broker: Broker, effect: RaiseLogStart | StartLogAt, from_offset: Offset) -> None:
         """A log begins elsewhere."""
         disk = broker.disk
         moved = {"from_offset": from_offset, "to_offset": disk.start, "reason": effect.reason}
-        state = dict(zip(_STATE, _state(broker) or (), strict=False))
+        state = dict(zip(_STATE, _state(broker) or PARTITION, strict=False))
         ends = {"log_start_offset": disk.start, "log_end_offset": disk.end}
         self._say(broker.node, "log_start", detail=moved, **{**state, **ends})
 
@@ -248,12 +248,14 @@ class Recording:
             state="complete",
             generation=generation,
             configuration=_configuration(drawn),
+            orders=world.orders.rows(),
             guarantees={
                 "min_insync_replicas": drawn.min_insync_replicas,
                 "unclean_election": drawn.unclean_leader_election_enable,
                 "retention": world.witness.deleted > 0,
                 "eligible_replicas": world.knobs.elections == "elr",
                 "settles": True,
+                "time": "virtual",
                 "laggards_leave_ms": laggards_leave_ms(drawn.replica_lag_time_max_ms, request_ms),
             },
             duration_s=world.now_ns / 1e9,

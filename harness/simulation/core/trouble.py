@@ -8,13 +8,20 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.model import NO_LEADER, NodeId
+from harness.history.orders import GAVE_UP
+from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import PartitionState
-from harness.replication.messages import DeleteRecordsExpired, DeleteRecordsRequested, RetentionReached
+from harness.replication.messages import (
+    NO_ERROR,
+    AnswerDeleteRecords,
+    DeleteRecordsExpired,
+    DeleteRecordsRequested,
+    RetentionReached,
+)
 from harness.simulation.core.broker import Broker
-from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, Configuration
+from harness.simulation.core.configuration import DELETIONS, FAULTS, MS, PARTITION, Configuration
 from harness.simulation.witnessed import Process
 
 if TYPE_CHECKING:
@@ -223,9 +230,22 @@ class Troublemaker:
             broker.handle(RetentionReached(before, broker.now_ns))
         else:
             before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
-            request, wait_ms = object(), self._world.configuration.send_timeout_ms
-            broker.handle(DeleteRecordsRequested(request, before, broker.now_ns))
-            self._world.after(broker, wait_ms * MS, broker.handle, DeleteRecordsExpired(request))
+            self._order(broker, before)
+
+    def _order(self, broker: Broker, before: Offset) -> None:
+        """A client asks for the deletion, and waits as long as the leader may."""
+        world, orders = self._world, self._world.orders
+        wait_ms = world.configuration.send_timeout_ms
+        order = orders.sent(PARTITION, before, wait_ms, broker.node)
+        broker.handle(DeleteRecordsRequested(order, before, broker.now_ns))
+        world.after(broker, wait_ms * MS, broker.handle, DeleteRecordsExpired(order))
+        world.at(world.now_ns + wait_ms * MS, lambda _: orders.ended(order, GAVE_UP), None)
+
+    def answered(self, answer: AnswerDeleteRecords) -> None:
+        """A leader answers a client's order."""
+        order: Any = answer.token
+        error = None if answer.error is NO_ERROR else answer.error.name
+        self._world.orders.ended(order, error, answer.low_watermark)
 
     def _can_or_may(self, broker: Broker, trouble: Trouble) -> bool:
         """Whether a simple trouble is possible, and within the budget."""

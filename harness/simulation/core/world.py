@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
+from harness.history.orders import Orders
 from harness.model import NO_LEADER, NodeId
 from harness.replication.messages import ReplicaFailed
 from harness.simulation.core.broker import Broker
@@ -86,6 +87,7 @@ class World(Telling):
         self.now_ns = 0
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
+        self.orders = Orders(lambda: self.now_ns)
         self.recording = Recording(self) if recorded else None
         self.events = 0
         self.producing = True
@@ -102,6 +104,7 @@ class World(Telling):
     def _people(self) -> None:
         configuration = self.configuration
         nodes = configuration.nodes
+        self.troublemaker = Troublemaker(self)
         self.brokers = [Broker(self, NodeId(node)) for node in range(nodes)]
         self.controller = Controlling(self, nodes)
         first = nodes + 1
@@ -113,7 +116,6 @@ class World(Telling):
         self.consumer = Consumer(self, first + configuration.producers, "con")
         self.network = Network(first + configuration.producers + 1, first, configuration)
         self._links = self.network.links
-        self.troublemaker = Troublemaker(self)
 
     # ----------------------------------------------------------------------------------------------------------- time
 
@@ -202,6 +204,7 @@ class World(Telling):
         self.run_until(self.configuration.horizon_ms * MS)
         self._mend()
         converged = self._settle()
+        self._wait_for(lambda: not self.orders.is_waiting)
         self.witness.finish(converged=converged)
         if self.recording is not None:
             self.recording.finish()

@@ -11,6 +11,7 @@ from harness.clients.group import CommittedOffset
 from harness.clients.group_process import GroupProcess
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds
 from harness.clients.spoofed_fetch import spoofed_request
+from harness.history.orders import GAVE_UP, LOST
 from harness.history.recorder import Recorder
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.simulation.stack.client import Call, Client, Silence
@@ -262,23 +263,27 @@ class GroupMember:
 # ------------------------------------------------------------------------------------------------------ single requests
 
 
-async def delete_records(client: Client, order: DeleteOrder) -> Done:
-    """Ask the partitions' leaders to delete what is before an offset."""
+async def delete_records(around: Around, client: Client, order: DeleteOrder) -> Done:
+    """Ask the partitions' leaders to delete what is before an offset; they have half of the time that is left."""
     deadline_ns = _deadline_ns(client, order.timeout_s)
     for name in order.partitions:
         leader = await client.leader(name, deadline_ns)
         if leader is None:
-            return Done(_TIMED_OUT)
+            return Done(GAVE_UP)
         before = _HIGH_WATERMARK if order.before is None else order.before
         topic = DeleteRecordsTopic(name.topic, [DeleteRecordsPartition(name.partition, before)])
         left_s = (deadline_ns - client.world.now_ns) / _NS_PER_S
-        request = DeleteRecordsRequest([topic], timeout_ms=round(left_s * 1000))
+        request = DeleteRecordsRequest([topic], timeout_ms=round(left_s * 500))
+        sent = around.recorder.orders.sent(name, order.before, request.timeout_ms)
         answer = await client.ask(leader.address, Call(ApiKey.DELETE_RECORDS, _DELETE_RECORDS_VERSION, request, left_s))
         if isinstance(answer, Silence):
-            return Done(_TIMED_OUT)
-        code = cast("DeleteRecordsResponse", answer).topics[0].partitions[0].error_code
-        if code:
-            return Done(KafkaError(code).name())
+            around.recorder.orders.ended(sent, GAVE_UP if answer is Silence.TIMED_OUT else LOST)
+            return Done(GAVE_UP)
+        told = cast("DeleteRecordsResponse", answer).topics[0].partitions[0]
+        error = KafkaError(told.error_code).name() if told.error_code else None
+        around.recorder.orders.ended(sent, error, told.low_watermark)
+        if error is not None:
+            return Done(error)
     return Done(None)
 
 

@@ -156,7 +156,7 @@ class SimulatedSends:
 
     def delete_records(self, order: DeleteOrder) -> Pending[Done]:
         """See :class:`harness.workload.Workload`."""
-        return self._begin(delete_records(self._client("admin"), order))
+        return self._begin(delete_records(self._around, self._client("admin"), order))
 
     def spoof_fetch(self, order: SpoofedFetchOrder) -> Pending[Done]:
         """See :class:`harness.workload.Workload`."""

@@ -13,6 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.broker.settings import NEVER, Settings
+from harness.history.orders import Orders
 from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
@@ -83,6 +84,7 @@ class Swarm(Telling):
         self.mended = False
         self.contents: dict[tuple[int, int], tuple[int, ...]] = {}
         self._values = 0
+        self.orders = Orders(lambda: self.now_ns)
         self.recording = Recording(self) if recorded else None
         self.witness: Witness = Witness(self)
         self.budget: Budget = Budget(self)
@@ -152,6 +154,7 @@ class Swarm(Telling):
         self.clock.sleep(self.configuration.horizon_ms / 1000)
         self._mend()
         converged = self._settle()
+        self._wait_for(lambda: not self.orders.is_waiting)
         self._clients.check()
         for broker in self.brokers:
             broker.check_disk()

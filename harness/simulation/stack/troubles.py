@@ -4,17 +4,25 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
-from harness.model import CLIENTS, CONTROLLER, Link
+from harness.history.orders import GAVE_UP, LOST
+from harness.model import CLIENTS, CONTROLLER, Link, Offset
+from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import DELETIONS, PARTITION
 from harness.simulation.core.trouble import CONTROLLER_KINDS, Trouble, aimed_at
 from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.watching import WatchedNode
 from harness.simulation.stack.world import Weather
+from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
-from harness.wire.messages import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from harness.wire.messages import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
 
 if TYPE_CHECKING:
     from harness.simulation.stack.swarm import Swarm
@@ -23,6 +31,8 @@ Undo = Callable[[], None]
 
 _DELETE_RECORDS_VERSION = 2
 _SLOWER = 20
+_FRAMES = 8
+"""More frames than it takes to connect, to introduce oneself, to ask and to be answered."""
 
 
 class Troubles:
@@ -149,9 +159,30 @@ class Troubles:
             broker.retire(batches[0].span.base_offset if batches else disk.end)
             return
         before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
+        self._order(broker, before)
+
+    def _order(self, broker: WatchedNode, before: Offset) -> None:
+        """A client asks for the deletion, and waits as long as the leader may, and its frames may be on their way."""
+        drawn, orders = self._world.configuration, self._world.orders
+        wait_ms = drawn.send_timeout_ms
+        slowest_us = (drawn.delay_us + drawn.spread_us) * (drawn.late_factor if drawn.late else 1)
         topic = DeleteRecordsTopic(PARTITION.topic, [DeleteRecordsPartition(PARTITION.partition, before)])
-        request = Request(ApiKey.DELETE_RECORDS, _DELETE_RECORDS_VERSION, DeleteRecordsRequest([topic]), 1.0)
-        caller = self._world.cluster.call(broker.simulated.name, request, lambda _: caller.close())
+        asked = DeleteRecordsRequest([topic], wait_ms)
+        request = Request(
+            ApiKey.DELETE_RECORDS, _DELETE_RECORDS_VERSION, asked, wait_ms / 1e3 + _FRAMES * slowest_us / 1e6
+        )
+        order = orders.sent(PARTITION, before, wait_ms, broker.node)
+        given_up_ns = self._world.now_ns + round(request.timeout_s * 1e9)
+
+        def answered(answer: Message | None) -> None:
+            if answer is None:
+                orders.ended(order, GAVE_UP if self._world.now_ns >= given_up_ns else LOST)
+            else:
+                told = cast("DeleteRecordsResponse", answer).topics[0].partitions[0]
+                orders.ended(order, ErrorCode(told.error_code).name if told.error_code else None, told.low_watermark)
+            caller.close()
+
+        caller = self._world.cluster.call(broker.simulated.name, request, answered)
 
     def _end(self, broker: WatchedNode, kind: str) -> Undo:
         node = broker.simulated

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ import pytest
 from harness.broker.log_directory import CLEAN_SHUTDOWN
 from harness.broker.settings import NodeFaults
 from harness.model import CONTROLLER_ID
-from harness.replication.messages import ErrorCode
+from harness.replication.messages import DeleteRecordsRequested, ErrorCode
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
     EARLIEST_TIMESTAMP,
@@ -58,6 +59,22 @@ def test_a_deletion_waits_for_whoever_has_a_session_and_no_longer_than_it_is_tol
     cluster.produce(0, b"c")
     cluster.world.sleep(1)
     assert delete_records(cluster, 0, -1) == (0, 3)
+
+
+def test_a_leader_writes_down_where_its_log_begins_before_a_client_is_told() -> None:
+    cluster = cluster_with_topic("0.10")
+    cluster.produce(0, b"a")
+    cluster.world.sleep(1)
+    partition = cluster.brokers[0].partitions[T]
+    seen: list[list[str]] = []
+
+    class Told:
+        def deleted(self, error: ErrorCode, low_watermark: int) -> None:
+            rows = map(json.loads, cluster.node(0).rows)
+            seen.append([row["kind"] for row in rows if row["log_start_offset"] == low_watermark])
+
+    partition.handle(DeleteRecordsRequested(Told(), 1, 0))
+    assert seen == [["log_start", "state"]]
 
 
 # ------------------------------------------------------------------------------------------------- flushing

@@ -52,6 +52,10 @@ class LoadedTarget:
         assert result is not None
         return result
 
+    def orders(self) -> list[dict[str, Any]]:
+        """The DeleteRecords that were sent, as in ``run.json``."""
+        return list(self._recorder.orders.rows())
+
     def send(self, **order: Any) -> list[Sent]:
         return list(self.done(self.sends.send(SendOrder((LEDGER,), **{"count": 1, **order}))))
 

@@ -189,6 +189,16 @@ def test_a_member_that_nobody_answers_is_unreachable(tmp_path: Path) -> None:
     assert consume(loaded, timeout_s=3.0) == ("unreachable", [], None)
     assert loaded.done(loaded.sends.commit(CommitOrder("group", {LEDGER: 1}, timeout_s=3.0))).error == "_TIMED_OUT"
     assert loaded.done(loaded.sends.delete_records(DeleteOrder((LEDGER,), 1, timeout_s=3.0))).error == "_TIMED_OUT"
+    assert loaded.orders() == []
+
+
+def test_an_order_that_nobody_answers_is_given_up(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path, bugs="deletion_unanswered")
+    loaded.send(count=2)
+    assert loaded.done(loaded.sends.delete_records(DeleteOrder((LEDGER,), 1, timeout_s=3.0))).error == "_TIMED_OUT"
+    [order] = loaded.orders()
+    assert (order["timeout_ms"], order["error"], order["low_watermark"]) == (1_500, "_TIMED_OUT", None)
+    assert order["completed_ns"] - order["invoked_ns"] >= 2 * 1_500_000_000 - 1_000_000
 
 
 def test_deleted_records_are_not_read_any_more(tmp_path: Path) -> None:
@@ -199,6 +209,8 @@ def test_deleted_records_are_not_read_any_more(tmp_path: Path) -> None:
     assert delivered(loaded, final=True) == [(3, True)]
     assert loaded.done(loaded.sends.delete_records(DeleteOrder((LEDGER,), None))).error is None
     assert loaded.done(loaded.sends.delete_records(DeleteOrder((LEDGER,), 99))).error == "OFFSET_OUT_OF_RANGE"
+    ends = [(one["before"], one["error"], one["low_watermark"]) for one in loaded.orders()]
+    assert ends == [(3, None, 3), (None, None, 4), (99, "OFFSET_OUT_OF_RANGE", None)]
 
 
 def test_a_spoofed_fetch_is_believed_as_in_kafka(tmp_path: Path) -> None:

@@ -6,12 +6,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import pytest
 
 from checkers.check import check
+from checkers.memory import decided
 from harness.broker.segments import SegmentLog
 from harness.checker import Outcome, Verdict
 from harness.cli import main
@@ -90,6 +92,32 @@ def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -
         (row,) = run.recording.faults
         assert row["healed_ns"] - row["injected_ns"] == 100 * MS
         assert row["nodes"] == (["controller"] if trouble.kind == "controller_kill" else ["0"])
+
+
+@pytest.mark.parametrize("depth", ["core", "stack"])
+def test_an_order_to_delete_is_in_the_evidence_and_is_all_that_may_be_gone(depth: str) -> None:
+    configuration = Configuration(horizon_ms=300)
+    troubles = [
+        Trouble(100 * MS, 0, "delete_records", LEADER, amount=50),
+        Trouble(250 * MS, 0, "delete_records", LEADER, amount=0),
+    ]
+    chosen = setup("4.1", SAFE, depth)
+    run = run_of(1, chosen, troubles=troubles, configuration=configuration, recorded=True)
+    assert run.run().violations == ()
+    assert run.recording is not None
+    manifest = run.recording.manifest("4.1")
+    assert manifest.orders is not None
+    first, second = manifest.orders
+    assert (first["node"], first["invoked_ns"], first["error"]) == (0, 100 * MS, None)
+    assert first["before"] == first["low_watermark"] == second["before"] > 0
+    assert first["completed_ns"] > first["invoked_ns"]
+    recording = run.recording
+    tables = (recording.history, recording.timeline, recording.replica_logs)
+    lost = [one.verdict for one in decided(manifest, tables, recording.faults).anomalies if one.kind == "lost-write"]
+    assert set(lost) == {Verdict.DOCUMENTED}
+    unordered = replace(manifest, orders=[])
+    lost = [one.verdict for one in decided(unordered, tables, recording.faults).anomalies if one.kind == "lost-write"]
+    assert set(lost) == {Verdict.VIOLATION}
 
 
 def test_frames_that_waited_at_a_cut_that_drops_are_lost_with_their_connection() -> None:
