@@ -16,6 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from checkers.deletions import Deletion, Start, deletions
 from checkers.expected import Expected
 from checkers.forks import End, Fork, Office, forks
+from checkers.orders import Order
 from checkers.proofs_match import filed
 from checkers.row import Row
 from harness.checker import Evidence
@@ -57,6 +58,7 @@ class RunFacts:
         generation: the protocol's generation; empty: not known.
         unrest: what the runner saw of a healed cluster that did not come to rest, as in ``run.json``; empty: it did.
         endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
+        orders: the DeleteRecords that were sent, by partition; None: the run does not say.
     """
 
     run: str
@@ -67,11 +69,17 @@ class RunFacts:
     generation: str = ""
     unrest: Mapping[str, Any] = field(default_factory=dict)
     endings: Sequence[Mapping[str, Any]] = ()
+    orders: Mapping[TopicPartition, Sequence[Order]] | None = None
 
     @property
     def sampled(self) -> bool:
         """Whether the timeline is only samples of what the brokers did; see :mod:`checkers.sampled_timelines`."""
         return is_sampled(self.guarantees)
+
+    @property
+    def is_virtual(self) -> bool:
+        """Whether the time of the run is virtual, so that nothing is late because a machine is busy."""
+        return self.guarantees.get("time") == "virtual"
 
     @cached_property
     def excusing(self) -> list[Row]:

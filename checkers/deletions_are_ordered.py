@@ -1,11 +1,29 @@
 """DeleteRecords deletes what it is asked to, all of it, and nothing else (KIP-107).
 
-``wrong-deletion``: a leader let a log begin somewhere else than a DeleteRecords of the schedule said (its ``log_start``
-row gives that as the reason), so that it deleted too much or too little, or what it had to refuse; or the final
-leader's log begins before the offset up to which a leader has said that it had deleted everything. Not judged where the
-schedule asks for the high watermark, whose value at the time is not in the evidence. That nothing was deleted is not
-judged where a broker of the partition was started again, for where a log begins is written down now and then, and a
-start may find an older offset; nor where another leader was elected, which may not have heard of the deletion.
+Judged by the orders that the run has recorded (:mod:`checkers.orders`); where it does not say which there were, nothing
+of this is judged.
+
+``wrong-deletion``:
+
+* a leader let a log begin somewhere else than any DeleteRecords said that had been sent by then (its ``log_start`` row
+  gives that as the reason), so that it deleted too much or too little, or what it had to refuse. For an order up to the
+  high watermark that is the leader's in that row;
+* a leader answered that the records are deleted, and no leader's log had begun at that offset or later by then;
+* in the end the final leader's log begins before an offset up to which a leader has answered that everything is
+  deleted. Not judged where a broker of the partition was started again, for where a log begins is written down now and
+  then, and a start may find an older offset; nor where another leader was elected, which may not have heard of the
+  deletion. A sampled timeline has no more than this one.
+
+``unanswered-deletion``: a DeleteRecords was refused, or in virtual time never answered, and nothing accounts for that.
+It is a kind of its own, for nothing was deleted that should not have been: what is broken is that a client can get its
+records deleted at all. Judged only where one broker led in one epoch from the order to its end, by its own words and by
+the controller's; where no fault was in force on that broker meanwhile; and where the client asked no other one, for
+nobody had led before, or it says whom it asked.
+
+* OFFSET_OUT_OF_RANGE is accounted for where the order reaches beyond the leader's high watermark, REQUEST_TIMED_OUT
+  always: a follower may be late. A lost connection, and whatever else a client says by itself, is no answer.
+* A client that gave up later than the leader's time was over counts in virtual time alone (``guarantees.time``), where
+  an answer is not late because the machine is busy.
 
 Severity: ``VIOLATION``.
 """
@@ -15,33 +33,61 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
-from checkers.expected import Order
-from harness.model import TopicPartition
+from checkers.orders import Order
+from harness.downtime import in_force
+from harness.history.orders import GAVE_UP
+from harness.model import NodeId, TopicPartition, node_name
 from spark_analysis.facts import Stretch
 
-KINDS = ("wrong-deletion",)
+KINDS = ("wrong-deletion", "unanswered-deletion")
+
+_DELETIONS = frozenset({"retention", "delete_records"})
+"""The troubles of random load that are no faults, but deletions."""
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
-    """Every DeleteRecords of one run that deleted something else."""
-    for place, orders in () if run.wanted is None else sorted(run.wanted.orders.items()):
-        taken = [one for one in orders if not one.refused]
-        asked = [one.before for one in taken if one.before is not None]
-        if len(asked) == len(taken):
-            yield from _elsewhere(run, place, asked)
-        yield from _nowhere(run, place, orders)
+    """Every DeleteRecords of one run that deleted something else, or was not obeyed although it had to be."""
+    if run.orders is None:
+        return
+    for place in sorted({*run.told, *run.orders}):
+        orders = run.orders.get(place, ())
+        yield from _elsewhere(run, place, [one for one in orders if not one.is_refused])
+        undone = [] if run.sampled else list(_undone(run, place, orders))
+        yield from undone or _nowhere(run, place, orders)
+        if not run.sampled:
+            yield from _unanswered(run, place, orders)
 
 
-def _elsewhere(run: RunFacts, place: TopicPartition, asked: Sequence[int]) -> Iterator[Conclusion]:
+# ---------------------------------------------------------------------------------------------------- what was deleted
+
+
+def _elsewhere(run: RunFacts, place: TopicPartition, taken: Sequence[Order]) -> Iterator[Conclusion]:
     """Logs that began where no order said."""
     for one in (x for ours in run.told.get(place, {}).values() for x in ours if _is_obeying(x)):
         start = one.log_start_offset or 0
+        sent = [order for order in taken if order.invoked_ns <= one.begin_ns]
+        asked = [(one.high_watermark or 0) if order.before is None else order.before for order in sent]
         if start not in asked:
             low = max((before for before in asked if before < start), default=0)
             yield _wrong(
                 run, place, one, (low, start),
-                f"Node {one.node} was asked to delete what lies before {_listed(asked) or 'an offset'} of {place}, "
-                f"{'' if asked else 'had to refuse, '}and its log begins at {start}.",
+                f"Node {one.node} was asked to delete what lies before {_listed(asked) or 'no offset'} of {place} "
+                f"by then, and its log begins at {start}.",
+            )  # fmt: skip
+
+
+def _undone(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
+    """Answers that something is deleted that no leader had deleted by then."""
+    led = [x for ours in run.told.get(place, {}).values() for x in ours if x.role == "leader"]
+    for order in (one for one in orders if one.is_obeyed):
+        known = [one for one in led if one.begin_ns <= (order.completed_ns or 0)]
+        start = max((one.log_start_offset or 0 for one in known), default=0)
+        if known and start < order.deleted:
+            last = max(known, key=lambda one: (one.begin_ns, one.node))
+            yield _wrong(
+                run, place, last, (start, order.deleted),
+                f"A client was answered that what lies before {order.deleted} of {place} is deleted, and by then no "
+                f"leader's log had begun later than at {start} (orders[{order.number}] in run.json).",
             )  # fmt: skip
 
 
@@ -50,7 +96,7 @@ def _nowhere(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> I
     leaders = [one for one in run.ended.get(place, {}).values() if (one.role, _source(one)) == ("leader", "live")]
     again = any(one.incarnation > 0 for ours in run.told.get(place, {}).values() for one in ours)
     again |= any((one.leader_epoch or 0) > 0 for one in run.decided.get(place, ()))
-    before = max((one.before for one in orders if one.obeyed and one.before is not None), default=0)
+    before = max((one.deleted for one in orders if one.is_obeyed), default=0)
     for one in leaders if not again else ():
         if one.log_start_offset is not None and one.log_start_offset < before:
             yield _wrong(
@@ -65,6 +111,75 @@ def _wrong(run: RunFacts, place: TopicPartition, one: Stretch, offsets: tuple[in
         "wrong-deletion", place, offset=offsets[0], until=offsets[1], leader_epoch=one.leader_epoch, **seen_at(one)
     )
     return Conclusion(finding, why, (cite(one, f"node {one.node}'s log begins at {one.log_start_offset}"),))
+
+
+# --------------------------------------------------------------------------------------------------- what was answered
+
+
+def _unanswered(run: RunFacts, place: TopicPartition, orders: Sequence[Order]) -> Iterator[Conclusion]:
+    for order in orders:
+        leads = _sole_leader(run, place, order)
+        if leads is None or _is_accounted_for(run, leads, order):
+            continue
+        what = "was never answered" if order.error == GAVE_UP else f"was refused with {order.error}"
+        finding = run.finding(
+            "unanswered-deletion", place, offset=order.before, leader_epoch=leads.leader_epoch,
+            node=leads.node, incarnation=leads.incarnation, row=leads.sequence, time_ns=order.completed_ns,
+        )  # fmt: skip
+        why = (
+            f"The order to delete what lies before {_before(order)} of {place} {what}, and node {leads.node} led, and "
+            f"no fault was in force on it, from when it was sent until then (orders[{order.number}] in run.json)."
+        )
+        said = f"node {leads.node} leads, its high watermark is {leads.first_high_watermark}"
+        yield Conclusion(finding, why, (cite(leads, said),))
+
+
+def _sole_leader(run: RunFacts, place: TopicPartition, order: Order) -> Stretch | None:
+    """What the leader said last before the order, where it led all the time and no fault hit it; None: else."""
+    elected = None if order.completed_ns is None else _elected(run, place, order, order.completed_ns)
+    if elected is None or order.node not in (None, elected.leader) or elected.leader is None:
+        return None
+    told = [x for x in run.told.get(place, {}).get(elected.leader, ()) if x.begin_ns <= (order.completed_ns or 0)]
+    before = [one for one in told if one.begin_ns < order.invoked_ns]
+    since = told[max(len(before) - 1, 0) :]
+    terms = {(one.incarnation, one.leader_epoch, one.role) for one in since}
+    if not before or terms != {(since[0].incarnation, elected.leader_epoch, "leader")}:
+        return None
+    return None if _is_hit(run, elected.leader, order) else before[-1]
+
+
+def _elected(run: RunFacts, place: TopicPartition, order: Order, until_ns: int) -> Stretch | None:
+    """The controller's last decision before the order, where none until its end named another leader or epoch."""
+    decided = [one for one in run.decided.get(place, ()) if one.begin_ns <= until_ns]
+    before = [one for one in decided if one.begin_ns < order.invoked_ns]
+    first = {(one.leader, one.leader_epoch) for one in before[:1]}
+    if not before or (order.node is None and first | {(one.leader, 0) for one in decided} != first):
+        return None
+    since = decided[len(before) - 1 :]
+    return before[-1] if len({(one.leader, one.leader_epoch) for one in since}) == 1 else None
+
+
+def _is_hit(run: RunFacts, node: int, order: Order) -> bool:
+    """Whether a fault was in force on the node while the order was under way."""
+    until_ns = order.completed_ns or order.invoked_ns
+    return any(
+        node_name(NodeId(node)) in fault["nodes"]
+        and fault["kind"] not in _DELETIONS
+        and in_force(fault["injected_ns"], fault["healed_ns"], order.invoked_ns, until_ns)
+        for fault in run.faults
+    )
+
+
+def _is_accounted_for(run: RunFacts, leads: Stretch, order: Order) -> bool:
+    if order.error == GAVE_UP:
+        return not run.is_virtual or (order.completed_ns or 0) - order.invoked_ns < order.timeout_ns
+    if order.error is None or order.error.startswith("_") or order.error == "REQUEST_TIMED_OUT":
+        return True
+    return order.error == "OFFSET_OUT_OF_RANGE" and (order.before or 0) > (leads.first_high_watermark or 0)
+
+
+def _before(order: Order) -> str:
+    return "the high watermark" if order.before is None else f"{order.before}"
 
 
 def _source(one: Stretch) -> str:

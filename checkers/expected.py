@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
@@ -17,20 +16,6 @@ class Replicas:
 
     number: int
     nodes: tuple[int, ...] | None
-
-
-class Order(NamedTuple):
-    """A DeleteRecords that a schedule asks for.
-
-    Attributes:
-        before: the first offset to stay; None: where the high watermark is at the time.
-        obeyed: whether the leader must have done it: the run came to its end, and the schedule does not expect less.
-        refused: whether the only leader that was asked must have refused it, for the same reasons.
-    """
-
-    before: int | None
-    obeyed: bool
-    refused: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +30,6 @@ class Expected:
         mix: the kinds of which chaos's faults may be; empty without chaos.
         retention: whether the configuration lets a log's start move.
         brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
-        orders: the DeleteRecords of the schedule, by partition, in its order.
         retry_after_s: for how long a client of the schedule waits for an answer, at the least, before it sends again
             what it does not number; None: none does.
         shared_producers: whether idempotent producers of the schedule send for several processes each.
@@ -56,7 +40,6 @@ class Expected:
     faults: tuple[str, ...]
     retention: bool
     brokers: bool = True
-    orders: Mapping[TopicPartition, Sequence[Order]] = field(default_factory=dict)
     retry_after_s: float | None = None
     kinds: Mapping[str, str] = field(default_factory=dict)
     mix: frozenset[str] = frozenset()
@@ -78,7 +61,6 @@ def expected(manifest: Manifest) -> Expected | None:
             kinds=dict(_kinds(scenario)),
             mix=frozenset(fault.get("fault", "") for fault in (scenario.get("chaos") or {}).get("faults", ())) - {""},
             retention=manifest.guarantees.get("retention") is True,
-            orders=_orders(scenario, partitions, complete=manifest.state == "complete"),
             retry_after_s=min(_patience_s(scenario), default=None),
             shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
         )
@@ -94,22 +76,6 @@ def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple
             nodes = range(brokers)
         for partition in range(int(topic["partitions"])):
             yield TopicPartition(topic["name"], partition), Replicas(number, tuple(nodes) if nodes else None)
-
-
-def _orders(
-    scenario: Mapping[str, Any], partitions: Iterable[TopicPartition], *, complete: bool
-) -> Mapping[TopicPartition, Sequence[Order]]:
-    found: dict[TopicPartition, list[Order]] = defaultdict(list)
-    for asked in (step.get("delete_records") for step in scenario.get("schedule") or ()):
-        if asked is None:
-            continue
-        before = asked["before"] if isinstance(asked["before"], int) else None
-        told = asked.get("expect", "ok") if complete else "any"
-        meant = [p for p in partitions if asked.get("topic") in (None, p.topic)]
-        meant = [p for p in meant if asked.get("partition") in (None, p.partition)]
-        for place in meant:
-            found[place].append(Order(before, told == "ok", told == "refused" and len(meant) == 1))
-    return dict(found)
 
 
 def _patience_s(scenario: Mapping[str, Any]) -> Iterator[float]:

@@ -125,6 +125,7 @@ def _of_target(
     """What follows from who made the run."""
     real = _is_real(manifest.configuration)
     yield "timeline", "sampled" if real else None
+    yield "time", "virtual" if manifest.configuration["target"] == "simulated" else None
     yield "retention", _may_delete(scenario, settings, steps, real=real)
     if real:
         yield "settles", False

@@ -35,6 +35,7 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.nodes_stay_up import blamed
+from checkers.orders import orders
 from checkers.promises import CONCLUSIONS, PROMISES, Promise
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
@@ -65,7 +66,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
     facts = RunFacts(
         name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
-        run.manifest.unrest, run.manifest.endings,
+        run.manifest.unrest, run.manifest.endings, orders(run.manifest),
     )  # fmt: skip
     misfit, untimely = misstated(run.manifest), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)

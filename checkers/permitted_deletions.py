@@ -4,18 +4,18 @@ A limit permits what is beyond it, and no more: an hour's ``log.retention.ms`` d
 row that says that a log begins behind the record (``log_start``, of a leader, or of anybody's retention) gives the
 reason, and that reason must permit it:
 
-* ``delete_records``: a DeleteRecords of the schedule covers the record's offset: it lies before the offset that was
-  asked for, or, where that is the high watermark, before the leader's in that row. One that the leader must have
-  refused covers nothing.
+* ``delete_records``: a DeleteRecords that had been sent by then (:mod:`checkers.orders`) covers the record's offset: it
+  lies before the offset that was asked for, or, where that is the high watermark, before the leader's in that row. One
+  that the leader has refused covers nothing. A run that does not say which were sent permits any deletion.
 * ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days where nothing
   is written): the time from when its send began to that row, and by how much clocks and timestamps were off; or what
   the log still held can have been as large as ``log.retention.bytes``, if every record was as large as the workload
-  makes them, for Kafka deletes a segment only while that much stays.
+  makes them, for Kafka deletes a segment only while that much stays. In the random load of virtual time that is a
+  trouble of its own, which permits what its node says at that very time to have deleted.
 
 Where no such row tells (the timeline is sampled, a broker died before it could write it, a follower only did what its
 leader had done), any of these may be the reason, and the time is when a log was first seen to begin behind the record.
-A random fault of the bare core that deletes, and a configuration that does not say which settings were in force, permit
-any deletion.
+A configuration that does not say which settings were in force permits any deletion.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from checkers.conclusion import RunFacts, detail
+from harness.downtime import in_force
 from harness.history import Manifest
-from harness.model import TopicPartition
+from harness.model import NodeId, TopicPartition, node_name
 from spark_analysis.answer import Finding
 from spark_analysis.facts import Stretch
 
@@ -59,8 +60,7 @@ class _Removal(NamedTuple):
 
 def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """Whether something that the configuration permits can have deleted what a finding misses."""
-    unsaid = manifest.configuration.get("settings") is None
-    if unsaid or any(fault["kind"] in (_RETENTION, _DELETE_RECORDS) for fault in run.excusing):
+    if manifest.configuration.get("settings") is None or run.orders is None:
         return True
     place = TopicPartition(finding.topic, finding.partition)
     return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, place, finding.offset))
@@ -95,16 +95,33 @@ def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
         return True
     if reason == _DELETE_RECORDS:
         return False
+    if _is_retired(run, finding, removal):
+        return True
     return _may_be_old(run, manifest, finding, removal) or _may_be_large(run, manifest, finding, removal)
 
 
 def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
-    """Whether an order of the schedule covers the record."""
-    place = TopicPartition(finding.topic, finding.partition)
-    orders = () if run.wanted is None else run.wanted.orders.get(place, ())
+    """Whether an order covers the record that had been sent by then."""
+    orders = (run.orders or {}).get(TopicPartition(finding.topic, finding.partition), ())
     mark = None if removal.row is None else removal.row.high_watermark
-    known = [mark if one.before is None else one.before for one in orders if not one.refused]
+    sent = [one for one in orders if one.invoked_ns <= removal.time_ns and not one.is_refused]
+    known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)
+
+
+def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
+    """Whether the random load of virtual time had a node retire what it says that it deleted, or may have deleted."""
+    nodes = run.told.get(TopicPartition(finding.topic, finding.partition), {})
+    rows = [removal.row] if removal.row is not None else [x for ours in nodes.values() for x in ours]
+    retired = [one for one in rows if one.kind == "log_start" and _reason(one) == _RETENTION]
+    return any(
+        fault["kind"] == _RETENTION
+        and node_name(NodeId(one.node)) in fault["nodes"]
+        and in_force(fault["injected_ns"], fault["healed_ns"], one.begin_ns, one.begin_ns)
+        and (finding.offset is None or finding.offset < (one.log_start_offset or 0))
+        for one in retired
+        for fault in run.excusing
+    )
 
 
 def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:

@@ -45,6 +45,8 @@ NOT_LOOKED_FOR = frozenset(
         "incomplete-candidate",
         "incomplete-leader",
         "laggard-in-sync",
+        "shrunk-log",
+        "unanswered-deletion",
         "stalled-watermark",
         "uncommitted-deletion",
         "unjustified-advance",

@@ -77,6 +77,8 @@ RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
         "stalled-watermark": frozenset({"timeline"}),
         "stuck": frozenset({"timeline"}),
         "wrong-deletion": frozenset({"timeline"}),
+        "shrunk-log": frozenset({"timeline", "faults"}),
+        "unanswered-deletion": frozenset({"timeline", "faults"}),
     }
 )
 """The kinds that say that something is *not* there, or not before something else, and in which table: where that table

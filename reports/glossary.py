@@ -73,6 +73,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "log-overlap": Kind("A log holds two records at one offset."),
         "damaged-record": Kind("A replica's disk holds a committed record whose bytes do not match their checksum."),
         "bounds-crossed": Kind("A running broker's log start, watermark and log end were not in this order."),
+        "shrunk-log": Kind("A broker that was started again had less in its log than before, and lost no disk."),
         "uncommitted-deletion": Kind("A leader deleted records that were not committed."),
         "repeated-sequence": Kind("A log holds a sequence number of an idempotent producer twice."),
         "sequence-gap": Kind("A log lacks sequence numbers of an idempotent producer."),
@@ -82,6 +83,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "stalled-watermark": Kind("A leader committed nothing for too long, although its ISR had time to catch up."),
         "unjustified-refusal": Kind("A broker refused a valid send that nothing had given it a reason to refuse."),
         "wrong-deletion": Kind("DeleteRecords deleted something else than it was asked to, or nothing."),
+        "unanswered-deletion": Kind("A leader refused a DeleteRecords, or did not answer it, for no reason."),
         "node-exit": Kind("A broker or a controller ended although nothing had ordered it to."),
         "stuck": Kind("All faults were healed, and a partition did not come to rest."),
     }

@@ -9,7 +9,7 @@ from tests.checkers.cases import case, lost, write
 from tests.checkers.resend_cases import CASES
 from tests.checkers.rest_cases import AIMLESS
 from tests.checkers.sampling import SAMPLED, samples
-from tests.checkers.story import GUARANTEES, NODES, Story
+from tests.checkers.story import GUARANTEES, NODES, Row, Story
 
 __all__ = ["CASES"]
 
@@ -17,13 +17,28 @@ PERMITTED = GUARANTEES | {"retention": True}
 HOUR_MS = 3_600_000
 
 
-def configured(*orders: Any, **settings: Any) -> dict[str, Any]:
-    """The manifest of a run with these DeleteRecords, as (before, expected), and these settings in force."""
+ALL_NS = 10**12
+"""Later than anything in a story."""
+
+WAITED_MS = 20_000
+
+
+def order(before: int | None, error: str | None = None, **more: Any) -> Row:
+    """A DeleteRecords that was sent before anything else, and answered after everything."""
+    usual: Row = {
+        "topic": "ledger", "partition": 0, "before": before, "timeout_ms": WAITED_MS, "node": None, "invoked_ns": 0,
+        "completed_ns": ALL_NS, "error": error, "low_watermark": before if error is None else None,
+    }  # fmt: skip
+    return usual | more
+
+
+def configured(*orders: Row, **settings: Any) -> dict[str, Any]:
+    """The manifest of a run with these DeleteRecords, and these settings in force."""
     topic = {"name": "ledger", "partitions": 1, "replication_factor": len(NODES)}
-    steps = [{"delete_records": {"topic": "ledger", "before": before, "expect": told}} for before, told in orders]
-    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic], "schedule": steps}
+    scenario = {"cluster": {"brokers": len(NODES)}, "topics": [topic], "schedule": []}
     known = {name.replace("_", "."): value for name, value in settings.items()}
-    return {"guarantees": PERMITTED, "configuration": {"scenario": scenario, "settings": known}}
+    configuration = {"scenario": scenario, "settings": known}
+    return {"guarantees": PERMITTED, "configuration": configuration, "orders": orders}
 
 
 def expire(story: Story, reason: str = "retention") -> None:
@@ -108,12 +123,12 @@ def a_log_keeps_as_much_as_its_limit_asks_for(story: Story) -> None:
     expire(story)
 
 
-@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=1_000))
+@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured(log_retention_ms=1_000))
 def a_limit_deletes_nothing_that_a_broker_says_it_was_asked_to_delete(story: Story) -> None:
     expire(story, "delete_records")
 
 
-@case(Outcome.VIOLATION, lost(0), **configured((1, "any"), log_retention_ms=HOUR_MS))
+@case(Outcome.VIOLATION, lost(0), **configured(order(1, "REQUEST_TIMED_OUT"), log_retention_ms=HOUR_MS))
 def an_order_is_no_reason_for_what_a_broker_says_a_limit_deleted(story: Story) -> None:
     expire(story)
 
@@ -126,24 +141,36 @@ def a_log_that_cannot_be_too_large_keeps_its_beginning(story: Story) -> None:
 # ----------------------------------------------------------------------------------------------------------- orders
 
 
-@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured((1, "refused")))
+@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured(order(1, "OFFSET_OUT_OF_RANGE")))
 def what_a_leader_refused_to_delete_stays(story: Story) -> None:
     expire(story, "delete_records")
 
 
-@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured((1, "refused"), (0, "any")))
+@case(
+    Outcome.VIOLATION,
+    lost(0),
+    ("wrong-deletion", "VIOLATION", 0),
+    **configured(order(1, "OFFSET_OUT_OF_RANGE"), order(0, "REQUEST_TIMED_OUT")),
+)
 def what_a_leader_refused_to_delete_stays_whatever_else_it_was_asked(story: Story) -> None:
     expire(story, "delete_records")
 
 
-@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured((1, "ok"), log_retention_ms=HOUR_MS))
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(order(1), log_retention_ms=HOUR_MS))
 def what_was_asked_to_be_deleted_may_be_gone(story: Story) -> None:
     expire(story, "delete_records")
 
 
-@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(("high_watermark", "ok"), log_retention_ms=HOUR_MS))
+@case(
+    Outcome.PASS,
+    *[lost(offset, "DOCUMENTED") for offset in range(3)],
+    **configured(order(None, low_watermark=3), log_retention_ms=HOUR_MS),
+)
 def up_to_the_high_watermark_is_up_to_wherever_that_was(story: Story) -> None:
-    expire(story, "delete_records")
+    write(story, 3)
+    story.delete(3)
+    story.send()
+    story.finish()
 
 
 def delete_more(story: Story) -> None:
@@ -158,10 +185,34 @@ def delete_more(story: Story) -> None:
     lost(0, "DOCUMENTED"),
     lost(1),
     ("wrong-deletion", "VIOLATION", 1),
-    **configured((1, "ok"), log_retention_ms=HOUR_MS),
+    **configured(order(1), log_retention_ms=HOUR_MS),
 )
 def one_record_more_than_was_asked_is_one_too_many(story: Story) -> None:
     delete_more(story)
+
+
+@case(Outcome.VIOLATION, lost(0), ("wrong-deletion", "VIOLATION", 0), **configured(order(1, invoked_ns=ALL_NS)))
+def what_was_asked_to_be_deleted_later_is_not_deleted_yet(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+@case(
+    Outcome.VIOLATION,
+    lost(0, "DOCUMENTED"),
+    ("wrong-deletion", "VIOLATION", 0),
+    **configured(order(None, low_watermark=1), log_retention_ms=HOUR_MS),
+)
+def the_high_watermark_is_that_of_the_time(story: Story) -> None:
+    expire(story, "delete_records")
+
+
+UNSAID = configured() | {"orders": None}
+del UNSAID["configuration"]["scenario"]["schedule"]
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **UNSAID)
+def of_a_run_that_does_not_say_what_was_ordered_nobody_knows_what_may_be_gone(story: Story) -> None:
+    expire(story, "delete_records")
 
 
 def keep(story: Story) -> None:
@@ -172,36 +223,39 @@ def keep(story: Story) -> None:
 KEPT = ("wrong-deletion", "VIOLATION", 0)
 
 
-@case(Outcome.VIOLATION, KEPT, **configured((2, "ok"), log_retention_ms=HOUR_MS))
+@case(Outcome.VIOLATION, KEPT, **configured(order(2), log_retention_ms=HOUR_MS))
 def what_a_leader_says_that_it_has_deleted_is_gone(story: Story) -> None:
     keep(story)
 
 
-@case(Outcome.VIOLATION, KEPT, **configured((2, "ok")) | {"guarantees": SAMPLED | PERMITTED})
+@case(Outcome.VIOLATION, KEPT, **configured(order(2)) | {"guarantees": SAMPLED | PERMITTED})
 def what_a_leader_that_is_looked_at_now_and_then_has_deleted_is_gone(story: Story) -> None:
     keep(story)
     story.timeline = samples(story.timeline, lambda _: True)
 
 
-@case(Outcome.PASS, **configured((2, "any"), (2, "refused")))
+@case(Outcome.PASS, **configured(order(2, "REQUEST_TIMED_OUT"), order(2, "OFFSET_OUT_OF_RANGE")))
 def what_a_leader_may_refuse_may_still_be_there(story: Story) -> None:
     keep(story)
 
 
-@case(Outcome.INVALID, reason="abandoned", **configured((2, "ok")) | {"state": "abandoned"})
+@case(Outcome.INVALID, reason="abandoned", **configured(order(2, completed_ns=None)) | {"state": "abandoned"})
 def what_a_run_that_broke_off_was_to_delete_may_still_be_there(story: Story) -> None:
     keep(story)
 
 
-@case(Outcome.PASS, **configured((2, "ok")))
+@case(Outcome.PASS, **configured(order(2)))
 def a_leader_that_was_elected_since_may_not_have_heard_of_a_deletion(story: Story) -> None:
     write(story, 3)
+    story.delete(2, nodes=(0,))
     story.elect(1)
     story.finish()
 
 
-@case(Outcome.PASS, **configured((2, "ok")))
+@case(Outcome.PASS, **configured(order(2)))
 def a_broker_that_was_started_again_may_find_an_older_beginning(story: Story) -> None:
     write(story, 3)
+    story.delete(2)
+    story.partitions[0].starts = dict.fromkeys(NODES, 0)
     story.restart(0)
     story.finish()

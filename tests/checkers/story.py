@@ -37,7 +37,8 @@ class Partition:
 class Story:
     """The tables of a run, told step by step. ``history``, ``timeline``, ``logs`` and ``faults`` may be falsified.
 
-    ``broken_off``: the lives, by node and incarnation, whose timelines break off without a final row.
+    ``broken_off``: the lives, by node and incarnation, whose timelines break off without a final row. ``orders``: the
+    DeleteRecords that were sent; None: the run does not say.
     """
 
     def __init__(self, run: str = "r", partitions: int = 1) -> None:
@@ -47,6 +48,7 @@ class Story:
         self.logs: list[Row] = []
         self.faults: list[Row] = []
         self.scenario: Row = {}
+        self.orders: list[Row] | None = None
         self.broken_off: set[tuple[int, int]] = set()
         self.partitions = {p: Partition() for p in range(partitions)}
         self.incarnations = dict.fromkeys((*NODES, CONTROLLER), 0)
@@ -295,7 +297,8 @@ class Story:
         """Write the run directory."""
         topic = {"name": "ledger", "partitions": len(self.partitions), "replication_factor": len(NODES)}
         configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [topic], **self.scenario}}
-        known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration, **manifest}
+        known: Row = {"state": "complete", "guarantees": GUARANTEES, "configuration": configuration}
+        known |= {"orders": self.orders, **manifest}
         directory = RunDirectory.create(path, Manifest(self.run, "story", 1, "2025-01-01T00:00:00+00:00", **known))
         write_rows(HISTORY, path / "history" / "part-00000.parquet", self.history)
         directory.write_table("timeline", self.collected(sampled=known["guarantees"].get("timeline") == "sampled"))

@@ -1,0 +1,108 @@
+"""What a broker had written is there when it starts again: a process that is killed takes nothing from its disk.
+
+``shrunk-log``: a broker began a life with a log that ends below where the last row of its life before had said that it
+ended, or that begins above where that row said that it began; and no fault had taken anything from its disk. A kill, a
+pause, a clean stop and a halt leave the page cache to the kernel, so what was in the log by a row is in its files, and
+only a batch that no row told of may be torn. The records may be nowhere lost, for a replica fetches again what it has
+dropped from the end; but while it does, fewer copies are there than the ISR says.
+
+The first row of a life about a replica gives which log it found; where that row is of a cut, the cut began at the end
+of it. Not judged:
+
+* where a power loss, a full disk or a wiped disk was in force on the node in between, or a log directory of it had
+  failed, or its log been damaged, at any time before: see :mod:`checkers.lossy_failures`;
+* where the replica was, or is, offline, or the first row says that its log begins anew, and not where it ended;
+* in real time the end, where the replica did not lead to the last by every word of the controller's, for it may have
+  been killed between a cut of its log and the row about it; and the beginning, for so it may between a deletion and its
+  row. A leader does not cut, and nothing of virtual time is killed within an event;
+* in a sampled timeline, whose last row is not the last that was so.
+
+Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.row import Row
+from harness.downtime import in_force
+from harness.model import NodeId, TopicPartition, node_name
+from spark_analysis.facts import Stretch
+
+KINDS = ("shrunk-log",)
+
+_LOSSY = frozenset({"power_loss", "wipe_disk", "disk_full"})
+"""The faults that may take from a log what was in it, while they are in force."""
+_LASTING = frozenset({"corrupt_log", "log_dir_failure"})
+"""Those that show at some later start: damage that nobody has read yet, a directory that comes back empty."""
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every life in one run that began with less than the life before had."""
+    for place, nodes in () if run.sampled else run.told.items():
+        for ours in nodes.values():
+            for before, after in pairwise(ours):
+                if before.incarnation < after.incarnation and not _is_excused(run, before, after):
+                    yield from _cut_off(run, place, before, after)
+                    yield from _begun_later(run, place, before, after)
+
+
+def _cut_off(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+    found, had = _found(after), before.log_end_offset
+    is_judged = run.is_virtual or _led_to_the_last(run.decided.get(place, ()), before, after)
+    if is_judged and found is not None and had is not None and found < had:
+        yield _shrunk(run, place, (before, after), (found, had), "ends")
+
+
+def _begun_later(run: RunFacts, place: TopicPartition, before: Stretch, after: Stretch) -> Iterator[Conclusion]:
+    found, had = after.log_start_offset, before.log_start_offset
+    is_judged = run.is_virtual and after.kind == "state"
+    if is_judged and found is not None and had is not None and found > had:
+        yield _shrunk(run, place, (before, after), (had, found), "begins")
+
+
+def _shrunk(
+    run: RunFacts, place: TopicPartition, rows: tuple[Stretch, Stretch], gone: tuple[int, int], what: str
+) -> Conclusion:
+    before, after = rows
+    had, found = gone if what == "begins" else gone[::-1]
+    finding = run.finding(
+        "shrunk-log", place, offset=gone[0], until=gone[1], leader_epoch=before.leader_epoch, **seen_at(after)
+    )
+    why = (
+        f"Node {after.node}'s log of {place} {what} at {found} when it is started again, and in its life "
+        f"{before.incarnation} it had said {had}; and nothing had taken anything from its disk."
+    )
+    said = cite(before, f"node {before.node}'s log {what} at {had}", before.end_sequence)
+    return Conclusion(finding, why, (said, cite(after, f"node {after.node}'s log {what} at {found}")))
+
+
+def _found(first: Stretch) -> int | None:
+    """Where the log ended that a life has found, by its first row about it; None: the row does not say."""
+    if first.kind == "state":
+        return first.first_log_end
+    said = detail(first).get("from_offset") if first.kind == "truncation" else None
+    return said if isinstance(said, int) else None
+
+
+def _is_excused(run: RunFacts, before: Stretch, after: Stretch) -> bool:
+    return "offline" in (before.role, after.role) or any(_may_rob(fault, before, after) for fault in run.faults)
+
+
+def _may_rob(fault: Row, before: Stretch, after: Stretch) -> bool:
+    """Whether a fault may have taken from the node's disk what the life before had in its log."""
+    if node_name(NodeId(after.node)) not in fault["nodes"]:
+        return False
+    since_ns = 0 if fault["kind"] in _LASTING else before.end_ns
+    healed_ns = None if fault["kind"] in _LASTING else fault["healed_ns"]
+    known = fault["kind"] in _LOSSY | _LASTING
+    return known and in_force(fault["injected_ns"], healed_ns, since_ns, after.begin_ns)
+
+
+def _led_to_the_last(decided: Sequence[Stretch], before: Stretch, after: Stretch) -> bool:
+    """Whether it led, and nobody else was elected before it was up again."""
+    elected = [one for one in decided if one.begin_ns <= after.begin_ns and one.kind == "election"]
+    last = max((one.leader_epoch or 0 for one in elected), default=None)
+    return before.role == "leader" and last is not None and last <= (before.leader_epoch or 0)
