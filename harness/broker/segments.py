@@ -203,6 +203,8 @@ class SegmentLog:
             self._keep_names()  # before the names of those that could be found instead are gone
         while len(self._segments) > 1 and self._segments[1].base_offset <= offset:
             self._drop(self._segments.pop(0))
+        if "deletes_a_segment_more" in self._policy.bugs and len(self._segments) > 1:
+            self._drop(self._segments.pop(0))
         self.log_start_offset = offset
 
     def start_at(self, offset: Offset) -> None:
@@ -395,6 +397,8 @@ class SegmentLog:
         """Open one segment, or drop it when it does not continue the log; returns how many bytes were cut."""
         segment = self._open(base_offset)
         continues = not self._segments or base_offset == self.log_end_offset
+        if "log_dropped_at_start" in self._policy.bugs and base_offset > 0 and not self._segments:
+            lost = True
         if lost or not (continues or (trusted and base_offset > self.log_end_offset)):
             size = segment.file.size()
             self._drop(segment)

@@ -50,6 +50,8 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "deletes_above_the_watermark": "DeleteRecords deletes records that are not committed yet.",
         "deletes_one_more": "DeleteRecords deletes one record more than it is asked to.",
         "deletes_nothing": "DeleteRecords says that it has deleted, and deletes nothing.",
+        "deletion_unanswered": "A leader that deletes what DeleteRecords asks for never answers.",
+        "deletes_a_segment_more": "A broker that deletes the segments below its log's start deletes one too many.",
         "retention_in_seconds": "Retention deletes what is a thousandth of log.retention.ms old.",
         # ------------------------------------------------------------------------------------- idempotence
         "sequence_unchecked": "A leader appends an idempotent producer's batch whatever its sequence number.",
@@ -75,6 +77,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "follower_leaves_a_gap": "A follower leaves out the first of several batches that it has fetched.",
         "recovery_skips_crc": "A broker that recovers its log after a crash does not look at checksums.",
         "recovery_drops_a_batch": "A broker that recovers its log after a crash cuts one sound batch too many.",
+        "log_dropped_at_start": "A broker that starts drops a log whose first segment does not begin at offset 0.",
         "unreadable_acknowledged": "A leader acknowledges one batch in 16 whose records no consumer can parse.",
         "garbled_before_crc": "A leader damages one record in 16 before it computes the checksum.",
         "key_garbled_before_crc": "The same, of the record's key.",

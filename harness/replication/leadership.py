@@ -151,6 +151,8 @@ class Leadership:
 
     def deleted(self, token: object, before_offset: Offset) -> list[ReplicaEffect]:
         """The log starts at ``before_offset`` or later, as a client wants it: answer, or let it wait for followers."""
+        if "deletion_unanswered" in self._knobs.bugs:
+            return []
         return self._deletions.done(token, before_offset, self.low_watermark)
 
     @property
