@@ -101,10 +101,11 @@ def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
 
 
 def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
-    """Whether an order covers the record that had been sent by then."""
+    """Whether an order covers the record, which had been sent by the time of the row, where there is one."""
     orders = (run.orders or {}).get(TopicPartition(finding.topic, finding.partition), ())
-    mark = None if removal.row is None else removal.row.high_watermark
-    sent = [one for one in orders if one.invoked_ns <= removal.time_ns and not one.is_refused]
+    row = removal.row
+    mark = None if row is None else row.high_watermark
+    sent = [x for x in orders if not x.is_refused and (row is None or x.invoked_ns <= row.begin_ns)]
     known = [mark if one.before is None else one.before for one in sent]
     return any(before is None or finding.offset is None or finding.offset < before for before in known)
 

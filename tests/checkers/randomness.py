@@ -14,7 +14,7 @@ from tests.checkers.client_randomness import (
     client_step,
     read_the_end_again,
 )
-from tests.checkers.deletion_randomness import order_a_deletion
+from tests.checkers.deletion_randomness import order_a_deletion, shrink
 from tests.checkers.election_randomness import name_markers, transact_across_elections
 from tests.checkers.exit_cases import ended
 from tests.checkers.planting import (
@@ -32,7 +32,9 @@ from tests.checkers.sampling import SAMPLED, some_of
 from tests.checkers.story import CONTROLLER, NODES, Row, Story
 from tests.checkers.timeline_randomness import TIMELINE_FALSIFICATIONS
 
-PATIENT: dict[str, Any] = {"min_insync_replicas": 2, "unclean_election": False, "laggards_leave_ms": 32}
+PATIENT: dict[str, Any] = {
+    "min_insync_replicas": 2, "unclean_election": False, "laggards_leave_ms": 32, "time": "virtual",
+}  # fmt: skip
 
 MANIFESTS: tuple[dict[str, Any], ...] = (
     {"guarantees": PATIENT},
@@ -66,6 +68,7 @@ _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "given up": give_up_and_send_again,
     "overtaken": overtake_what_was_read,
     "ordered": order_a_deletion,
+    "shrunk": shrink,
     "twice": _append_twice,
     "refused": refuse_sends,
 }
