@@ -10,7 +10,7 @@ from checkers import acked_writes_survive
 from checkers.dependencies import dependencies
 from checkers.lags import lags
 from checkers.refusals import refusals
-from checkers.row import Row, where
+from checkers.row import Read, Row, where
 from checkers.rows import RunRows
 from checkers.stalls import stalls
 from checkers.thin_acks import thin_acks
@@ -27,6 +27,7 @@ from spark_analysis.facts import (
     ReadEpoch,
     Silence,
     Stretch,
+    UnfencedRead,
 )
 
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
@@ -47,6 +48,7 @@ def facts(rows: RunRows) -> Facts:
         thin_acks=list(thin_acks(rows)),
         unwatched=list(unwatched(rows)),
         read_epochs=list(_read_epochs(rows)),
+        unfenced_reads=list(_unfenced_reads(rows)),
         refusals=list(refusals(rows)),
     )
 
@@ -170,6 +172,15 @@ def _read_epochs(rows: RunRows) -> Iterator[ReadEpoch]:
         offsets = [offset for offset, _ in ours]
         began_ns = min(time_ns for _, time_ns in ours)
         yield ReadEpoch(rows.run, *place, epoch, min(offsets), max(offsets), final, began_ns)
+
+
+def _unfenced_reads(rows: RunRows) -> Iterator[UnfencedRead]:
+    found: dict[tuple[TopicPartition, int], Read] = {}
+    for read in sorted(rows.reads, key=lambda one: one.row):
+        if read.named is not None and read.leader_epoch is not None and read.leader_epoch > read.named:
+            found.setdefault((read.where, read.named), read)
+    for (place, named), one in found.items():
+        yield UnfencedRead(rows.run, *place, named, one.leader_epoch or 0, one.offset, one.row, one.time_ns)
 
 
 def _silences(rows: RunRows) -> Iterator[Silence]:

@@ -22,6 +22,7 @@ PROMISED_SINCE: Mapping[str, str] = MappingProxyType(
         "incomplete-leader": "2.1",
         "lineage-break": "2.1",
         "unjustified-advance": "2.1",
+        "unfenced-read": "2.1",
         "unjustified-join": "2.1",
         "advance-below-min-isr": "3.7",
     }
@@ -37,6 +38,7 @@ WHY_NOT: Mapping[str, str] = MappingProxyType(
         "incomplete-leader": "followers get records of epochs that they have not heard of (KIP-320)",
         "lineage-break": "fetches are not fenced by epoch (KIP-320), nor epochs always looked up to the end",
         "unjustified-advance": "a leader counts the fetches of followers that live in another epoch (KIP-320)",
+        "unfenced-read": "fetches are not fenced by epoch (KIP-320)",
         "unjustified-join": "a leader counts the fetches of followers that live in another epoch (KIP-320)",
         "advance-below-min-isr": "the watermark does not wait for min.insync.replicas (KAFKA-15583)",
     }

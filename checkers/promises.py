@@ -17,6 +17,7 @@ from checkers import (
     elections_are_legal,
     epochs_agree,
     epochs_only_rise,
+    fetches_are_fenced,
     followers_only_rise,
     laggards_leave,
     leaders_are_complete,
@@ -75,6 +76,7 @@ class Promise(Protocol):
 CONCLUSIONS: tuple[Conclusive, ...] = (
     nodes_stay_up,
     epochs_agree,
+    fetches_are_fenced,
     epochs_only_rise,
     elections_are_legal,
     metadata_agrees,

@@ -56,7 +56,7 @@ class Send(NamedTuple):
 class Read(NamedTuple):
     """One record that a poll delivered, however the poll ended.
 
-    ``sound``: it is a workload's record and intact.
+    ``sound``: it is a workload's record and intact. ``named``: the leader epoch that the fetch named; None: not known.
     """
 
     where: TopicPartition
@@ -72,6 +72,7 @@ class Read(NamedTuple):
     type: str
     read_committed: bool
     txn: bool
+    named: int | None
 
 
 def is_malformed(row: Row) -> bool:
@@ -127,5 +128,5 @@ def read_of(row: Row) -> Read:
     return Read(
         where(row), row["offset"], row["value"], row["leader_epoch"], row["final"], sound,
         row["index"], row["time_ns"], row["process"], row["op"], row["type"], row["isolation"] != "read_uncommitted",
-        row["txn"],
+        row["txn"], row["current_leader_epoch"],
     )  # fmt: skip

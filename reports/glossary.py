@@ -69,6 +69,7 @@ KINDS: Final[Mapping[str, Kind]] = MappingProxyType(
         "misclassified-election": Kind("An election was recorded as clean, or unclean, and was not."),
         "altered-record": Kind("The final log holds another record than clients were given or told of at its offset."),
         "inconsistent-epochs": Kind("A poll named another leader epoch for a record than the log has it in."),
+        "unfenced-read": Kind("A consumer was given records of a later leader epoch than its fetch had named."),
         "lineage-break": Kind("Two replicas share records, and differ before them."),
         "log-overlap": Kind("A log holds two records at one offset."),
         "damaged-record": Kind("A replica's disk holds a committed record whose bytes do not match their checksum."),

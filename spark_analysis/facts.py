@@ -341,6 +341,24 @@ class Refusal(NamedTuple):
     standing: Standing | None = None
 
 
+class UnfencedRead(NamedTuple):
+    """The first record of a later leader epoch that a partition's polls were given in fetches naming an older one.
+
+    Attributes:
+        named: the leader epoch that the fetches named.
+        leader_epoch: of the record, as are ``offset``, ``row`` (where the history says so) and ``time_ns``.
+    """
+
+    run: str
+    topic: str
+    partition: int
+    named: int
+    leader_epoch: int
+    offset: int
+    row: int
+    time_ns: int
+
+
 class Dependency(NamedTuple):
     """A transaction that follows from another one: the operation ``target`` from the operation ``source``.
 
@@ -379,6 +397,7 @@ class Facts:
     thin_acks: Sequence[ThinAcks] = ()
     unwatched: Sequence[Unwatched] = ()
     read_epochs: Sequence[ReadEpoch] = ()
+    unfenced_reads: Sequence[UnfencedRead] = ()
     refusals: Sequence[Refusal] = ()
 
     def of(self, run: str) -> Facts:

@@ -22,10 +22,11 @@ from spark_analysis.facts import (
     Standing,
     Stretch,
     ThinAcks,
+    UnfencedRead,
     Unwatched,
 )
 from spark_analysis.log_facts import log_epochs, producer_logs
-from spark_analysis.read_epochs import read_epochs
+from spark_analysis.read_epochs import read_epochs, unfenced_reads
 from spark_analysis.refusals import refusals
 from spark_analysis.silences import first_acks, silences
 from spark_analysis.views import Views
@@ -44,6 +45,7 @@ def questions_of_fact(views: Views, healed: DataFrame) -> dict[str, DataFrame | 
         "silence": silences(views),
         "first_ack": first_acks(views, healed),
         "read_epoch": read_epochs(views.tables.history),
+        "unfenced_read": unfenced_reads(views.tables.history),
         "refusal": refusals(views),
     }
 
@@ -63,6 +65,7 @@ def facts_of(found: Mapping[str, Sequence[Mapping[str, Any]]]) -> Facts:
         thin_acks=[ThinAcks(**row) for row in found.get("thin_acks", ())],
         read_epochs=sorted(ReadEpoch(**row) for row in found.get("read_epoch", ())),
         refusals=[_refusal(row) for row in found.get("refusal", ())],
+        unfenced_reads=sorted(UnfencedRead(**row) for row in found.get("unfenced_read", ())),
         unwatched=sorted(Unwatched(**row) for row in found.get("unwatched", ())),
     )
 

@@ -1,8 +1,8 @@
-"""Which leader epochs did the final read, and the other polls, name, and from where to where?"""
+"""Which leader epochs did polls name for what they delivered, from where to where, and which did their fetches name?"""
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.tables import PLACE
@@ -10,8 +10,21 @@ from spark_analysis.tables import PLACE
 
 def read_epochs(history: DataFrame) -> DataFrame:
     """The fields of :class:`spark_analysis.facts.ReadEpoch`."""
-    given = (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()
-    named = history.where(given & (f.col("leader_epoch") >= 0))
+    named = history.where(_given() & (f.col("leader_epoch") >= 0))
     return named.groupBy(*PLACE, "leader_epoch", "final").agg(
         f.min("offset").alias("first"), f.max("offset").alias("last"), f.min("time_ns").alias("begin_ns")
     )
+
+
+def unfenced_reads(history: DataFrame) -> DataFrame:
+    """The fields of :class:`spark_analysis.facts.UnfencedRead`."""
+    later = history.where(_given() & (f.col("leader_epoch") > f.col("current_leader_epoch")))
+    first = f.min_by(f.struct("leader_epoch", "offset", "index", "time_ns"), "index").alias("first")
+    return later.groupBy(*PLACE, f.col("current_leader_epoch").alias("named")).agg(first).select(
+        *PLACE, "named", "first.leader_epoch", "first.offset", f.col("first.index").alias("row"), "first.time_ns"
+    )  # fmt: skip
+
+
+def _given() -> Column:
+    """Whether a row is about a record that a poll delivered."""
+    return (f.col("f") == "poll") & (f.col("type") != "invoke") & f.col("topic").isNotNull()

@@ -166,6 +166,8 @@ class Fetching:
         if part.partition is None:
             part.answer = _refusal(part, self._broker.absence_of(part.name))
         elif self._replica is None:
+            if "fetch_epochs_unchecked" in self._broker.knobs.bugs:
+                part.asked.current_leader_epoch = NO_EPOCH
             part.answer = _judge_consumer(part, part.partition)
         elif first:
             part.received = self._received(part, self._replica)

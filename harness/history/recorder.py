@@ -29,6 +29,7 @@ class PolledRecord(NamedTuple):
         leader_epoch: None where the client does not report it.
         intact: whether every part of it is what was sent to that partition; see :func:`harness.payload.judge`.
         timestamp_ms: None where it has none (message format v0).
+        current_leader_epoch: the leader epoch that the fetch named; None where the client named none, or does not say.
     """
 
     topic: str
@@ -38,6 +39,7 @@ class PolledRecord(NamedTuple):
     leader_epoch: int | None
     intact: bool
     timestamp_ms: int | None = None
+    current_leader_epoch: int | None = None
 
 
 class Sending(NamedTuple):
@@ -89,6 +91,7 @@ class _Row:
     group: str | None = None
     isolation: str | None = None
     timestamp_ms: int | None = None
+    current_leader_epoch: int | None = None
 
 
 _NAMES = tuple(c.name for c in HISTORY.columns)

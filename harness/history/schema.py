@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Literal
 
-FORMAT_VERSION = 3
+FORMAT_VERSION = 4
 """Raised whenever a column changes its meaning; a reader refuses other versions."""
 
 MOST_OFFSET = 2**63 - 2
@@ -150,6 +150,14 @@ HISTORY = Table(
             "of a send the CreateTime that its client chose, of a polled record its timestamp; null: not known, or the "
             "record has none",
             nullable=True,
+        ),
+        _c(
+            "current_leader_epoch",
+            "int32",
+            "of a polled record the leader epoch that the fetch named in which it came (KIP-320); null: none, or the "
+            "client does not say",
+            nullable=True,
+            least=0,
         ),
     ),
 )

@@ -95,6 +95,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "fetch_repeats_contents": "A leader gives consumers the batch before in place of some batches of an answer.",
         "fetch_misstates_epochs": "A leader names the leader epoch beside the right one for some batches of an answer.",
         "tailing_fetch_misstates_epochs": "The same, only where an answer is one batch: to who reads at the log's end.",
+        "fetch_epochs_unchecked": "A leader answers consumers whatever leader epoch they name.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
         # ------------------------------------------------------------------------------------- groups
         "commit_forgotten": "The controller acknowledges what a group commits, and keeps nothing of it.",

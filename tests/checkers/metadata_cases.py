@@ -6,8 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
+from tests.checkers.fencing_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
-from tests.checkers.stall_cases import CASES
 from tests.checkers.story import GUARANTEES, Row, Story
 from tests.checkers.timeline_cases import decide
 

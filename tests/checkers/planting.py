@@ -243,6 +243,17 @@ def leave_behind(story: Story, rng: random.Random) -> None:
         story.state(behind)
 
 
+def read_unfenced(story: Story, rng: random.Random) -> None:
+    """Now and then a consumer names a leader epoch, mostly an older one than that of a record that it is given."""
+    if rng.random() > 0.15:
+        return
+    part = story.partitions[0]
+    story.elect(rng.choice([node for node in NODES if node != part.leader]))
+    story.send()
+    for row in story.poll(43, [len(part.logs[part.leader]) - 1]):
+        row["current_leader_epoch"] = part.epoch - rng.choice((0, 1, 1))
+
+
 def fall_back(story: Story, rng: random.Random) -> None:
     """Now and then a follower takes back what it had taken for committed; its leader may have begun a new life."""
     if rng.random() > 0.15:

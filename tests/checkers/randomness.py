@@ -24,6 +24,7 @@ from tests.checkers.planting import (
     give_up_and_send_again,
     leave_behind,
     overtake_what_was_read,
+    read_unfenced,
     refuse_sends,
     send_one_value_twice,
 )
@@ -65,6 +66,7 @@ def _append_twice(story: Story, rng: random.Random) -> None:
 _RARE: dict[str, Callable[[Story, random.Random], None]] = {
     "behind": leave_behind,
     "fallen": fall_back,
+    "unfenced": read_unfenced,
     "given up": give_up_and_send_again,
     "overtaken": overtake_what_was_read,
     "ordered": order_a_deletion,

@@ -244,7 +244,7 @@ class _Follower:
             return "_AUTO_OFFSET_RESET"
         if data.error_code:
             return KafkaError(data.error_code).name()
-        return await self._take(_records(self._partition, data, self._position))
+        return await self._take(_records(self._partition, data, self._position, leader.epoch))
 
     async def _take(self, records: list[PolledRecord] | None) -> _Again | str:
         if records is None:
@@ -269,8 +269,11 @@ async def list_offset(client: Client, partition: TopicPartition, leader: Leader,
     return None if told.error_code else told.offset
 
 
-def _records(partition: TopicPartition, data: PartitionData, position: Offset) -> list[PolledRecord] | None:
-    """The records of an answer from ``position`` on; None when they are not what was written."""
+def _records(partition: TopicPartition, data: PartitionData, position: Offset, named: int) -> list[PolledRecord] | None:
+    """The records of an answer from ``position`` on; None when they are not what was written.
+
+    ``named``: the leader epoch that the fetch named.
+    """
     buffer = memoryview(data.records or b"")
     try:
         whole = buffer[: batches.complete_size(buffer)]
@@ -278,7 +281,7 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset) -
         if not all(batches.verify(whole, header) for header in headers):
             return None
         return [
-            _record(partition, record, header)
+            _record(partition, record, header, named)
             for header in headers
             for record in batches.records(whole, header)
             if record.offset >= position
@@ -287,7 +290,7 @@ def _records(partition: TopicPartition, data: PartitionData, position: Offset) -
         return None
 
 
-def _record(partition: TopicPartition, record: batches.Record, header: batches.BatchHeader) -> PolledRecord:
+def _record(partition: TopicPartition, record: batches.Record, header: batches.BatchHeader, named: int) -> PolledRecord:
     created = None if header.attributes & batches.LOG_APPEND_TIME else record.timestamp
     value, intact = payload.judge(StoredRecord(record.key, record.value, record.headers, created), partition)
     return PolledRecord(
@@ -298,4 +301,5 @@ def _record(partition: TopicPartition, record: batches.Record, header: batches.B
         leader_epoch=header.leader_epoch if header.leader_epoch >= 0 else None,
         intact=intact,
         timestamp_ms=record.timestamp,
+        current_leader_epoch=named if named >= 0 else None,
     )

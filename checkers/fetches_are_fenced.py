@@ -1,0 +1,36 @@
+"""A leader gives nothing to a consumer that names another leader epoch (KIP-320).
+
+``unfenced-read``: a poll was given a record of a later leader epoch than its fetch named. A leader answers such a fetch
+with FENCED_LEADER_EPOCH, and one that is in the epoch that was named has no record of a later one in its log. So the
+rows of the poll prove it by themselves, however long the record had been waiting in the client. A consumer that is
+given it has not asked whether the new leader has what it had read before, and may go on in a log that was cut.
+
+One anomaly for each epoch that was named: the first record. Of clients that do not say which epoch they name
+(librdkafka's), nothing is judged.
+
+Severity: ``VIOLATION``; ``DOCUMENTED`` before 2.1, where leaders do not look at the epoch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.conclusion import Conclusion, RunFacts
+from harness.checker import Evidence
+from harness.model import TopicPartition
+
+KINDS = ("unfenced-read",)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every breach in one run."""
+    for read in run.facts.unfenced_reads:
+        yield Conclusion(
+            run.finding(
+                "unfenced-read", TopicPartition(read.topic, read.partition), offset=read.offset,
+                leader_epoch=read.leader_epoch, row=read.row, time_ns=read.time_ns,
+            ),
+            f"A consumer named leader epoch {read.named}, and was given the record at offset {read.offset}, which is "
+            f"of epoch {read.leader_epoch}.",
+            (Evidence("history", {"index": read.row}, f"the fetch named epoch {read.named}, which was over"),),
+        )  # fmt: skip
