@@ -151,14 +151,19 @@ class RunFacts:
                 place: [Deletion(x.begin_ns, x.log_start_offset or 0) for ours in nodes.values() for x in ours]
                 for place, nodes in self.told.items()
             }
+        return {
+            place: deletions((_start(x) for ours in nodes.values() for x in ours if x.kind in _STARTS), self.lasted)
+            for place, nodes in self.told.items()
+        }
+
+    @cached_property
+    def lasted(self) -> dict[tuple[int, int], int]:
+        """Until when each life of a node is known to have lasted, in nanoseconds, by node and incarnation."""
         last_ns: dict[tuple[int, int], int] = defaultdict(int)
         for one in self.facts.stretches:
             if one.kind != "final" or one.role != "offline":
                 last_ns[one.node, one.incarnation] = max(last_ns[one.node, one.incarnation], one.end_ns)
-        return {
-            place: deletions((_start(x) for ours in nodes.values() for x in ours if x.kind in _STARTS), last_ns)
-            for place, nodes in self.told.items()
-        }
+        return last_ns
 
     @staticmethod
     def _offices(nodes: Mapping[int, Sequence[Stretch]]) -> tuple[list[Office], dict[int, list[End]]]:

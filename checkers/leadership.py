@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from checkers.conclusion import RunFacts
+from checkers.sampled_timelines import LOOK_NS
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
 
@@ -23,13 +24,18 @@ def leaders(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: flo
 
 
 def starts(run: RunFacts, place: TopicPartition) -> Iterator[tuple[int, int]]:
-    """Every start of a broker that has led the partition, but its first: the broker, and the first row of that life."""
-    led = leaders(run, place, float("-inf"), float("inf"))
+    """Every start, but its first, of a broker that had led the partition by then: it, and the first row of that life.
+
+    Where samples say who led, one may have led since the last of them, and of that the controller's words are complete.
+    """
+    look_ns = LOOK_NS if run.sampled else 0
     for node, ours in run.told.get(place, {}).items():
         begun: dict[int, int] = {}
-        for one in ours if node in led else ():
+        for one in ours:
             begun[one.incarnation] = min(one.begin_ns, begun.get(one.incarnation, one.begin_ns))
-        yield from ((node, at_ns) for incarnation, at_ns in begun.items() if incarnation > 0)
+        for incarnation, at_ns in begun.items():
+            if incarnation > 0 and node in leaders(run, place, float("-inf"), at_ns + look_ns):
+                yield node, at_ns
 
 
 def _leading(ours: Sequence[Stretch], since_ns: float, until_ns: float) -> Iterator[Stretch]:

@@ -8,7 +8,7 @@ to lose it. So there must have been, since the send began,
 
 * an election in the partition after the one that created it; or one before, of which a broker that had led in an
   earlier epoch may not have heard when the send began, so that it may still have taken the record; or
-* a start of a broker that has led the partition: the first row of a life of its, and no later one;
+* a start of a broker that had led the partition by then: the first row of a life of its, and no later one;
 
 and not after the record was known to be gone: another one was seen at its offset, or the leader's log ended before it,
 be it when the acknowledgement came.
@@ -20,13 +20,15 @@ the event may be in it, and it is ``INDETERMINATE``. Else nothing explains the l
 from __future__ import annotations
 
 import math
+from itertools import zip_longest
 
-from checkers.conclusion import RunFacts
+from checkers.conclusion import RunFacts, detail
 from checkers.excuses import is_watched
 from checkers.leadership import elections, starts
 from checkers.sampled_timelines import LOOK_NS, may_have_been_there
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
+from spark_analysis.facts import Stretch
 
 _NEED_AN_EVENT = frozenset({"lost-write", "inconsistent-offsets"})
 """The kinds that a leader which leads on cannot bring about, whatever its senders waited for."""
@@ -54,11 +56,28 @@ def _gone_ns(run: RunFacts, place: TopicPartition, finding: Finding) -> float:
     known = math.inf if finding.by_ns is None else finding.by_ns
     if finding.kind != "lost-write" or finding.offset is None or finding.time_ns is None:
         return known
-    led = [one for ours in run.told.get(place, {}).values() for one in ours if (one.kind, one.role) == _LEADS]
-    newest = max((one.leader_epoch or 0 for one in led if one.begin_ns <= finding.time_ns), default=0)
-    for one in (one for one in led if (one.leader_epoch or 0) >= newest):
-        if one.begin_ns <= finding.time_ns < one.end_ns and (one.log_end_offset or 0) <= finding.offset:
+    said = [pair for ours in run.told.get(place, {}).values() for pair in zip_longest(ours, ours[1:])]
+    led = [(one, after) for one, after in said if (one.kind, one.role) == _LEADS]
+    newest = max((one.leader_epoch or 0 for one, _ in led if one.begin_ns <= finding.time_ns), default=0)
+    for one, after in ((one, after) for one, after in led if (one.leader_epoch or 0) >= newest):
+        lacking = (one.log_end_offset or 0) <= finding.offset
+        if lacking and one.begin_ns <= finding.time_ns < _ended_there_until_ns(run, one, after, finding.offset):
             known = min(known, finding.time_ns)
         if one.begin_ns >= finding.time_ns and (one.first_log_end or 0) <= finding.offset:
             known = min(known, one.begin_ns)
     return known
+
+
+def _ended_there_until_ns(run: RunFacts, one: Stretch, after: Stretch | None, offset: int) -> int:
+    """Until when a log that ended at or before an offset in the last row of a stretch is known not to have grown.
+
+    A broker writes a row right after its log has grown, and maybe after it has acknowledged what it appended: what it
+    has not said by its next row, about this replica or another, did not happen. Where it is looked at now and then, or
+    the next row has more, it is known until its last row.
+    """
+    if run.sampled:
+        return one.end_ns
+    if after is None or after.incarnation != one.incarnation:
+        return run.lasted[one.node, one.incarnation]
+    had = detail(after).get("from_offset") if after.kind == "truncation" else after.first_log_end
+    return after.begin_ns if (had or 0) <= offset else one.end_ns

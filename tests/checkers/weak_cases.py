@@ -6,7 +6,7 @@ from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
 from tests.checkers.refusal_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
-from tests.checkers.story import GUARANTEES, NODES, Story
+from tests.checkers.story import GUARANTEES, NODES, Partition, Story
 
 __all__ = ["CASES"]
 
@@ -92,6 +92,77 @@ def a_record_that_never_was_in_its_leader_s_log_was_taken_by_no_later_election(s
     story.state(0)
     story.restart(0)
     story.elect(1)
+    story.finish()
+
+
+def calm(story: Story) -> None:
+    """Half a minute in which no broker has anything to say."""
+    story.now += 30_000_000_000
+
+
+@case(Outcome.VIOLATION, lost(2))
+def an_election_takes_nothing_that_a_leader_did_not_have_all_the_calm_before_it(story: Story) -> None:
+    drop(story)
+    calm(story)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2))
+def what_a_broker_says_of_another_replica_ends_its_calm_too(story: Story) -> None:
+    story.partitions[1] = Partition()
+    for node in NODES:
+        story.state(node, 1)
+    drop(story)
+    calm(story)
+    story.state(0, 1)
+    story.restart(0)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"))
+def a_leader_that_said_nothing_more_before_it_was_killed_may_have_had_its_record(story: Story) -> None:
+    drop(story)
+    calm(story)
+    story.restart(0)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"))
+def a_record_that_the_next_row_has_was_there_though_it_says_so_after_the_acknowledgement(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, append=False, offset=2)
+    part = story.partitions[0]
+    part.logs[0].append((0, 2))
+    part.isr = {0, 1}
+    story.state(0)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"))
+def a_record_that_the_next_row_cuts_was_there(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, append=False, offset=2)
+    part = story.partitions[0]
+    part.logs[0].append((0, 2))
+    part.leader, part.epoch = 1, 1
+    story.say(
+        100, "election", 0, {"clean": True, "elected_from_isr": True, "previous_leader": 0, "controller_epoch": 1},
+        leader=1, leader_epoch=1, partition_epoch=3, isr=[0, 1, 2],
+    )  # fmt: skip
+    story.state(1)
+    story.cut(0, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2))
+def a_broker_that_led_only_after_it_was_started_again_took_nothing_by_that(story: Story) -> None:
+    drop(story)
+    story.restart(2)
+    write(story, 1)
+    story.elect(2)
     story.finish()
 
 
