@@ -8,26 +8,38 @@ reason, and that reason must permit it:
   lies before the offset that was asked for, or, where that is the high watermark, before the leader's in that row. One
   that the leader has refused covers nothing. A run that does not say which were sent permits any deletion.
 * ``retention``: the record can have been as old as ``log.retention.ms`` (``.minutes``, ``.hours``; 7 days where nothing
-  is written): the time from when its send began to that row, and by how much clocks and timestamps were off; or what
-  the log still held can have been as large as ``log.retention.bytes``, if every record was as large as the workload
-  makes them, for Kafka deletes a segment only while that much stays. In the random load of virtual time that is a
-  trouble of its own, which permits what its node says at that very time to have deleted.
+  is written): the time from when its send began to that row, by how much the clock of the node that deleted it was
+  ahead then, and how old its sender may have said that it was; with LogAppendTime, by how much the clock of a leader
+  that may have stamped it was behind. Or what the log still held can have been as large as ``log.retention.bytes``, if
+  every record was as large as the workload makes them, for Kafka deletes a segment only while that much stays. In the
+  random load of virtual time that is a trouble of its own, which permits what its node says at that very time to have
+  deleted.
 
-Where no such row tells (the timeline is sampled, a broker died before it could write it, a follower only did what its
-leader had done), any of these may be the reason, and the time is when a log was first seen to begin behind the record.
-A configuration that does not say which settings were in force permits any deletion.
+What is gone in the end is gone because of whatever made the log of the last leader begin behind it; where that was a
+follower that did what its leader had done, because of what made that one's. Nothing that another node has deleted
+excuses it.
+
+Where no such row tells (the timeline is sampled, a broker died before it could write it), any of these may be the
+reason, on any node, and the time is when a log was first seen to begin behind the record. A configuration that does not
+say which settings were in force permits any deletion.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from itertools import takewhile
+from typing import Final, NamedTuple
 
-from checkers.conclusion import RunFacts, detail
+from checkers.conclusion import RunFacts, age, detail
+from checkers.leadership import leaders
+from checkers.row import ALL
+from checkers.sampled_timelines import LOOK_NS
 from harness.downtime import in_force
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition, node_name
+from harness.payload import FOREIGN_VALUE, encode
 from spark_analysis.answer import Finding
 from spark_analysis.facts import Stretch
 
@@ -44,10 +56,20 @@ _RETENTION, _DELETE_RECORDS = "retention", "delete_records"
 _SLACK_MS: Final = 1_000
 """A client reads the clock for a record's timestamp before the row says that its send begins: on a busy machine its
 thread may be kept waiting for that long in between."""
-_OVERHEAD_BYTES: Final = 1_024
-"""More than a record takes in a log beside what the workload asks for, alone in its batch."""
+_BATCH_BYTES: Final = 61 + 64
+"""What a record takes beside its own fields when it is alone in its batch: the header of a batch of format v2, which is
+larger than that of v0 and v1, and more than any codec adds to what it cannot compress."""
+_FIELD_BYTES: Final = 5
+"""What the length of a field takes at most, or a number in a record: a varint of 32 bits."""
+_LATE_MS: Final = 10**15
+"""A timestamp with more digits than any in use."""
+_STAMPED: Final = ("log.message.timestamp.type", "LogAppendTime")
 _OF_ONE_SEND: Final = frozenset({"lost-write", "vanished-read"})
 """The kinds whose ``since_ns`` is when the send of the record began that is gone."""
+_IN_THE_END: Final = frozenset({"lost-write", "torn-transaction", "vanished-read"})
+"""The kinds that say what the log of the last leader does not hold."""
+_POLLS: Final = frozenset({"int-poll-skip", "poll-skip"})
+"""The kinds that say what a consumer was not given at the time of the finding."""
 
 
 class _Removal(NamedTuple):
@@ -62,27 +84,55 @@ def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
     """Whether something that the configuration permits can have deleted what a finding misses."""
     if manifest.configuration.get("settings") is None or run.orders is None:
         return True
-    place = TopicPartition(finding.topic, finding.partition)
-    return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, place, finding.offset))
+    return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, finding))
 
 
-def _removals(run: RunFacts, place: TopicPartition, offset: int | None) -> Sequence[_Removal]:
+def _removals(run: RunFacts, finding: Finding) -> Sequence[_Removal]:
     """What removed the record, in the brokers' words; where none says why, when it was first seen to be gone."""
-    if offset is not None:
-        rows = [one for ours in run.told.get(place, {}).values() for one in ours if _removes(one, offset)]
-        if rows:
-            return [_Removal(one.begin_ns, one.log_start_offset or 0, one) for one in rows]
-    known = [one for one in run.deletions.get(place, ()) if offset is not None and one.log_start > offset]
-    if known:
-        return [_Removal(*min(known))]
-    return [_Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)]
+    place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
+    last = _Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)
+    if offset is None:
+        return [last]
+    if run.sampled:
+        known = min((one for one in run.deletions.get(place, ()) if one.log_start > offset), default=None)
+        return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
+    by_ns = finding.time_ns if finding.kind in _POLLS and finding.time_ns is not None else math.inf
+    last_led = run.final_leader(place)
+    found = {node: _removal(run, place, ours, offset, by_ns) for node, ours in run.told.get(place, {}).items()}
+    final = found.get(last_led) if finding.kind in _IN_THE_END and last_led is not None else None
+    return [final] if final is not None else [one for one in found.values() if one is not None] or [last]
 
 
-def _removes(one: Stretch, offset: int) -> bool:
-    """Whether the row says that its broker, by itself, deleted what was at the offset."""
-    if one.kind != "log_start" or (one.role != "leader" and _reason(one) != _RETENTION):
-        return False
-    return offset in range(detail(one).get("from_offset", 0), one.log_start_offset or 0)
+def _removal(
+    run: RunFacts, place: TopicPartition, ours: Sequence[Stretch], offset: int, by_ns: float
+) -> _Removal | None:
+    """What made a replica's log begin behind an offset, by then; None: it did not."""
+    row, followed = _passed(ours, offset, by_ns), set[Stretch]()
+    while row is not None and not _is_own(row):
+        followed.add(row)
+        led = run.told[place].get(-1 if row.leader is None else row.leader, ())
+        before = _passed(led, offset, row.begin_ns)
+        if before is None or before in followed:
+            return _Removal(row.begin_ns, row.log_start_offset or 0)
+        row = before
+    return None if row is None else _Removal(row.begin_ns, row.log_start_offset or 0, row)
+
+
+def _passed(ours: Sequence[Stretch], offset: int, by_ns: float) -> Stretch | None:
+    """The row with which a log came to begin behind an offset that it had not come back before since; None: none."""
+    known = [one for one in ours if one.log_start_offset is not None and one.begin_ns <= by_ns]
+    behind = [*takewhile(lambda one: (one.log_start_offset or 0) > offset, reversed(known))]
+    said = (one for one in behind if one.kind == "log_start" and offset in _covered(one))
+    return next(said, min(behind, key=age, default=None))
+
+
+def _covered(one: Stretch) -> range:
+    return range(detail(one).get("from_offset", 0), one.log_start_offset or 0)
+
+
+def _is_own(one: Stretch) -> bool:
+    """Whether the row says that its broker, by itself, deleted something."""
+    return one.kind == "log_start" and (one.role == "leader" or _reason(one) == _RETENTION)
 
 
 def _reason(one: Stretch | None) -> str | None:
@@ -135,26 +185,42 @@ def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _R
     begun = [one.begin_ns for one in run.facts.stretches]
     since_ns = finding.since_ns if finding.kind in _OF_ONE_SEND and finding.since_ns else min(begun, default=0)
     age_ms = (removal.time_ns - since_ns) / 1_000_000
-    return age_ms + _off_ms(run, manifest) + _SLACK_MS >= limit_ms
+    off_ms = _ahead_ms(run, since_ns, removal) + _stamped_ms(run, manifest, finding, since_ns, removal)
+    return age_ms + off_ms + _SLACK_MS >= limit_ms
 
 
-def _off_ms(run: RunFacts, manifest: Manifest) -> float:
-    """By how much the timestamp of a record may be off the clock of a broker, both of which may have been moved."""
-    moved = [
-        abs(json.loads(one["parameters"] or "{}").get("offset_ms", 0)) for one in run.excusing if _is_of_clock(one)
-    ]
-    return 2 * max(moved, default=0) + 1_000 * max(_ages_s(manifest), default=0.0)
+def _ahead_ms(run: RunFacts, since_ns: int, removal: _Removal) -> float:
+    """By how much the clock was ahead by which the record was found too old; of an unknown node, of any since then."""
+    if removal.row is None:
+        return max((0.0, *_offsets_ms(run, None, since_ns, removal.time_ns)))
+    return max((0.0, *_offsets_ms(run, {removal.row.node}, removal.time_ns - _SLACK_MS * 1e6, removal.time_ns)))
 
 
-def _is_of_clock(fault: Mapping[str, Any]) -> bool:
-    return bool(fault["kind"] == "clock" and fault["injected_ns"] is not None)
+def _stamped_ms(run: RunFacts, manifest: Manifest, finding: Finding, since_ns: int, removal: _Removal) -> float:
+    """By how much a record's timestamp may lie before its send, which is its sender's or its leader's."""
+    name, appended = _STAMPED
+    if manifest.configuration["settings"].get(name) != appended:
+        return max((0.0, *_ages_ms(manifest, finding)))
+    led = leaders(run, TopicPartition(finding.topic, finding.partition), since_ns, removal.time_ns)
+    return max((0.0, *(-moved for moved in _offsets_ms(run, led, since_ns, removal.time_ns))))
 
 
-def _ages_s(manifest: Manifest) -> Iterator[float]:
-    """How old the records of a schedule's steps are made."""
+def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns: float) -> Iterator[float]:
+    """By how much the clocks of these nodes (None: of all) were off at some time in between; negative: behind."""
+    names = None if nodes is None else {node_name(NodeId(node)) for node in nodes}
+    for fault in run.excusing:
+        ours = fault["kind"] == "clock" and (names is None or not names.isdisjoint(fault["nodes"]))
+        if ours and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
+            yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
+
+
+def _ages_ms(manifest: Manifest, finding: Finding) -> Iterator[float]:
+    """How old the sends of the schedule say that their records are which may be the one that is gone, by its acks."""
     for step in manifest.configuration.get("scenario", {}).get("schedule") or ():
-        if step.get("send"):
-            yield abs(float(step["send"].get("age_s") or 0))
+        send = step.get("send") or {}
+        acks = send.get("acks", "all")
+        if finding.acks in (None, ALL if acks == "all" else acks):
+            yield 1_000 * float(send.get("age_s") or 0)
 
 
 def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
@@ -162,6 +228,15 @@ def _may_be_large(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
     limit = int(manifest.configuration["settings"].get(_SIZE, -1))
     place = TopicPartition(finding.topic, finding.partition)
     told = [one for ours in run.told.get(place, {}).values() for one in ours if one.begin_ns <= removal.time_ns]
-    end = max((one.log_end_offset or 0 for one in told), default=0)
-    largest = int(manifest.configuration.get("workload", {}).get("size", 0)) + _OVERHEAD_BYTES
-    return 0 <= limit <= (end - removal.log_start) * largest
+    rows = told if removal.row is None else [removal.row]
+    end = max((one.log_end_offset or 0 for one in rows), default=0)
+    return 0 <= limit <= (end - removal.log_start) * _largest_bytes(manifest, place)
+
+
+def _largest_bytes(manifest: Manifest, place: TopicPartition) -> int:
+    """What a record of the workload takes in a log at most, in bytes."""
+    size = int(manifest.configuration.get("workload", {}).get("size", 0))
+    record = encode(FOREIGN_VALUE, place.topic, place.partition, size, timestamp_ms=_LATE_MS)
+    fields = [record.key, record.value, *(part for name, content in record.headers for part in (name, content or b""))]
+    numbers = 5  # the record's length, attributes, timestamp, offset, and how many headers it has
+    return _BATCH_BYTES + (numbers + len(fields)) * _FIELD_BYTES + sum(map(len, fields))

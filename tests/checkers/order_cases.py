@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from harness.checker import Outcome
@@ -85,6 +86,143 @@ def a_clock_that_is_ahead_makes_records_old(story: Story) -> None:
     expire(story)
 
 
+def move(story: Story, node: int, offset_ms: int = HOUR_MS) -> None:
+    """A node's clock is off until the fault is healed."""
+    story.fault("off", kind="clock", nodes=[str(node)], parameters=f'{{"offset_ms": {offset_ms}}}')
+    story.now += 10
+
+
+def later(story: Story) -> None:
+    """Everything that comes happens long after."""
+    story.now += 10_000_000_000
+
+
+def retire(story: Story, *nodes: int, reason: str = "retention") -> None:
+    """These nodes delete the first record, and say for which reason."""
+    begin = len(story.timeline)
+    story.delete(1, nodes=nodes)
+    for row in story.timeline[begin:]:
+        if row["kind"] == "log_start":
+            said = json.loads(row["detail"])
+            row["detail"] = json.dumps(said | {"reason": reason})
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def a_clock_that_is_right_again_makes_nothing_old(story: Story) -> None:
+    move(story, 0)
+    later(story)
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def the_clock_of_another_broker_makes_nothing_old(story: Story) -> None:
+    move(story, 1)
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def a_clock_that_is_behind_makes_nothing_old(story: Story) -> None:
+    move(story, 0, -HOUR_MS)
+    expire(story)
+
+
+STAMPED = {"log_message_timestamp_type": "LogAppendTime", "log_retention_ms": HOUR_MS}
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(**STAMPED))
+def a_leader_whose_clock_is_behind_stamps_records_that_are_old_already(story: Story) -> None:
+    story.fault(
+        "off", kind="clock", nodes=["0"], parameters=f'{{"offset_ms": {-HOUR_MS}}}',
+        healed_ns=story.now + 5_000_000, heal_proven_ns=story.now + 5_000_000,
+    )  # fmt: skip
+    write(story, 3)
+    later(story)
+    retire(story, 0, 1, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(**STAMPED))
+def a_follower_whose_clock_is_behind_stamps_nothing(story: Story) -> None:
+    move(story, 1, -HOUR_MS)
+    expire(story)
+
+
+def aged(age_s: float, acks: str | int = "all") -> dict[str, Any]:
+    """A limit of an hour, and a step whose records are as old as that."""
+    run = configured(log_retention_ms=HOUR_MS)
+    run["configuration"]["scenario"]["schedule"] = [{"send": {"records": ["a"], "acks": acks, "age_s": age_s}}]
+    return run
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **aged(3_600))
+def a_record_may_be_as_old_as_its_sender_says(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **aged(3_600, acks=1))
+def how_old_the_records_are_that_others_send_makes_none_old(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **aged(-3_600))
+def a_record_of_the_future_is_not_old(story: Story) -> None:
+    expire(story)
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def what_a_follower_may_delete_is_no_reason_for_its_leader(story: Story) -> None:
+    write(story, 3)
+    move(story, 1)
+    retire(story, 1)
+    later(story)
+    retire(story, 0, 2)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms=HOUR_MS))
+def what_a_follower_may_delete_is_gone_when_it_leads(story: Story) -> None:
+    write(story, 3)
+    move(story, 1)
+    retire(story, 1)
+    later(story)
+    story.elect(1)
+    retire(story, 0, 2, reason="leader")
+    story.finish()
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms=HOUR_MS))
+def what_a_leader_may_delete_is_gone_when_one_leads_that_followed_it(story: Story) -> None:
+    write(story, 3)
+    move(story, 0)
+    retire(story, 0)
+    retire(story, 1, 2, reason="leader")
+    later(story)
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms=HOUR_MS))
+def what_a_leader_may_not_delete_is_no_better_when_one_leads_that_followed_it(story: Story) -> None:
+    write(story, 3)
+    retire(story, 0)
+    later(story)
+    move(story, 1)
+    retire(story, 1, 2, reason="leader")
+    story.elect(1)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms=HOUR_MS))
+def a_leader_whose_clock_was_ahead_may_have_died_before_it_could_say_that_it_deleted(story: Story) -> None:
+    write(story, 3)
+    move(story, 0)
+    later(story)
+    story.partitions[0].starts[0] = 1
+    story.restart(0)
+    retire(story, 1, 2, reason="leader")
+    story.finish()
+
+
 @case(
     Outcome.INVALID,
     lost(0, "INDETERMINATE"),
@@ -113,12 +251,12 @@ def a_clock_that_was_never_moved_makes_nothing_old(story: Story) -> None:
     expire(story)
 
 
-@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms="-1", log_retention_bytes="2000"))
+@case(Outcome.PASS, lost(0, "DOCUMENTED"), **configured(log_retention_ms="-1", log_retention_bytes="400"))
 def a_log_that_may_be_too_large_may_lose_its_beginning(story: Story) -> None:
     expire(story)
 
 
-@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1", log_retention_bytes="3000"))
+@case(Outcome.VIOLATION, lost(0), **configured(log_retention_ms="-1", log_retention_bytes="600"))
 def a_log_keeps_as_much_as_its_limit_asks_for(story: Story) -> None:
     expire(story)
 
