@@ -184,15 +184,18 @@ def _unfenced_reads(rows: RunRows) -> Iterator[UnfencedRead]:
 
 
 def _silences(rows: RunRows) -> Iterator[Silence]:
-    """Between two acknowledgements, or the first attempt and the first acknowledgement."""
+    """From the first attempt, or an acknowledgement, to the next one; at last, to the last attempt or its end."""
     tries: dict[TopicPartition, list[int]] = defaultdict(list)
     acks: dict[TopicPartition, list[int]] = defaultdict(list)
+    last: dict[TopicPartition, int] = {}
     for row in rows.operations:
-        if row["f"] == "send" and row["topic"] is not None and row["type"] in ("invoke", "ok"):
-            (tries if row["type"] == "invoke" else acks)[where(row)].append(row["time_ns"])
-    for place, times in acks.items():
+        if row["f"] == "send" and row["topic"] is not None:
+            last[where(row)] = max(row["time_ns"], last.get(where(row), row["time_ns"]))
+            if row["type"] in ("invoke", "ok"):
+                (tries if row["type"] == "invoke" else acks)[where(row)].append(row["time_ns"])
+    for place, last_ns in last.items():
         begin = min(tries[place], default=None)
-        for end in sorted(times):
+        for end in (*sorted(acks[place]), last_ns):
             if begin is not None and end - begin >= SILENCE_NS and any(begin <= t < end for t in tries[place]):
                 yield Silence(rows.run, *place, begin, end)
             begin = end

@@ -235,7 +235,8 @@ class LossStory:
 class Outage:
     """A second or more without an acknowledgement of a partition, in which somebody tried to send.
 
-    It begins with the acknowledgement before, or with the first attempt, and ends with the next acknowledgement.
+    It begins with the acknowledgement before, or with the first attempt, and ends with the next acknowledgement, or
+    when there is none, with the last attempt, or its completion.
     """
 
     begin_ns: int

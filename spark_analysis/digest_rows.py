@@ -30,7 +30,7 @@ COLUMNS: Mapping[str, tuple[str, ...]] = {
     "halves": ("value", "offset", "row", "invoked_row", "since", "heard"),
     "overtaking": ("row", "delivered", "sent", "since"),
     "polls": ("process", "first_row", "last_row", "first", "last", "steady"),
-    "seconds": ("second", "first_ack", "last_ack", "first_try", "last_try"),
+    "seconds": ("second", "first_ack", "last_ack", "first_try", "last_try", "last_end"),
     "first_acks": ("time_ns",),
     "log_words": (
         "node", "leader_epoch", "word", "bits", "rows", "low", "high", "contents", "values", "valued", "strange",

@@ -197,8 +197,8 @@ class Digests:
         return self._digest("polls")
 
     def seconds(self) -> DataFrame:
-        """By second: ``run, topic, partition, second, first_ack, last_ack, first_try, last_try``."""
-        ends = {"first_ack": f.min, "last_ack": f.max, "first_try": f.min, "last_try": f.max}
+        """By second: ``run, topic, partition, second, first_ack, last_ack, first_try, last_try, last_end``."""
+        ends = {"first_ack": f.min, "last_ack": f.max, "first_try": f.min, "last_try": f.max, "last_end": f.max}
         return self._digest("seconds").groupBy(*PLACE, "second").agg(
             *[aggregate(name).alias(name) for name, aggregate in ends.items()]
         )  # fmt: skip

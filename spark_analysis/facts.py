@@ -108,7 +108,8 @@ class ProducerLog(NamedTuple):
 class Silence(NamedTuple):
     """A second or more without an acknowledgement of a partition, although somebody tried to send meanwhile.
 
-    It begins with the acknowledgement before, or with the first attempt of all, and ends with the next one.
+    It begins with the acknowledgement before, or with the first attempt of all, and ends with the next one; without a
+    next one, with the last attempt, or its completion.
     """
 
     run: str

@@ -308,7 +308,7 @@ class _History:
         return Piece("polls", groups.first(place), columns)
 
     def seconds(self) -> Piece:
-        """By second, the first and last acknowledgement and attempt."""
+        """By second, the first and last acknowledgement and attempt, and the last completion."""
         which = self.sending
         place, time_ns = taken(which, self.place, self.time_ns)
         ok, invoke = self.ok[which], self.invoke[which]
@@ -320,6 +320,7 @@ class _History:
             "last_ack": nullable(groups.most(time_ns, ok)),
             "first_try": nullable(groups.least(time_ns, invoke)),
             "last_try": nullable(groups.most(time_ns, invoke)),
+            "last_end": nullable(groups.most(time_ns, ~invoke)),
         }
         return Piece("seconds", groups.first(place), columns)
 

@@ -24,11 +24,23 @@ def silences(views: Views) -> DataFrame:
     )
     tried = (f.col("tried") >= f.col("begin_ns")) | (f.col("first_try") < f.col("first_ack"))
     long = f.col("first_ack") - f.col("begin_ns") >= SILENCE_NS
-    return known.where(long & tried).select(*PLACE, "begin_ns", f.col("first_ack").alias("end_ns"))
+    ended = known.where(long & tried).select(*PLACE, "begin_ns", f.col("first_ack").alias("end_ns"))
+    return ended.union(_last(seconds))
+
+
+def _last(seconds: DataFrame) -> DataFrame:
+    """Those that no acknowledgement ends: they end with the last attempt, or its completion."""
+    places = seconds.groupBy(*PLACE).agg(
+        f.coalesce(f.max("last_ack"), f.min("first_try")).alias("begin_ns"),
+        f.greatest(f.max("last_try"), f.max("last_end")).alias("end_ns"),
+        f.max("last_try").alias("tried"),
+    )
+    long = f.col("end_ns") - f.col("begin_ns") >= SILENCE_NS
+    return places.where(long & (f.col("tried") >= f.col("begin_ns"))).select(*PLACE, "begin_ns", "end_ns")
 
 
 def _seconds(history: DataFrame) -> DataFrame:
-    """By second, the first and last acknowledgement and attempt."""
+    """By second, the first and last acknowledgement and attempt, and the last completion."""
     sends = history.where((f.col("f") == "send") & f.col("topic").isNotNull())
     acked = f.when(f.col("type") == "ok", f.col("time_ns"))
     invoked = f.when(f.col("type") == "invoke", f.col("time_ns"))
@@ -38,6 +50,7 @@ def _seconds(history: DataFrame) -> DataFrame:
         f.max(acked).alias("last_ack"),
         f.min(invoked).alias("first_try"),
         f.max(invoked).alias("last_try"),
+        f.max(f.when(f.col("type") != "invoke", f.col("time_ns"))).alias("last_end"),
     )
 
 

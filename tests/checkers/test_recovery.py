@@ -45,6 +45,38 @@ def test_what_is_slow_in_coming_is_an_outage_from_the_first_attempt(tmp_path: Pa
     assert [one.begin_ns for one in recovery(story, tmp_path).outages] == [begun]
 
 
+def test_an_outage_that_no_acknowledgement_ends_lasts_until_the_last_attempt_has_ended(tmp_path: Path) -> None:
+    story = Story()
+    story.send()
+    last_ack = story.history[-1]["time_ns"]
+    for _ in range(3):
+        story.now += S
+        story.send(result="info")
+    last_end = story.history[-1]["time_ns"]
+    assert [(one.begin_ns, one.end_ns) for one in recovery(story, tmp_path).outages] == [(last_ack, last_end)]
+
+
+def test_attempts_of_which_none_is_acknowledged_are_an_outage(tmp_path: Path) -> None:
+    story = Story()
+    story.send(result="info")
+    begun = story.history[0]["time_ns"]
+    story.now += 2 * S
+    story.send(result="fail")
+    last_end = story.history[-1]["time_ns"]
+    assert [(one.begin_ns, one.end_ns) for one in recovery(story, tmp_path).outages] == [(begun, last_end)]
+
+
+def test_what_ends_late_and_was_tried_before_the_last_acknowledgement_is_no_outage(tmp_path: Path) -> None:
+    story = Story()
+    story.send()
+    story.send(result="invoke", process=1)
+    slow = story.history[-1]
+    story.send()
+    story.now += 2 * S
+    story.row(**{**slow, "type": "info", "error": "timeout"})
+    assert recovery(story, tmp_path).outages == ()
+
+
 def test_less_than_a_second_is_no_outage(tmp_path: Path) -> None:
     story = Story()
     for _ in range(4):
