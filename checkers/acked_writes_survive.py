@@ -13,7 +13,9 @@ Severity: ``VIOLATION``. ``WEAK`` when the sender waited for less than all in-sy
 gone for that (see :mod:`checkers.weak_acks`), unless it is known
 to have been committed (its leader's high watermark passed it in the record's own epoch) or had been delivered to a
 consumer. Where a leader comes back in the same epoch with a log that ends before the record, its watermark says nothing
-of it from then on. ``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
+of it from then on; nor does one where a log holds another record of that epoch at that offset, unless a log or a poll
+says that this one is of it, too.
+``DOCUMENTED`` when the final leader's log starts behind it because it was deleted on purpose (see
 :mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
 configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
 (see :mod:`checkers.forks`), or lacked the marker that committed it, so that the next one aborts it (see
@@ -134,16 +136,30 @@ def _epochs(able: Sequence[Term], epoch: int | None) -> list[int | None]:
 def _epoch(rows: RunRows, send: Send, author: Term | None) -> int | None:
     if send.offset is None:
         return None
-    logged = rows.logged.get(send.where, {}).get(send.offset, [])
-    of_logs = [row["leader_epoch"] for row in logged if row["value"] == send.value and row["leader_epoch"] >= 0]
-    polls = rows.delivered.get((send.where, send.offset, send.value), [])
+    said = _said_epoch(rows, send)
+    return author.leader_epoch if said is None and author else said
+
+
+def _said_epoch(rows: RunRows, send: Send) -> int | None:
+    """The epoch of the record by the replicas' logs, or else by polls; None: neither says."""
+    of_logs = _logged_epochs(rows, send).get(send.value)
+    polls = rows.delivered.get((send.where, send.offset or 0, send.value), [])
     of_polls = [read.leader_epoch for read in polls if read.leader_epoch is not None]
-    return min(of_logs or of_polls, default=author.leader_epoch if author else None)
+    return min(of_polls, default=None) if of_logs is None else of_logs
+
+
+def _logged_epochs(rows: RunRows, send: Send) -> dict[int, int]:
+    """The lowest epoch in which the replicas' logs hold each value at the offset of a send."""
+    found: dict[int, int] = {}
+    for row in rows.logged.get(send.where, {}).get(send.offset or 0, []):
+        if row["value"] is not None and row["leader_epoch"] >= 0:
+            found[row["value"]] = min(row["leader_epoch"], found.get(row["value"], row["leader_epoch"]))
+    return found
 
 
 def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
     """Whether the high watermark of a leader that had the record passed it."""
-    if send.offset is None:
+    if send.offset is None or _is_another_s(rows, send, epoch):
         return False
     led = [term for term in rows.leader_terms(send.where) if term.leader_epoch == epoch]
     able = [term for term in led if term.end_ns is None or term.end_ns >= send.invoked_ns]
@@ -151,6 +167,12 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
     lacking = [t.begin_ns for t in able if t.begin_ns > send.completed_ns and t.first_log_end <= send.offset]
     gone_ns = min(lacking, default=None)
     return any(gone_ns is None or term.begin_ns < gone_ns for term in passed)
+
+
+def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
+    """Whether another record has the offset in the epoch in which only its author says that this one had it."""
+    others = (known for value, known in _logged_epochs(rows, send).items() if value != send.value)
+    return _said_epoch(rows, send) is None and epoch in others
 
 
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:

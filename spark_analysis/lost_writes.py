@@ -49,7 +49,7 @@ def with_authors(lost: DataFrame) -> DataFrame:
     authored = known.withColumn("author", f.when((f.size("able") == 1) & ~f.col("sampled"), f.col("able")[0]))
     epoch = f.when(f.col("offset").isNotNull(), f.coalesce("logged_epoch", "epoch", "author.leader_epoch"))
     whole = authored.withColumn("known_epoch", epoch).withColumn("own", f.filter("terms", _is_own))
-    whole = whole.withColumn("committed", f.exists("own", _commits))
+    whole = whole.withColumn("committed", f.exists("own", _commits) & ~_is_another_s())
     return whole.withColumn("committed", f.coalesce("committed", f.lit(False)))
 
 
@@ -107,6 +107,12 @@ def _commits(term: Column) -> Column:
     """Whether the high watermark of a leader that had the record passed it; needs ``own``."""
     gone_ns = f.array_min(f.transform(f.filter("own", _lacks), lambda one: one["begin_ns"]))
     return (term["high_watermark"] > f.col("offset")) & (gone_ns.isNull() | (term["begin_ns"] < gone_ns))
+
+
+def _is_another_s() -> Column:
+    """Whether another record has the offset in the epoch in which only its author says that this one had it."""
+    guessed = f.col("logged_epoch").isNull() & f.col("epoch").isNull()
+    return guessed & f.coalesce(f.array_contains("other_epochs", f.col("known_epoch")), f.lit(False))
 
 
 def excuse(*, hidden: bool) -> Column:

@@ -76,7 +76,8 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
           lowest offset at which the final read has it; ``lowest, highest``, the offsets at which it was seen or is
           intact in the final leader's log;
         * of the offset: ``final_value``, the lowest value that the final read has there; ``values_seen``, how many
-          were seen there; ``instead_ns``, when another one first was.
+          were seen there; ``instead_ns``, when another one first was; ``other_epochs``, in which leader epochs the
+          replicas' logs have others there.
     """
     said = _of_history(tables.history).unionByName(_of_logs(tables.replica_logs, leaders), allowMissingColumns=True)
     none = f.lit(None).cast("long")
@@ -106,6 +107,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
             "final_value": f.when(f.col("finally"), f.col("value")),
             "values_seen": f.when(f.col("seen_row").isNotNull(), 1).otherwise(0),
             "instead_ns": f.lit(None).cast("long"),
+            "other_epochs": f.array().cast("array<int>"),
         }
     )
 
@@ -159,15 +161,18 @@ def _by_offset(said: DataFrame) -> DataFrame:
 def _crowded(whole: DataFrame) -> DataFrame:
     """With what is known of the offsets."""
     named = f.col("seen_row").isNotNull()
+    logged = f.col("logged_epoch").isNotNull() & f.col("value").isNotNull()
     offsets = whole.where(f.col("offset").isNotNull()).groupBy("offset", *PLACE)
     crowds = offsets.agg(
         f.min(f.when(f.col("finally"), f.col("value"))).alias("final"),
         f.count("seen_row").alias("seen"),
         f.count("*").alias("values"),
         f.slice(f.sort_array(f.collect_list(f.when(named, f.struct("seen_ns", "value")))), 1, 2).alias("first"),
+        f.collect_list(f.when(logged, f.struct("logged_epoch", "value"))).alias("logged"),
     ).where(f.col("values") > 1)
     own = f.when(named, 1).otherwise(0)
     others = f.filter("first", lambda one: one["value"] != f.col("value"))
+    rivals = f.filter("logged", lambda one: one["value"] != f.col("value"))
     return (
         whole.join(crowds, on=["offset", *PLACE], how="left")
         .withColumns(
@@ -175,9 +180,10 @@ def _crowded(whole: DataFrame) -> DataFrame:
                 "final_value": f.coalesce("final", f.when(f.col("finally"), f.col("value"))),
                 "values_seen": f.coalesce("seen", own),
                 "instead_ns": f.array_min(f.transform(others, lambda one: one["seen_ns"])),
+                "other_epochs": f.transform(rivals, lambda one: one["logged_epoch"]),
             }
         )
-        .drop("final", "seen", "values", "first")
+        .drop("final", "seen", "values", "first", "logged")
     )
 
 

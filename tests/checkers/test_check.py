@@ -148,6 +148,17 @@ def test_faults_that_cannot_be_read_may_hold_an_excuse(tmp_path: Path) -> None:
     assert {anomaly.verdict.value for anomaly in verdict.anomalies} == {"INDETERMINATE"}
 
 
+def test_that_another_record_was_committed_there_is_not_said_of_one_that_never_was(tmp_path: Path) -> None:
+    story = Story()
+    story.send()
+    story.send(acks=1, append=False, offset=1)
+    story.send()
+    anomaly = lost(story.finish().write(tmp_path / "r"))
+    assert "Value 1 was acknowledged at offset 1 (acks=1)" in anomaly.why
+    assert "It had been committed" not in anomaly.why
+    assert not any("had committed up to there" in evidence.says for evidence in anomaly.evidence)
+
+
 def test_the_evidence_of_a_lost_write_tells_its_life_in_order(tmp_path: Path) -> None:
     anomaly = lost(lossy().write(tmp_path / "r"))
     assert anomaly.leader_epoch == 0

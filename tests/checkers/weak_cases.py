@@ -176,6 +176,24 @@ def what_happens_after_a_leader_s_log_was_cut_did_not_cut_it(story: Story) -> No
 
 
 @case(Outcome.PASS, lost(2, "WEAK"), ("inconsistent-offsets", "WEAK", 2))
+def that_another_record_was_committed_at_its_offset_does_not_make_a_record_committed(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1, append=False, offset=2)
+    story.restart(0)
+    write(story, 1)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, lost(2), ("inconsistent-offsets", "VIOLATION", 2), ("replica-divergence", "VIOLATION", 2))
+def a_record_that_a_log_holds_was_committed_though_another_one_has_its_place(story: Story) -> None:
+    write(story, 2)
+    story.send(acks=1)
+    story.send(result="info", append=False)
+    story.partitions[0].logs[0][2] = story.partitions[0].logs[1][2] = (0, 3)
+    story.finish()
+
+
+@case(Outcome.PASS, lost(2, "WEAK"), ("inconsistent-offsets", "WEAK", 2))
 def a_leader_that_is_elected_before_another_record_took_its_offset_may_not_have_had_the_first(story: Story) -> None:
     write(story, 2)
     story.send(acks=1, copies=(), commit=False)
