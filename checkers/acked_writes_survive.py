@@ -171,8 +171,8 @@ def _committed(rows: RunRows, send: Send, epoch: int | None) -> bool:
 
 def _is_another_s(rows: RunRows, send: Send, epoch: int | None) -> bool:
     """Whether another record has the offset in the epoch in which only its author says that this one had it."""
-    others = (known for value, known in _logged_epochs(rows, send).items() if value != send.value)
-    return _said_epoch(rows, send) is None and epoch in others
+    others = [known for value, known in _logged_epochs(rows, send).items() if value != send.value]
+    return epoch is not None and epoch in others and _said_epoch(rows, send) is None
 
 
 def _excuse(rows: RunRows, send: Send, epochs: Iterable[int | None], *, committed: bool) -> Excuse | None:
