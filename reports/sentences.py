@@ -147,9 +147,18 @@ def _kinds(kinds: Iterable[str]) -> str:
 
 def _writes(run: Run) -> str:
     acknowledged = run.verdict.counts.get("sends_ok", run.acknowledged())
-    below = run.verdict.counts.get("acked_below_high_watermark")
-    committed = "" if below is None else f", {below:,} of them seen below a leader's high watermark"
-    return f"{count(acknowledged, 'write')} acknowledged{committed}; {_lost(run, acknowledged)}."
+    return f"{count(acknowledged, 'write')} acknowledged{_committed(run.verdict.counts)}; {_lost(run, acknowledged)}."
+
+
+def _committed(counts: Mapping[str, int]) -> str:
+    """How many writes were seen below a high watermark, of those for which that is counted: those with acks=all."""
+    claims, below = counts.get("acked_all"), counts.get("acked_below_high_watermark")
+    if claims is None or below is None:
+        return ""
+    if not claims:
+        return ", none with acks=all"
+    seen = "all" if below == claims else "none" if not below else f"{below:,}"
+    return f", {claims:,} with acks=all, {seen} of them seen below a leader's high watermark"
 
 
 def _lost(run: Run, acknowledged: int) -> str:

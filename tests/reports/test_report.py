@@ -72,7 +72,7 @@ def test_the_report_lies_in_the_run_directory_and_leaves_no_partial_file(double_
 def test_a_predicted_loss_is_called_guilty_and_says_how_many_writes_it_cost(loss: str) -> None:
     said = words(loss)
     assert "GUILTY, as predicted: 1 acknowledged write was lost (also 1 replica-divergence)." in said
-    assert "31 writes acknowledged, 31 of them seen below a leader's high watermark; 1 lost." in said
+    assert "31 writes acknowledged, 31 with acks=all, all of them seen below a leader's high watermark; 1 lost." in said
     assert "3 faults injected, each proven by a probe to have taken effect." in said
     assert "0 (as-predicted: exactly the predicted anomalies were observed)" in said
     assert "seawall run kip-101-double-failover --generation 0.10 --seed 7" in said
@@ -81,8 +81,27 @@ def test_a_predicted_loss_is_called_guilty_and_says_how_many_writes_it_cost(loss
 def test_a_passed_run_is_called_not_guilty(random_page: str) -> None:
     said = words(random_page)
     assert "NOT GUILTY: no acknowledged write was lost." in said
-    assert "6,000 writes acknowledged, 6,000 of them seen below a leader's high watermark; none lost." in said
+    whole = "6,000 writes acknowledged, 6,000 with acks=all, all of them seen below a leader's high watermark; none lost."
+    assert whole in said
     assert "The checker found none." in said
+
+
+@pytest.mark.parametrize(
+    ("counts", "sentence"),
+    [
+        ((905, 905), "1,891 writes acknowledged, 905 with acks=all, all of them seen below a leader's high watermark; "),
+        ((1779, 16), "1,891 writes acknowledged, 1,779 with acks=all, 16 of them seen below a leader's high watermark; "),
+        ((7, 0), "1,891 writes acknowledged, 7 with acks=all, none of them seen below a leader's high watermark; "),
+        ((0, 0), "1,891 writes acknowledged, none with acks=all; "),
+        (None, "1,891 writes acknowledged; "),
+    ],
+)
+def test_writes_below_a_high_watermark_are_counted_among_those_with_acks_all(
+    counts: tuple[int, int] | None, sentence: str, tmp_path: Path, double_failover_recording: Any
+) -> None:
+    named = dict(zip(("acked_all", "acked_below_high_watermark"), counts or (), strict=False))
+    verdict = RunVerdict("", Outcome.PASS, "python", counts={"sends_ok": 1891, **named})
+    assert f"{sentence}none lost." in words(page(double_failover_recording.write(tmp_path / "run", verdict)))
 
 
 @pytest.mark.parametrize(
