@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import reports
 from harness.checker import (
     Anomaly,
     Evidence,
@@ -433,3 +434,26 @@ def double_failover_recording() -> Recording:
 def new_recording() -> Callable[[Manifest], Recording]:
     """A recording without rows."""
     return Recording
+
+
+def page(directory: Path) -> str:
+    """The report of a run directory."""
+    return reports.write(directory).read_text()
+
+
+def lost_write(offset: int, verdict: Verdict = Verdict.VIOLATION, **told: Any) -> Anomaly:
+    """That the record at an offset is gone; ``told``: what else it says otherwise than usual."""
+    usual = {"topic": "ledger", "partition": 0, "value": 1000 + offset, "leader_epoch": 0, "why": "it is gone."}
+    return Anomaly("lost-write", verdict, **{**usual, **told}, offset=offset)
+
+
+@pytest.fixture(scope="session")
+def loss(double_failover_run: Path) -> str:
+    """The report of :func:`double_failover_run`."""
+    return page(double_failover_run)
+
+
+@pytest.fixture(scope="session")
+def random_page(random_run_directory: Path) -> str:
+    """The report of :func:`random_run_directory`."""
+    return page(random_run_directory)
