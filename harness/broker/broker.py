@@ -312,7 +312,7 @@ class Broker:
     def _halt(self, reason: str) -> None:
         if not self._halted:
             self._halted = True
-            self.say(f"Halting: {reason}.")
+            self.say(f"FATAL: Halting: {reason}.")
             self._surroundings.halt(_EXIT_HALTED)
 
     def _follow(self, partition: Partition, state: ReplicaState) -> None:

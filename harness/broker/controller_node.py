@@ -139,7 +139,7 @@ class ControllerNode:
             write()
         except OSError as error:
             self._halted = True
-            self._say(f"Halting: {what} cannot be written: {error.strerror}.")
+            self._say(f"FATAL: Halting: {what} cannot be written: {error.strerror}.")
             refusal = StorageRefusal(error.errno or 0, None, f"write {what}")
             self._timeline.about_node("storage_failed", refusal._asdict())
             self._halt(_EXIT_HALTED)

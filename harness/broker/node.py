@@ -139,7 +139,7 @@ class NodeProcess:
         try:
             os.write(self._rows, line)
         except OSError as error:
-            _tell(f"Node {self.config.node_id} cannot write its timeline: {error.strerror}.")
+            _tell(f"FATAL: Node {self.config.node_id} cannot write its timeline: {error.strerror}.")
             os._exit(ExitCode.ENVIRONMENT)
 
     # ------------------------------------------------------------------------------------ control channel
@@ -246,7 +246,7 @@ def main(build: Build) -> int:
     try:
         return NodeProcess(config, receive_secret(), build).run()
     except OSError as error:
-        _tell(f"Node {config.node_id} cannot start: {error}.")
+        _tell(f"FATAL: Node {config.node_id} cannot start: {error}.")
         return ExitCode.ENVIRONMENT
 
 

@@ -13,14 +13,17 @@ _LEVEL = re.compile(r"(?:^|[\s\]|,-])(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|TRACE
 _LEVEL_WITHIN = 100
 """How many characters of a line its time and its level may take."""
 
+_ENTRY = re.compile(r"[\[\d]")
+"""How an entry of a log begins that has no level, as those of the built-in nodes: with its time."""
+
 _UNCAUGHT = re.compile(r'Exception in thread "|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)(?:: |$)|Error: ')
 _CAUSE = "Caused by: "
-_LAST_LINES, _MAX_CHARS = 3, 400
+_MAX_CHARS = 400
 _NOTHING = "(its log is empty)"
 
 
-def last_words(printed: str) -> str:
-    """Why a node has ended by what it ``printed`` in that life, in one line; without an error, its last lines."""
+def last_words(printed: str, last_lines: int = 3) -> str:
+    """Why a node has ended by what it ``printed`` in that life, in one line; without an error, its ``last_lines``."""
     lines = [line for line in printed.splitlines() if line.strip()]
     for gravest in ("FATAL", "ERROR"):
         at = [number for number, line in enumerate(lines) if _level(line) == gravest]
@@ -29,7 +32,7 @@ def last_words(printed: str) -> str:
     uncaught = [number for number, line in enumerate(lines) if _UNCAUGHT.match(line)]
     if uncaught:
         return _told([lines[uncaught[-1]], *_causes(lines[uncaught[-1] + 1 :])])
-    return _told([line for line in lines if not line[0].isspace()][-_LAST_LINES:]) or _NOTHING
+    return _told([line for line in lines if not line[0].isspace()][-last_lines:]) or _NOTHING
 
 
 def _level(line: str) -> str:
@@ -41,7 +44,7 @@ def _reasons(following: Sequence[str]) -> list[str]:
     """Of the stack trace that follows an error: what was thrown, and what that came of in the end."""
     trace = []
     for line in following:
-        if _level(line):
+        if _level(line) or _ENTRY.match(line):
             break
         trace.append(line)
     return [*trace[:1], *_causes(trace[1:])] if trace and not trace[0][0].isspace() else []

@@ -217,12 +217,16 @@ class ChildProcess:
         status = self.exit_status
         if status is not None and status < 0:
             return f"by {signal.Signals(-status).name}"
-        return f"exit status {status}: {self.log_tail()}"
+        return f"exit status {status}: {last_words(self.printed(), 1)}"
 
     def log_tail(self) -> str:
-        """Why it has ended, by what it has printed since it was last started, in one line for an error message."""
+        """The error that it has printed since it was last started, else its last lines, for an error message."""
+        return last_words(self.printed())
+
+    def printed(self) -> str:
+        """What it has printed since it was last started."""
         text = self.log.read_bytes()[self._said_before :] if self.log.exists() else b""
-        return last_words(text.decode(errors="replace"))
+        return text.decode(errors="replace")
 
 
 class NodeProcess(ChildProcess):
@@ -257,7 +261,8 @@ class NodeProcess(ChildProcess):
         last = self.unordered()
         if last is None:
             return self._endings
-        return [*self._endings, judged(Ending(self.node, self.incarnation, *last, self.log_tail()), statuses={})]
+        ending = Ending(self.node, self.incarnation, *last, last_words(self.printed(), 1))
+        return [*self._endings, judged(ending, statuses={})]
 
 
 def _module(node: NodeId) -> str:

@@ -9,6 +9,7 @@ from harness.model import CONTROLLER
 from harness.simulation.stack.cluster import SimulatedCluster
 from harness.simulation.stack.node import SimulatedNode
 from harness.target import Ending, Receipt
+from harness.targets.last_words import last_words
 
 
 class SimulatedNodes:
@@ -28,7 +29,7 @@ class SimulatedNodes:
     def endings(self) -> Sequence[Ending]:
         """See :class:`harness.target.Target`."""
         found = [
-            Ending(node.node, one.incarnation, one.time_ns, one.exit_code, one.said)
+            Ending(node.node, one.incarnation, one.time_ns, one.exit_code, last_words("\n".join(one.said), 1))
             for node in self.cluster.nodes.values()
             for one in node.endings
         ]

@@ -38,12 +38,12 @@ class Ending(NamedTuple):
 
 
 class OwnEnd(NamedTuple):
-    """When a life ended that had not been ordered to, with which exit code, and what it had said last."""
+    """When a life ended that had not been ordered to, with which exit code, and the lines of its log."""
 
     incarnation: int
     time_ns: int
     exit_code: int
-    said: str
+    said: Sequence[str]
 
 
 class SimulatedNode:
@@ -90,6 +90,7 @@ class SimulatedNode:
         self._program: Node | None = None
         self._network: SimulatedNetwork | None = None
         self._may_end = False
+        self._said_before = 0
 
     # ------------------------------------------------------------------------------------ what it is
 
@@ -133,6 +134,7 @@ class SimulatedNode:
         self.incarnation += 1
         self.ending = self.dropped = None
         self._may_end = faults is not None and faults.dies_while_loading
+        self._said_before = len(self.said)
         self.begun()
         self._network = network = SimulatedNetwork(self._world, self.name)
         network.cut(self._cut)
@@ -214,7 +216,7 @@ class SimulatedNode:
             self.ending = ending
             how = "was killed" if ending.exit_code is None else f"stopped with exit code {ending.exit_code}"
             if ending.exit_code is not None and not ending.asked and not self._may_end:
-                said = self.said[-1] if self.said else ""
+                said = self.said[self._said_before :]
                 self.endings.append(OwnEnd(self.incarnation, self.clock.monotonic_ns(), ending.exit_code, said))
             self._say(f"The node {how}.")
             self.ended(ending)

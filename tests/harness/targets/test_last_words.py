@@ -59,3 +59,30 @@ Caused by: java.io.IOException: Stale file handle
 )
 def test_an_end_is_blamed_on_the_error_and_else_on_the_last_lines(printed: str, told: str | None) -> None:
     assert last_words(printed) == (told or "uid=1000 | ===> Configuring | KAFKA_NODE_ID is required.")
+
+
+HALTED = """\
+02:48:04.041 [1] ERROR: Produce could not be served and is answered with UNKNOWN_SERVER_ERROR: KeyError('x').
+02:48:04.041 [1] FATAL: Halting: the log directory failed with errno 28.
+02:48:04.041 [1] audit-1: offline in leader epoch 0, leader 1, log end 71, high watermark 71.
+02:48:04.106 [1] Stopped with exit code 1.
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "told"),
+    [
+        (HALTED, "02:48:04.041 [1] FATAL: Halting: the log directory failed with errno 28."),
+        (
+            "FATAL: Node 0 cannot start: [Errno 98] Address in use.\n",
+            "FATAL: Node 0 cannot start: [Errno 98] Address in use.",
+        ),
+        (
+            "02:48:04.041 [1] Replication from broker 2 is interrupted.\n02:48:04.106 [1] Stopped with exit code 0.\n",
+            "02:48:04.106 [1] Stopped with exit code 0.",
+        ),
+        ("", "(its log is empty)"),
+    ],
+)
+def test_the_end_of_a_built_in_node_is_blamed_on_one_line(printed: str, told: str) -> None:
+    assert last_words(printed, 1) == told
