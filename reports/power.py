@@ -18,6 +18,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
+import pyarrow.compute as pc
+
 from checkers.sampled_timelines import MAY_BE_MISSED, NOT_LOOKED_FOR
 from harness.checker import Outcome
 from harness.errors import InvalidRun
@@ -105,6 +107,7 @@ class Power:
         scheduled: the names of those that only schedules made for them have shown, with which no run is credited.
         uncounted: kinds of anomaly that this run could not have been convicted of, or not for sure, and why not.
         exposure: what it was exposed to, in words.
+        untried: what its load left out, each the rest of a sentence that begins with "it had no".
     """
 
     lacking: Sequence[str] = ()
@@ -113,6 +116,7 @@ class Power:
     scheduled: Sequence[str] = ()
     uncounted: Mapping[str, str] = field(default_factory=dict)
     exposure: str = ""
+    untried: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +145,7 @@ def power(run: Run) -> Power | None:
         scheduled=scheduled,
         uncounted=uncounted,
         exposure=_words(exposure),
+        untried=tuple(_untried(run)),
     )
 
 
@@ -211,6 +216,15 @@ def _exposure(run: Run, uncounted: Collection[str]) -> _Exposure:
     workload = "single" if counts.get("sends_ok", records) <= records else "mixed"
     faults = Counter(kind for fault in run.faults if fault.proven and (kind := _class_of(fault)))
     return _Exposure(workload, records, faults, uncounted)
+
+
+def _untried(run: Run) -> Iterator[str]:
+    """What the load left out, by the tables that were read."""
+    logs, starts = run.replica_logs, run.timeline["log_start_offset"]
+    if len(logs) and pc.all(pc.equal(logs["offset"], logs["batch_base_offset"])).as_py():
+        yield "batch of several records"
+    if len(starts) and pc.max(starts).as_py() == 0:
+        yield "deletion of old records"
 
 
 def _words(exposure: _Exposure) -> str:

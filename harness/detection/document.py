@@ -62,6 +62,7 @@ def _mixes() -> Iterator[str]:
     yield "`random-chaos` and other scenarios [with a mix of their own](faults.md#chaos) may play it in three ways:\n"
     yield "| chaos | what it is | what it cannot show |\n|---|---|---|"
     yield from map(_mix, CHAOS)
+    yield _UNREACHED
 
 
 def _mix(mix: Mix) -> str:
@@ -286,6 +287,13 @@ def _switches(bugs: Iterable[Bug]) -> Iterator[str]:
             switches = " ".join(f"--set replication.{name}={value}" for name, value in bug.knobs.items())
             yield f"| `{bug.name}` | `{switches}` |"
 
+
+_UNREACHED = """
+In whatever way it is played, the load that `random-chaos` has by itself leaves things out. Every record is alone in its
+batch, and uncompressed. Logs stay in their first segment, which holds 64 MB (`log.segment.bytes`), and nothing is
+deleted from them. And no run, with this load or another, records what brokers answer clients to ListOffsets, the high
+watermark in their answers to a consumer's Fetch, or the ISR in those to Metadata: a broker that is wrong in these alone
+is not convicted of it."""
 
 _INTRODUCTION = """\
 # What the checkers find

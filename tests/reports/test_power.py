@@ -15,7 +15,7 @@ from harness.checker import Outcome, RunVerdict
 from harness.replication.knobs import Knobs
 from reports.power import POWER_FILE, Power, power, wilson
 from reports.run import read
-from tests.reports.conftest import manifest
+from tests.reports.conftest import manifest, page
 
 PROMISED = {
     "min_insync_replicas": 2,
@@ -226,3 +226,30 @@ def test_a_share_comes_with_its_interval() -> None:
     assert wilson(10, 10) == pytest.approx((1, 0.7225, 1), abs=1e-4)
     assert wilson(5, 10) == pytest.approx((0.5, 0.2366, 0.7634), abs=1e-4)
     assert wilson(0, 0) == (0, 0, 1)
+
+
+def test_what_the_load_left_out_is_told(passed: Callable[..., Path]) -> None:
+    said = page(passed(3))
+    assert "This run had no batch of several records: of bugs that need one it says nothing." in said
+    assert "No run records what brokers answer clients to ListOffsets" in said
+
+
+def test_logs_that_start_at_0_have_lost_no_old_records(tmp_path: Path, new_recording: Callable[[Any], Any]) -> None:
+    recording = new_recording(manifest("run", "story", generation="4.1", guarantees=PROMISED))
+    recording.state(1.0, 1, (1, 0), (3, 3), (0, 1, 2))
+    recording.log(1, [(0, 0, 0)])
+    verdict = RunVerdict("", Outcome.PASS, "python", counts={"acked_all": 3, "sends_ok": 3})
+    found = powered(recording.write(tmp_path / "run", verdict)).untried
+    assert found == ("batch of several records", "deletion of old records")
+
+
+def test_a_batch_of_several_records_and_a_log_that_starts_later_are_seen(
+    tmp_path: Path, new_recording: Callable[[Any], Any]
+) -> None:
+    recording = new_recording(manifest("run", "story", generation="4.1", guarantees=PROMISED))
+    recording.state(1.0, 1, (1, 0), (3, 3), (0, 1, 2))
+    recording.timeline[-1]["log_start_offset"] = 1
+    recording.log(1, [(1, 0, 1), (2, 0, 2)])
+    recording.logs[-1]["batch_base_offset"] = 1
+    verdict = RunVerdict("", Outcome.PASS, "python", counts={"acked_all": 3, "sends_ok": 3})
+    assert powered(recording.write(tmp_path / "run", verdict)).untried == ()

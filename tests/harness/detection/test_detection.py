@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkers.memory import decided
+from harness.broker.settings import Settings
 from harness.checker import Verdict
 from harness.detection.document import KINDS, NO_BROKER, NO_VIOLATION, document
 from harness.detection.matrix import (
@@ -31,6 +32,7 @@ from harness.detection.trial import SCENARIO, Cell, Trial, attempt
 from harness.errors import UsageError
 from harness.replication.bugs import BUGS
 from harness.replication.knobs import GENERATIONS, Knobs, generation
+from harness.scenario import load
 from harness.simulation.core.configuration import CORE, STACK
 from reports.power import POWER_FILE
 
@@ -76,6 +78,15 @@ def test_bugs_are_switched_on_in_the_order_of_the_table_and_unknown_ones_refused
 
 def test_the_page_is_what_was_measured() -> None:
     assert PAGE.read_text() == document(MEASURED), "measure again with `seawall detection`"
+
+
+def test_the_page_says_what_the_load_of_random_chaos_leaves_out() -> None:
+    scenario = load("random-chaos")
+    assert {*scenario.cluster.settings} == {"min.insync.replicas"}
+    assert Settings().log_segment_bytes == 64 * 1_048_576
+    assert not scenario.schedule
+    said = " ".join(PAGE.read_text().split())
+    assert "Every record is alone in its batch, and uncompressed. Logs stay in their first segment" in said
 
 
 def test_every_bug_was_measured_in_every_cell_and_no_control_raised_an_alarm() -> None:
