@@ -9,8 +9,9 @@
 
 Severity: ``VIOLATION``. A ``lost-commit`` is ``DOCUMENTED`` when every broker failed lossily at one time since the last
 commit was acknowledged (see :mod:`checkers.lossy_failures`); and ``INDETERMINATE`` when the configuration permits
-unclean elections and something had happened by then that may bring one about, for those of the groups' own topic are
-not recorded: both only when the group is told nothing, or what it had committed before. A ``commit-beyond-end`` is
+unclean elections and a fault that may take a replica out had come by then, or such an election, for those of the
+groups' own topic are not recorded: both only when the group is told nothing, or what it had committed before. A
+``commit-beyond-end`` is
 ``DOCUMENTED`` when an unclean election after it gave up the record before it (its winner's log ended there or earlier)
 and the configuration permits such elections.
 """

@@ -16,9 +16,11 @@ from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
 from checkers.conclusion import RunFacts
+from checkers.cuts import links_of
 from checkers.lossy_failures import may_excuse
+from checkers.row import Row
 from harness.history import Manifest
-from harness.model import TopicPartition
+from harness.model import CLIENTS, TopicPartition
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
 
@@ -102,10 +104,18 @@ def _may_be_rot(run: RunFacts, finding: Finding) -> bool:
 def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
     """Whether an unclean election that no table tells of may have given up a group's commit.
 
-    It takes a fault, or was seen in another partition, and gives back nothing that had never been committed.
+    It takes a fault that takes a replica out, or was seen in another partition, and gives back nothing that had never
+    been committed.
     """
     if finding.kind != "lost-commit" or finding.since_ns is None or run.guarantees.get("unclean_election") is not True:
         return False
-    begun = [fault["injected_ns"] for fault in run.faults if fault["injected_ns"] is not None]
+    able = (fault for fault in run.faults if fault["injected_ns"] is not None and _takes_a_replica_out(fault))
+    begun = [fault["injected_ns"] for fault in able]
     begun += [fork.time_ns for forks in run.forks.values() for fork in forks]
     return any(time_ns <= (finding.time_ns or 0) for time_ns in begun)
+
+
+def _takes_a_replica_out(fault: Row) -> bool:
+    """Whether a fault may end a broker, or keep it from others; a clock does not, nor do links of clients alone."""
+    links = links_of(fault)
+    return fault["kind"] != "clock" if links is None else any(CLIENTS not in link for link in links)

@@ -32,6 +32,7 @@ class Expected:
         brokers: whether brokers were there to be asked; not for an imported history, which only clients recorded.
         retry_after_s: for how long a client of the schedule waits for an answer, at the least, before it sends again
             what it does not number; None: none does.
+        combined: whether brokers are, or may be, the controllers.
         shared_producers: whether idempotent producers of the schedule send for several processes each.
     """
 
@@ -44,6 +45,7 @@ class Expected:
     kinds: Mapping[str, str] = field(default_factory=dict)
     mix: frozenset[str] = frozenset()
     shared_producers: bool = False
+    combined: bool = False
 
 
 def expected(manifest: Manifest) -> Expected | None:
@@ -62,10 +64,16 @@ def expected(manifest: Manifest) -> Expected | None:
             mix=frozenset(fault.get("fault", "") for fault in (scenario.get("chaos") or {}).get("faults", ())) - {""},
             retention=manifest.guarantees.get("retention") is True,
             retry_after_s=min(_patience_s(scenario), default=None),
+            combined=_may_be_combined(str(manifest.configuration.get("target", ""))),
             shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
+
+
+def _may_be_combined(target: str) -> bool:
+    """Of brokers in containers the file says which control the cluster, and ``run.json`` does not."""
+    return target.endswith("#combined") or target.startswith("compose:")
 
 
 def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple[TopicPartition, Replicas]]:

@@ -7,19 +7,20 @@ nothing.
 
 Severity: ``VIOLATION``. ``DOCUMENTED`` when it ended
 
-* while a fault had harmed its disk: ``disk_full`` and ``log_dir_failure`` halt a broker whose last log directory fails
-  (``LogDirFailureChannel``), and a controller that cannot write its metadata log;
-* at any time after ``corrupt_log`` had damaged a log on its disk, or while it started on what a ``power_loss`` or a
-  ``wipe_disk`` had left;
+* because its storage failed, while a fault had harmed its disk: ``disk_full`` and ``log_dir_failure`` halt a broker
+  whose last log directory fails (``LogDirFailureChannel``), and a controller that cannot write its metadata log;
+* because of what it found in a log, at any time after ``corrupt_log`` had damaged one on its disk; or while it started
+  on what a ``power_loss`` or a ``wipe_disk`` had left;
 * because, as it started, it had waited for its controller in vain (``zookeeper.connection.timeout.ms``,
   ``initial.broker.registration.timeout.ms``), or ZooKeeper still had its last session, and a fault was in force
-  meanwhile;
+  meanwhile that can keep it from its controller: of this node, of a controller, or of a link between them;
 * because its log was longer than its leader's and unclean elections are forbidden, up to 2.0
   (``ReplicaFetcherThread.handleOffsetOutOfRange``).
 
-A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. One that is misfiled
-(:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. What its environment is to
-blame for (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the run
+Why it ended its last words say. Where they name no error, as those of a broker that is gone at once (0.10), they do not
+speak against a fault. A fault that was injected counts, proven or not: where it was not, the run is ``INVALID``. One
+that is misfiled (:mod:`checkers.proofs_match`) excuses nothing, and the run is ``INVALID``, too. What its environment
+is to blame for (a signal that seawall has not sent, a machine without memory or room) is no anomaly, and makes the run
 ``INVALID``.
 """
 
@@ -30,10 +31,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from checkers.conclusion import Conclusion, RunFacts
+from checkers.cuts import ends_of, links_of
 from checkers.generations import since
 from checkers.row import Row
 from harness.downtime import in_force
-from harness.model import NodeId, TopicPartition, node_name
+from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_name
 from spark_analysis.answer import Excuse
 
 KINDS = ("node-exit",)
@@ -41,8 +43,31 @@ KINDS = ("node-exit",)
 NOWHERE = TopicPartition("", -1)
 """Where an anomaly is that is about a node."""
 
-_HARMFUL = frozenset({"disk_full", "log_dir_failure", "power_loss", "wipe_disk"})
-"""The kinds of faults that end a node until they are proven to be healed."""
+_STORAGE = (
+    r"errno|storage|log dir|\bI/O\b|IO(?:Error|Exception)|OSError|no space|input/output|cannot be written|kafka\.log|"
+    "NoSuchFile|FileNotFound|FileSystemException"
+)
+_DAMAGE = (
+    rf"{_STORAGE}|corrupt|garbled|damage|checksum|crc|malformed|snapshot|checkpoint|index|segment|offset|cannot be read"
+)
+_HARMFUL = {
+    "disk_full": re.compile(_STORAGE, re.IGNORECASE),
+    "log_dir_failure": re.compile(_STORAGE, re.IGNORECASE),
+    "corrupt_log": re.compile(_DAMAGE, re.IGNORECASE),
+    "power_loss": re.compile(""),
+    "wipe_disk": re.compile(""),
+}
+"""The kinds of faults that end a node, and what its last words have in them then. All but ``corrupt_log``, which lasts,
+do until they are proven to be healed."""
+
+_HALTING = re.compile("Halting: ([^|]*)")
+"""How a node of the built-in cluster says why it ends."""
+
+_UNCAUGHT = re.compile(r"(?<!common\.errors\.)\b\w*(?:Error|Exception)\b")
+"""What names why a node ended; no error of Kafka's protocol does, which a request was answered with."""
+
+_TOUCHES_NO_LINK = frozenset({"clock"})
+"""The kinds of faults that keep no node from another: who waits for another goes by a clock that no fault moves."""
 
 _LOST_CONTACT = re.compile(
     "timed out waiting for connection|unable to register with the controller quorum|NodeExists", re.IGNORECASE
@@ -72,21 +97,43 @@ def blamed(run: RunFacts) -> Iterator[str]:
 
 
 def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
-    if any(_explains(fault, ending) for fault in run.excusing):
+    if any(_explains(run, fault, ending) for fault in run.excusing):
         return "harmed"
     may_not = _MAY_NOT_CUT.search(ending["said"]) and run.guarantees.get("unclean_election") is not True
     return "exits" if may_not and not since(run.generation, "2.1") else None
 
 
-def _explains(fault: Row, ending: Mapping[str, Any]) -> bool:
+def _explains(run: RunFacts, fault: Row, ending: Mapping[str, Any]) -> bool:
     at_ns, began_ns, healed_ns = ending["time_ns"], fault["injected_ns"], fault["heal_proven_ns"]
+    node, kind = node_name(NodeId(ending["node"])), fault["kind"]
     if _LOST_CONTACT.search(ending["said"]) and in_force(began_ns, healed_ns, at_ns - _START_NS, at_ns):
-        return True
-    if node_name(NodeId(ending["node"])) not in fault["nodes"]:
+        return _may_keep_out(run, fault, node)
+    if node not in fault["nodes"] or kind not in _HARMFUL or not _fits(ending["said"], _HARMFUL[kind]):
         return False
-    if fault["kind"] == "corrupt_log":
-        return in_force(began_ns, None, at_ns, at_ns)
-    return fault["kind"] in _HARMFUL and in_force(began_ns, healed_ns, at_ns, at_ns)
+    return in_force(began_ns, None if kind == "corrupt_log" else healed_ns, at_ns, at_ns)
+
+
+def _fits(said: str, words: re.Pattern[str]) -> bool:
+    """Whether a node's last words have one of these in them, or name no reason."""
+    halting = _HALTING.search(said)
+    if halting is not None:
+        return words.search(halting[1]) is not None
+    return words.search(said) is not None or _UNCAUGHT.search(said) is None
+
+
+def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
+    """Whether a fault can keep a node from its controller."""
+    among = {name for name in ends_of(fault) if name == node or _may_control(run, name)}
+    links = links_of(fault)
+    if links is not None:
+        return any(among.issuperset(link) for link in links)
+    return fault["kind"] not in _TOUCHES_NO_LINK and bool(among)
+
+
+def _may_control(run: RunFacts, name: str) -> bool:
+    """Whether it is a controller's name, or a broker's where brokers may be the controllers."""
+    combined = run.wanted is None or run.wanted.combined
+    return name.startswith(CONTROLLER) or (combined and is_broker(name))
 
 
 def _told(run: RunFacts, ending: Mapping[str, Any]) -> str:

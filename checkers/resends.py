@@ -17,11 +17,11 @@ was sent once.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from itertools import chain, pairwise
 
 from checkers.conclusion import RunFacts
+from checkers.cuts import links_of
 from checkers.excuses import is_watched
 from checkers.leadership import elections, leaders, starts
 from checkers.row import Row
@@ -98,7 +98,7 @@ def _faults(run: RunFacts, place: TopicPartition, since_ns: float, until_ns: flo
 
 def _cut_off(fault: Row) -> set[str]:
     """The nodes whose connections with clients a fault breaks, or whose storage it makes refuse."""
-    links = json.loads(fault["parameters"] or "{}").get("links")
+    links = links_of(fault)
     if links is not None:
-        return {str(end) for link in links if CLIENTS in link for end in link}
+        return {end for link in links if CLIENTS in link for end in link}
     return set() if fault["kind"] in _BREAK_NOTHING else set(fault["nodes"])

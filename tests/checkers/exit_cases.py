@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from checkers.nodes_are_accounted import RESTARTS
 from harness.checker import Outcome
+from harness.model import CLIENTS
 from tests.checkers.cases import case, write
 from tests.checkers.rest_cases import CASES
 from tests.checkers.sampling import SAMPLED, samples
@@ -64,12 +66,19 @@ def a_broker_that_was_started_again_after_it_had_ended_by_itself_is_found(story:
     story.finish()
 
 
-@case(Outcome.PASS, EXCUSED, **ended("Halting: the log directory failed with errno 28"))
+FULL = "Halting: the log directory failed with errno 28"
+FULL_KAFKA = (
+    "[t] ERROR Shutdown broker because all log dirs in /data have failed (kafka.log.LogManager)"
+    " | java.io.IOException: No space left on device"
+)
+
+
+@case(Outcome.PASS, EXCUSED, **ended(FULL))
 def a_full_disk_halts_its_broker(story: Story) -> None:
     in_force(story, "disk_full", "1")
 
 
-@case(Outcome.INVALID, ("node-exit", "INDETERMINATE", None), reason="its proof is about 2", **ended())
+@case(Outcome.INVALID, ("node-exit", "INDETERMINATE", None), reason="its proof is about 2", **ended(FULL))
 def a_full_disk_that_was_another_broker_s_excuses_nothing(story: Story) -> None:
     in_force(story, "disk_full", "1", proof="node 2: a write was refused")
 
@@ -79,18 +88,56 @@ def a_full_disk_that_was_another_broker_s_does_not_clear_the_environment(story: 
     in_force(story, "disk_full", "1", proof="node 2: a write was refused")
 
 
+@case(Outcome.PASS, EXCUSED, guarantees=SAMPLED, **ended(FULL_KAFKA))
+def a_full_disk_ends_a_real_broker(story: Story) -> None:
+    in_force(story, "disk_full", "1")
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.PASS, EXCUSED, **ended("Halting: the snapshot cannot be written: No space left on device", node=100))
+def a_full_disk_ends_a_controller(story: Story) -> None:
+    in_force(story, "disk_full", "controller")
+
+
+@case(Outcome.PASS, EXCUSED, generation="0.10", **ended("[t] INFO Starting the log cleaner (kafka.log.LogCleaner)"))
+def a_broker_may_be_gone_without_a_word_of_its_full_disk(story: Story) -> None:
+    in_force(story, "disk_full", "1")
+
+
+@case(Outcome.PASS, EXCUSED, guarantees=SAMPLED,
+      **ended("[t] ERROR one (a) | org.apache.kafka.common.errors.NotLeaderOrFollowerException"))  # fmt: skip
+def an_error_that_a_request_was_answered_with_ends_no_broker(story: Story) -> None:
+    in_force(story, "disk_full", "1")
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
 @case(Outcome.VIOLATION, EXITED, **ended())
+def a_full_disk_is_no_reason_for_what_a_broker_says_ended_it(story: Story) -> None:
+    in_force(story, "disk_full", "1")
+
+
+@case(Outcome.VIOLATION, EXITED, **ended("KeyError: 3"))
+def a_full_disk_is_no_reason_for_an_error_that_a_broker_did_not_catch(story: Story) -> None:
+    in_force(story, "disk_full", "1")
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(FULL))
 def a_full_disk_halts_no_other_broker(story: Story) -> None:
     in_force(story, "disk_full", "2")
 
 
-@case(Outcome.VIOLATION, EXITED, **ended())
+@case(Outcome.VIOLATION, EXITED, **ended(FULL))
 def a_full_disk_that_has_room_again_halts_no_broker(story: Story) -> None:
     in_force(story, "disk_full", "1", since_ms=10, until_ms=20)
 
 
-@case(Outcome.PASS, EXCUSED, **ended())
+@case(Outcome.PASS, EXCUSED, **ended("OSError: the ledger is garbled"))
 def what_a_fault_has_damaged_may_end_its_broker_later(story: Story) -> None:
+    in_force(story, "corrupt_log", "1", since_ms=10, until_ms=20)
+
+
+@case(Outcome.VIOLATION, EXITED, **ended())
+def what_a_fault_has_damaged_is_no_reason_for_what_a_broker_says_ended_it(story: Story) -> None:
     in_force(story, "corrupt_log", "1", since_ms=10, until_ms=20)
 
 
@@ -115,6 +162,68 @@ TIMED_OUT = "ZooKeeperClientTimeoutException: Timed out waiting for connection w
 @case(Outcome.PASS, EXCUSED, **ended(TIMED_OUT))
 def a_broker_that_starts_cut_off_from_its_controller_gives_up(story: Story) -> None:
     in_force(story, "partition", "controller", "1")
+
+
+def cut(story: Story, *links: tuple[str, str]) -> None:
+    """These links were cut as node 1 gave up."""
+    in_force(story, "partition", *sorted({end for link in links for end in link} - {CLIENTS}))
+    story.faults[-1]["parameters"] = json.dumps({"links": links})
+
+
+@case(Outcome.PASS, EXCUSED, **ended(TIMED_OUT))
+def a_broker_whose_controller_does_not_hear_it_gives_up(story: Story) -> None:
+    cut(story, ("1", "controller"))
+
+
+@case(Outcome.PASS, EXCUSED, **ended(TIMED_OUT))
+def a_broker_whose_controllers_do_not_hear_each_other_gives_up(story: Story) -> None:
+    cut(story, ("controller-1", "controller-2"))
+
+
+@case(Outcome.PASS, EXCUSED, **ended(TIMED_OUT))
+def a_broker_whose_controller_stands_still_gives_up(story: Story) -> None:
+    in_force(story, "pause", "controller")
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
+def a_broker_that_clients_cannot_reach_has_its_controller(story: Story) -> None:
+    cut(story, ("1", CLIENTS))
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
+def a_controller_that_another_broker_cannot_reach_is_there(story: Story) -> None:
+    cut(story, ("2", "controller"))
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
+def a_broker_that_stands_still_keeps_no_other_from_its_controller(story: Story) -> None:
+    in_force(story, "pause", "2")
+
+
+COMBINED = {
+    "target": "process:4.1.0#combined",
+    "scenario": {
+        "cluster": {"brokers": 3},
+        "topics": [{"name": "ledger", "partitions": 1, "replication_factor": 3}],
+    },
+    "settings": {
+        "min.insync.replicas": "2", "unclean.leader.election.enable": "false", "replica.lag.time.max.ms": "10000",
+    },
+}  # fmt: skip
+
+
+OF_REAL = SAMPLED | {"unclean_election": False, "retention": False, "settles": False}
+
+
+@case(Outcome.PASS, EXCUSED, configuration=COMBINED, guarantees=OF_REAL, **ended(TIMED_OUT))
+def a_broker_that_stands_still_may_be_the_controller_of_another(story: Story) -> None:
+    in_force(story, "pause", "2")
+    story.timeline = samples(story.timeline, lambda _: True)
+
+
+@case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
+def a_clock_keeps_no_broker_from_its_controller(story: Story) -> None:
+    in_force(story, "clock", "1")
 
 
 @case(Outcome.VIOLATION, EXITED, **ended(TIMED_OUT))
@@ -145,6 +254,6 @@ def a_broker_that_the_machine_has_ended_is_not_to_blame(story: Story) -> None:
     story.finish()
 
 
-@case(Outcome.PASS, **ended(blames="the machine refused it (No space left on device)"))
+@case(Outcome.PASS, **ended(FULL_KAFKA, blames="the machine refused it (No space left on device)"))
 def a_disk_that_a_fault_has_filled_is_not_the_machine_s(story: Story) -> None:
     in_force(story, "disk_full", "1")

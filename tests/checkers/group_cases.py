@@ -90,6 +90,20 @@ def a_fault_may_have_brought_about_an_unclean_election_that_nobody_saw(story: St
 
 
 @case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **UNCLEAN)
+def a_clock_that_is_wrong_has_nobody_elected_uncleanly(story: Story) -> None:
+    commit_twice(story)
+    story.fault(kind="clock", parameters='{"offset_ms": 1000}')
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **UNCLEAN)
+def a_broker_that_clients_cannot_reach_has_nobody_elected_uncleanly(story: Story) -> None:
+    commit_twice(story)
+    story.fault(parameters='{"links": [["clients", "1"]]}')
+    be_told(story, 1)
+
+
+@case(Outcome.VIOLATION, ("lost-commit", "VIOLATION", 1), **UNCLEAN)
 def without_a_fault_nobody_is_elected_uncleanly(story: Story) -> None:
     commit_twice(story)
     be_told(story, 1)
