@@ -23,7 +23,7 @@ from itertools import chain
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.checker import Evidence
 from harness.model import TopicPartition
-from spark_analysis.facts import ThinAcks
+from spark_analysis.facts import Stretch, ThinAcks
 
 KINDS = ("advance-below-min-isr", "ack-below-min-isr")
 
@@ -33,24 +33,39 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     for place, nodes in run.told.items():
         least = run.least_isr(place)
         for one in (x for ours in nodes.values() for x in ours):
-            if one.role != "leader" or one.rose is None or one.isr is None or least is None or len(one.isr) >= least:
-                continue
-            yield Conclusion(
-                run.finding(
-                    "advance-below-min-isr",
-                    place,
-                    offset=one.first_high_watermark or 0,
-                    until=one.high_watermark,
-                    leader_epoch=one.leader_epoch,
-                    **seen_at(one, one.rose),
-                ),
-                f"Node {one.node}, leader in epoch {one.leader_epoch}, committed offsets "
-                f"{one.first_high_watermark or 0} to {(one.high_watermark or 1) - 1} with an ISR of {list(one.isr)}, "
-                f"fewer than {least}.",
-                (cite(one, f"node {one.node}'s high watermark rises with an ISR of {list(one.isr)}", one.rose),),
-            )
+            if one.role == "leader" and one.isr is not None and least is not None and len(one.isr) < least:
+                yield from _advanced(run, place, one, least)
     for acks in run.facts.thin_acks:
         yield from _taken(run, TopicPartition(acks.topic, acks.partition), acks)
+
+
+def _advanced(run: RunFacts, place: TopicPartition, one: Stretch, least: int) -> Iterator[Conclusion]:
+    """A leader with an ISR smaller than ``least`` whose watermark rose; at once, where it did so as it took office."""
+    known = _highest(run, place, one)
+    took_more = known is not None and (one.first_high_watermark or 0) > known
+    row = one.sequence if took_more else one.rose
+    if row is None:
+        return
+    first = known if took_more and known is not None else one.first_high_watermark or 0
+    yield Conclusion(
+        run.finding(
+            "advance-below-min-isr", place,
+            offset=first, until=one.high_watermark, leader_epoch=one.leader_epoch, **seen_at(one, row),
+        ),
+        f"Node {one.node}, leader in epoch {one.leader_epoch}, committed offsets {first} to "
+        f"{(one.high_watermark or 1) - 1} with an ISR of {list(one.isr or ())}, fewer than {least}.",
+        (cite(one, f"node {one.node}'s high watermark rises with an ISR of {list(one.isr or ())}", row),),
+    )  # fmt: skip
+
+
+def _highest(run: RunFacts, place: TopicPartition, one: Stretch) -> int | None:
+    """The highest watermark that any broker can have had before a leader took office; None: it was leading already."""
+    told = run.told[place]
+    before = [x for x in told[one.node] if (x.incarnation, x.sequence) < (one.incarnation, one.sequence)]
+    if before and before[-1].role == "leader":
+        return None
+    others = (x for node, ours in told.items() if node != one.node for x in ours if x.begin_ns <= one.begin_ns)
+    return max((x.high_watermark or 0 for x in chain(before, others)), default=0)
 
 
 def _taken(run: RunFacts, place: TopicPartition, acks: ThinAcks) -> Iterator[Conclusion]:

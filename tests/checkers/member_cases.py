@@ -56,6 +56,33 @@ def a_watermark_that_rises_as_the_isr_shrinks_is_not_judged(story: Story) -> Non
     story.finish()
 
 
+def take_office_alone(story: Story, mark: int) -> None:
+    """Node 1 takes office with an ISR of its own, and a record that nobody has committed; its watermark is ``mark``."""
+    write(story, 2)
+    part = story.partitions[0]
+    story.send(result="info", copies=(1,), commit=False)
+    part.isr, part.marks[1] = {1}, mark
+    story.elect(1)
+    part.isr = set(NODES)
+    story.commit()
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("advance-below-min-isr", "VIOLATION", 2))
+def a_leader_that_commits_its_log_as_it_takes_office_with_too_few_in_sync_is_found(story: Story) -> None:
+    take_office_alone(story, 3)
+
+
+@case(Outcome.PASS)
+def a_leader_that_takes_office_with_what_had_been_committed_is_not_blamed(story: Story) -> None:
+    take_office_alone(story, 2)
+
+
+@case(Outcome.PASS, ("advance-below-min-isr", "DOCUMENTED", 2), generation="2.8")
+def before_3_7_a_leader_that_is_alone_commits_its_log_as_it_takes_office(story: Story) -> None:
+    take_office_alone(story, 3)
+
+
 FELL = ("follower-hw-regression", "VIOLATION", None)
 
 
