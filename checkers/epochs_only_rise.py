@@ -3,7 +3,8 @@
 * ``epoch-regression``: a broker took an older word of the controller for a newer one: within one life of the broker a
   replica's leader epoch fell, or its partition epoch within one leader epoch. Or the controller itself fell back: a
   partition's leader epoch, its partition epoch, or the controller epoch (T4), which each start of a controller raises:
-  brokers tell by it whose requests are out of date.
+  brokers tell by it whose requests are out of date. Or what the final leader appended in its epoch bears another one
+  in its log, from which no fault has taken anything.
 * ``epoch-disorder``: in a replica's log a record of an older leader epoch lies behind one of a newer epoch (R6). The
   replicas that copied it are not told apart.
 * ``epoch-cache-mismatch``: the leader epochs that a replica has written down beside its log do not rise, in epochs
@@ -23,6 +24,7 @@ from itertools import pairwise
 from typing import Any
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from checkers.copies import robs
 from checkers.generations import since
 from harness.checker import Evidence
 from harness.model import TopicPartition
@@ -49,6 +51,7 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
     for place, ends in run.ended.items():
         for end in ends.values():
             yield from _cache(run, place, end, run.logs.get(place, {}).get(end.node, []))
+            yield from _stamped(run, place, end)
 
 
 def _falls(run: RunFacts, place: TopicPartition, steps: Iterator[tuple[Stretch, Stretch]]) -> Iterator[Conclusion]:
@@ -81,6 +84,36 @@ def _older_controllers(run: RunFacts, place: TopicPartition, decisions: Sequence
                 f"A controller of epoch {new} decided after {'another' if new == old else 'one'} of epoch {old}.",
                 (cite(before, f"a controller of epoch {old} decided"), cite(after, f"one of epoch {new} decided")),
             )
+
+
+def _stamped(run: RunFacts, place: TopicPartition, end: Stretch) -> Iterator[Conclusion]:
+    """What the final leader appended in its epoch, and its log has in another: the first of it."""
+    ours = run.told.get(place, {}).get(end.node, ())
+    log = [one for one in run.logs.get(place, {}).get(end.node, ()) if one.leader_epoch >= 0]
+    harmed = any(robs(fault) and str(end.node) in fault["nodes"] for fault in run.faults)
+    if harmed or (end.role, detail(end).get("source", "live")) != ("leader", "live"):
+        return
+    for one in (x for x in ours if (x.kind, x.role, x.leader_epoch) == ("state", "leader", end.leader_epoch)):
+        first, last = one.first_log_end, one.log_end_offset
+        if first is not None and last is not None:
+            wrong = [x for x in log if x.leader_epoch != one.leader_epoch and x.first < last and x.last >= first]
+            yield from (_other_epoch(run, place, one, x) for x in wrong[:1] if first < last)
+            if wrong:
+                return
+
+
+def _other_epoch(run: RunFacts, place: TopicPartition, one: Stretch, other: LogEpoch) -> Conclusion:
+    offset = other.first if other.first >= (one.first_log_end or 0) else other.last
+    row: dict[str, int | str] = {"node": one.node, "topic": place.topic, "partition": place.partition, "offset": offset}
+    return Conclusion(
+        run.finding("epoch-regression", place, offset=offset, leader_epoch=one.leader_epoch, **seen_at(one)),
+        f"Node {one.node}, leader in epoch {one.leader_epoch}, appended what is at offset {offset}, and its log has it "
+        f"in epoch {other.leader_epoch}.",
+        (
+            cite(one, f"node {one.node}'s log grows beyond {offset} in epoch {one.leader_epoch}", one.end_sequence),
+            Evidence("replica_logs", row, f"node {one.node}'s log holds offset {offset} in epoch {other.leader_epoch}"),
+        ),
+    )
 
 
 def _disorder(run: RunFacts, place: TopicPartition, epochs: Sequence[LogEpoch]) -> Iterator[Conclusion]:

@@ -67,6 +67,7 @@ _ACKNOWLEDGING = (
     _switched("min_isr_unchecked_at_append", "KIP-16's check left to the acknowledgement"),
     _switched("acks_1_not_appended", "an acknowledgement that waits for nothing",
               scenarios=("kept-by-a-leader-that-leads-on",)),
+    _switched("stamps_previous_epoch", "partitionLeaderEpoch set before the epoch is"),
     _switched("sound_batch_refused", "a check of requests that is too strict"),
     _knob("min_isr_unchecked_by_the_watermark", "KAFKA-15583",
           "The watermark advances although fewer replicas than min.insync.replicas are in sync.",
@@ -76,6 +77,7 @@ _ACKNOWLEDGING = (
 _WATERMARKS = (
     _switched("watermark_ignores_the_slowest", "a quorum instead of the ISR"),
     _switched("silent_followers_count", "an unknown log end read as a caught-up one"),
+    _switched("commits_all_when_elected", "the log end for the checkpoint in makeLeader"),
     _switched("watermark_falls", "the leader's max() forgotten"),
     _switched("watermark_min_max_swapped", "min and max swapped"),
     _switched("follower_watermark_falls", "two offsets of a fetch response swapped"),

@@ -22,10 +22,12 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "in sync, and acknowledges it once there are enough.",
         "batch_appended_twice": "A leader appends one batch in 16 twice.",
         "acks_1_not_appended": "A leader acknowledges one request in 16 with acks=1 and appends nothing.",
+        "stamps_previous_epoch": "A leader appends records with the leader epoch before its own.",
         "sound_batch_refused": "A leader refuses one batch in 16 as invalid.",
         # ------------------------------------------------------------------------------------- watermarks
         "watermark_ignores_the_slowest": "The watermark waits for all of the ISR but the slowest member.",
         "silent_followers_count": "A new leader takes a follower that has not fetched yet for one that has everything.",
+        "commits_all_when_elected": "A new leader takes everything in its log for committed.",
         "watermark_falls": "A leader's watermark is the least log end of the ISR, even if that is lower than before.",
         "watermark_min_max_swapped": "A follower's watermark is the greater of the leader's and its own log end.",
         "follower_watermark_falls": "A follower with uncommitted records takes its log start for its high watermark.",

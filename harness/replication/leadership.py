@@ -198,7 +198,8 @@ class Leadership:
         spans = []
         base_offset = self._log.log_end_offset
         for count in record_counts:
-            spans.append(BatchSpan(base_offset, base_offset + count, self._leader_epoch, producer))
+            epoch = self._leader_epoch - ("stamps_previous_epoch" in self._knobs.bugs)
+            spans.append(BatchSpan(base_offset, base_offset + count, max(epoch, 0), producer))
             base_offset += count
         return tuple(spans)
 

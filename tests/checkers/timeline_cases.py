@@ -30,6 +30,26 @@ def finals(story: Story) -> list[Row]:
 # ---------------------------------------------------------------------------------------------------------- epochs
 
 
+def stamped(story: Story, epoch: int) -> None:
+    """The second leader appends two records, the last of which bears ``epoch`` in every log."""
+    write(story, 2)
+    story.elect(1)
+    write(story, 2)
+    for log in story.partitions[0].logs.values():
+        log[3] = (epoch, log[3][1])
+    story.finish()
+
+
+@case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", 3), ("epoch-disorder", "VIOLATION", 2))
+def a_leader_whose_records_bear_an_older_epoch_than_its_own_is_found(story: Story) -> None:
+    stamped(story, 0)
+
+
+@case(Outcome.PASS)
+def a_leader_whose_records_bear_its_epoch_is_not_blamed(story: Story) -> None:
+    stamped(story, 1)
+
+
 @case(Outcome.VIOLATION, ("epoch-regression", "VIOLATION", None))
 def a_broker_that_obeys_an_older_word_is_found(story: Story) -> None:
     write(story, 2)
@@ -63,6 +83,7 @@ def a_controller_that_falls_back_is_found(story: Story) -> None:
 @case(Outcome.VIOLATION, ("epoch-disorder", "VIOLATION", 1))
 def a_log_whose_epochs_fall_is_found(story: Story) -> None:
     write(story, 3)
+    story.elect(1)
     story.finish()
     for row in story.logs:
         row["leader_epoch"] = 2 if row["offset"] == 1 else 0
@@ -393,6 +414,7 @@ def fork(story: Story) -> None:
     write(story, 1)
     for _ in range(2):
         story.send(result="info", commit=False)
+    story.elect(1)
     story.finish()
     for row in story.logs:
         if row["offset"] > 0:
