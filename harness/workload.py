@@ -50,6 +50,30 @@ class Consumed(NamedTuple):
     positions: Mapping[TopicPartition, Offset]
 
 
+class Unread(NamedTuple):
+    """How far the final read of a partition has come that has not come to its end.
+
+    Attributes:
+        begun: whether a consumer has begun to read it.
+        position: the offset that it waits for; None: no leader has said where the log begins.
+        end: the offset up to which, exclusive, it is to read; None: no leader has said.
+        error: the name of the error that ended the last consumer before it came there; None: there was none.
+    """
+
+    begun: bool = False
+    position: Offset | None = None
+    end: Offset | None = None
+    error: str | None = None
+
+    def come_to(self, position: Offset) -> Unread:
+        """The same when a consumer stands at ``position``: what matters is how far any of them came."""
+        return self._replace(position=position if self.position is None else max(position, self.position))
+
+    def bounded(self, start: Offset, end: Offset) -> Unread:
+        """The same when a leader has said from where to where the log can be read."""
+        return self.come_to(start)._replace(end=end)
+
+
 class Done(NamedTuple):
     """How a request without content went: ``error`` is the error's name, None for success."""
 
@@ -179,12 +203,21 @@ class Workload(Protocol):
         ...
 
     def stop(self) -> None:
-        """Stop sending and tailing; waits for every outstanding completion. Idempotent."""
+        """Stop sending, tailing and the final read; waits for every outstanding completion. Idempotent.
+
+        What is ordered afterwards is begun as before.
+        """
         ...
 
     def final_read(self, timeout_s: float) -> bool:
         """Read every partition from the start to its end with a fresh consumer; waits until that is done.
 
-        Returns whether the end was reached everywhere.
+        Returns whether the end was reached everywhere: False after ``timeout_s``, or when errors have ended consumers
+        of every partition that is left. The read goes on then, until :meth:`stop`, with new consumers where errors
+        ended the last ones, each from the start; the next call is about the same read.
         """
+        ...
+
+    def unread(self) -> Mapping[TopicPartition, Unread]:
+        """By partition, how far the final read has come; without those that it has read to their ends."""
         ...

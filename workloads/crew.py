@@ -43,6 +43,19 @@ class Crew:
         if self._failures:
             raise self._failures.pop(0)
 
+    def join(self, timeout_s: float) -> bool:
+        """Wait until every thread has ended by itself, but no longer than ``timeout_s``; whether they have.
+
+        Raises:
+            BaseException: the first exception that ended a thread.
+        """
+        deadline = time.monotonic() + timeout_s
+        for thread in self._threads:
+            thread.join(max(0.0, deadline - time.monotonic()))
+        if self._failures:
+            raise self._failures.pop(0)
+        return not any(thread.is_alive() for thread in self._threads)
+
     def _run(self, work: Callable[[], None]) -> None:
         try:
             work()
@@ -52,7 +65,7 @@ class Crew:
 
 
 class Patience:
-    """How long threads go on trying; :meth:`end` makes all of them give up."""
+    """How long threads go on trying."""
 
     def __init__(self, timeout_s: float) -> None:
         self._deadline = time.monotonic() + timeout_s
@@ -60,7 +73,3 @@ class Patience:
     def left_s(self) -> float:
         """Seconds left; 0 when there are none."""
         return max(0.0, self._deadline - time.monotonic())
-
-    def end(self) -> None:
-        """Let there be none left."""
-        self._deadline = 0.0

@@ -11,6 +11,7 @@ from __future__ import annotations
 import random
 import threading
 import time
+from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -35,6 +36,7 @@ from harness.workload import (
     SendOrder,
     Sent,
     SpoofedFetchOrder,
+    Unread,
 )
 from workloads.crew import Crew, Patience
 from workloads.group_reading import GroupMember, commit
@@ -46,6 +48,8 @@ _POLL_S = 0.2
 _POLL_RECORDS = 500
 _BOUNDS_TIMEOUT_S = 1.0
 _AFTER_INFO_S = 0.05
+_AFTER_FAILED_READ_S = 1.0
+_LOOK_S = 0.05
 _READERS_AT_ONCE = 4
 _GRACE_S = 10.0
 """How long an order under way may take to end once the load is to stop."""
@@ -101,6 +105,8 @@ class UniqueSends:
         self._naming = threading.Lock()
         self._named: dict[str, OrderedProducer | TransactingProducer] = {}
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
+        self._readers: Crew | None = None
+        self._unread: dict[TopicPartition, Unread] = {}
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -150,15 +156,25 @@ class UniqueSends:
         with self._naming:
             while self._named:
                 self._named.popitem()[1].close()
+        self._crew = Crew(self._around.failed)
+        if self._readers is not None:
+            readers, self._readers = self._readers, None
+            readers.stop()
 
     def final_read(self, timeout_s: float) -> bool:
         """See :class:`harness.workload.Workload`."""
+        if self._readers is None:
+            self._readers = self._begin_final_read()
         patience = Patience(timeout_s)
-        with ThreadPoolExecutor(max_workers=_READERS_AT_ONCE) as pool:
-            try:
-                return all(pool.map(lambda name: self._read_to_end(name, patience), self._partitions))
-            finally:
-                patience.end()  # whoever interrupts, or has seen one reader fail, does not wait for the others
+        while not self._readers.join(min(patience.left_s(), _LOOK_S)):
+            if not patience.left_s() or all(one.error for one in self.unread().values()):
+                return False
+        self._readers = None
+        return True
+
+    def unread(self) -> Mapping[TopicPartition, Unread]:
+        """See :class:`harness.workload.Workload`."""
+        return dict(self._unread)
 
     # ------------------------------------------------------------------------------------------------ producing
 
@@ -235,25 +251,53 @@ class UniqueSends:
             self._around.recorder.complete_poll(op, records)
         return error
 
-    def _read_to_end(self, partition: TopicPartition, patience: Patience) -> bool:
+    def _begin_final_read(self) -> Crew:
+        self._unread = dict.fromkeys(self._partitions, Unread())
+        readers = Crew(self._around.failed)
+        for number in range(_READERS_AT_ONCE):
+            if share := self._partitions[number::_READERS_AT_ONCE]:
+                readers.start(partial(self._read_all, share, readers.stopping))
+        return readers
+
+    def _read_all(self, partitions: Sequence[TopicPartition], give_up: threading.Event) -> None:
+        """Read one after the other to its end; one whose consumer fails comes up again after the others."""
+        left = deque(partitions)
+        while left and not give_up.is_set():
+            name = left.popleft()
+            if self._read_to_end(name, give_up):
+                del self._unread[name]
+            else:
+                left.append(name)
+                give_up.wait(_AFTER_FAILED_READ_S)
+
+    def _read_to_end(self, partition: TopicPartition, give_up: threading.Event) -> bool:
         process, reader = self._reading({partition: BEGINNING})
+        self._unread[partition] = self._unread[partition]._replace(begun=True)
         try:
-            bounds = self._bounds(partition, reader, patience)
+            bounds = self._bounds(partition, reader, give_up)
             if bounds is None:
                 return False
+            self._unread[partition] = self._unread[partition].bounded(*bounds)
             if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
-                return self._poll(process, reader, final=True) is None
+                return self._poll_finally(process, reader, partition)
             while reader.positions[partition] < bounds.end_offset:
-                if not patience.left_s() or self._poll(process, reader, final=True) is not None:
+                if give_up.is_set() or not self._poll_finally(process, reader, partition):
                     return False
             return True
         finally:
             reader.close()
 
-    def _bounds(self, partition: TopicPartition, reader: Reader, patience: Patience) -> Bounds | None:
-        while left_s := patience.left_s():
+    def _poll_finally(self, process: ProcessId, reader: Reader, partition: TopicPartition) -> bool:
+        """Poll for the final read and note how far it has come; whether the consumer can go on."""
+        error = self._poll(process, reader, final=True)
+        come = self._unread[partition].come_to(reader.positions[partition])
+        self._unread[partition] = come if error is None else come._replace(error=error)
+        return error is None
+
+    def _bounds(self, partition: TopicPartition, reader: Reader, give_up: threading.Event) -> Bounds | None:
+        while not give_up.is_set():
             try:
-                return reader.bounds(partition, min(left_s, _BOUNDS_TIMEOUT_S))
+                return reader.bounds(partition, _BOUNDS_TIMEOUT_S)
             except EnvironmentFault as unknown:
                 self._around.log.info("%s", unknown)
         return None

@@ -7,7 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Generic, TypeVar
 
 from harness.model import Offset, TopicPartition
-from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, Done, SendOrder, Sent, SpoofedFetchOrder
+from harness.workload import (
+    CommitOrder,
+    Consumed,
+    ConsumeOrder,
+    DeleteOrder,
+    Done,
+    SendOrder,
+    Sent,
+    SpoofedFetchOrder,
+    Unread,
+)
 
 ResultT = TypeVar("ResultT")
 
@@ -33,6 +43,7 @@ class ScriptedWorkload:
         consumed: the result of the next ``consume``.
         error: the result of ``commit``, ``delete_records`` and ``spoof_fetch``; None: success.
         reached: what :meth:`polled` returns.
+        reading: asked what the final read has not come to the end of.
         orders: everything that was ordered.
     """
 
@@ -43,6 +54,7 @@ class ScriptedWorkload:
     consumed: Consumed = field(default_factory=lambda: Consumed(None, {}, {}))
     error: str | None = None
     reached: Mapping[TopicPartition, Offset] = field(default_factory=dict)
+    reading: Callable[[], Mapping[TopicPartition, Unread]] = dict
     orders: list[Any] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -88,7 +100,11 @@ class ScriptedWorkload:
 
     def final_read(self, timeout_s: float) -> bool:
         """See :class:`harness.workload.Workload`."""
-        return True
+        return not self.unread()
+
+    def unread(self) -> Mapping[TopicPartition, Unread]:
+        """See :class:`harness.workload.Workload`."""
+        return self.reading()
 
     def _done(self, order: CommitOrder | DeleteOrder | SpoofedFetchOrder) -> Scripted[Done]:
         self.orders.append(order)

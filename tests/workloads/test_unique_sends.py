@@ -150,10 +150,12 @@ def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: B
     assert not open_ops
 
 
-def test_nothing_is_sent_once_it_was_stopped(cluster: BuiltinTarget, tmp_path: Path) -> None:
+def test_what_is_ordered_after_a_stop_is_sent(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     recorded.workload.stop()
-    assert finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2))) == []
+    sent = finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2)))
+    assert [answer.kind for answer in sent] == ["ok"] * 2 * len(PARTITIONS)
+    recorded.workload.stop()
 
 
 def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:
@@ -170,7 +172,18 @@ def test_a_final_read_that_cannot_reach_the_end_says_so(cluster: BuiltinTarget, 
     recorded = Recorded(cluster, tmp_path)
     cluster.pause("0")
     assert not recorded.workload.final_read(0.5)
+    assert {one.end for one in recorded.workload.unread().values()} == {None}
     cluster.resume("0")
+    recorded.workload.stop()
+
+
+def test_a_final_read_goes_on_when_its_time_is_over(cluster: BuiltinTarget, tmp_path: Path) -> None:
+    recorded = Recorded(cluster, tmp_path)
+    cluster.pause("0")
+    assert not recorded.workload.final_read(0.5)
+    cluster.resume("0")
+    eventually(lambda: not recorded.workload.unread())
+    assert recorded.workload.final_read(5)
 
 
 @pytest.mark.parametrize(

@@ -34,11 +34,13 @@ from harness.workload import (
     SendOrder,
     Sent,
     SpoofedFetchOrder,
+    Unread,
 )
 
 ValueT = TypeVar("ValueT")
 
 _AFTER_ERROR_S = 0.05
+_AFTER_FAILED_READ_S = 1.0
 _LOOK_TIMEOUT_S = 1.0
 _GRACE_S = 10.0
 _NS_PER_S = 1_000_000_000
@@ -131,6 +133,8 @@ class SimulatedSends:
         self._named: dict[str, Producer] = {}
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
         self._stopping = False
+        self._readers: list[Task[None]] = []
+        self._unread: dict[TopicPartition, Unread] = {}
 
     def start(self) -> None:
         """See :class:`harness.workload.Workload`."""
@@ -174,14 +178,25 @@ class SimulatedSends:
         assert self._world.sleep_until(lambda: all(task.is_done for task in self._tasks), _GRACE_S), "a client hangs"
         while self._tasks:
             self._tasks.pop().result()
+        self._readers.clear()
         self._clients.clear()
+        self._stopping = False
 
     def final_read(self, timeout_s: float) -> bool:
         """See :class:`harness.workload.Workload`."""
-        deadline_ns = self._world.now_ns + round(timeout_s * _NS_PER_S)
-        reading = [Task(self._read_to_end(name, deadline_ns)) for name in self._partitions]
-        self._world.sleep_until(lambda: all(task.is_done for task in reading), timeout_s + _GRACE_S)
-        return all(task.result() for task in reading)
+        if not self._readers:
+            self._unread = dict.fromkeys(self._partitions, Unread(begun=True))
+            self._readers = [self._begin(self._read_all_of(name)) for name in self._partitions]
+        self._world.sleep_until(self._has_read_all_it_can, timeout_s)
+        if self._unread:
+            return False
+        while self._readers:
+            self._readers.pop().result()
+        return True
+
+    def unread(self) -> Mapping[TopicPartition, Unread]:
+        """See :class:`harness.workload.Workload`."""
+        return dict(self._unread)
 
     # ------------------------------------------------------------------------------------------------ producing
 
@@ -272,26 +287,41 @@ class SimulatedSends:
                 break
         return reader.positions
 
-    async def _read_to_end(self, partition: TopicPartition, deadline_ns: int) -> bool:
-        process = self._around.new_process()
-        reader = Reader(self._client(str(process)), {partition: BEGINNING})
-        recorder = self._around.recorder
-        try:
-            bounds = None
-            while bounds is None:
-                if self._world.now_ns >= deadline_ns:
-                    return False
-                bounds = await reader.bounds(partition, _LOOK_TIMEOUT_S)
-            if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
-                return (await poll(recorder, process, reader, final=True)).error is None
-            while reader.positions[partition] < bounds.end_offset:
-                if self._world.now_ns >= deadline_ns:
-                    return False
-                if (await poll(recorder, process, reader, final=True)).error is not None:
-                    return False
-            return True
-        finally:
-            reader.close()
+    async def _read_all_of(self, partition: TopicPartition) -> None:
+        """Read to the end, with as many consumers as that takes."""
+        while not self._stopping:
+            process = self._around.new_process()
+            client = self._client(str(process))
+            if await self._read_to_end(partition, process, Reader(client, {partition: BEGINNING})):
+                del self._unread[partition]
+                self._finish(client)
+                return
+            await client.sleep(_AFTER_FAILED_READ_S)
+            self._finish(client)
+
+    def _has_read_all_it_can(self) -> bool:
+        return all(task.is_done for task in self._readers) or all(one.error for one in self._unread.values())
+
+    async def _read_to_end(self, partition: TopicPartition, process: ProcessId, reader: Reader) -> bool:
+        bounds = None
+        while bounds is None:
+            if self._stopping:
+                return False
+            bounds = await reader.bounds(partition, _LOOK_TIMEOUT_S)
+        self._unread[partition] = self._unread[partition].bounded(*bounds)
+        if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
+            return await self._poll_finally(process, reader, partition)
+        while reader.positions[partition] < bounds.end_offset:
+            if self._stopping or not await self._poll_finally(process, reader, partition):
+                return False
+        return True
+
+    async def _poll_finally(self, process: ProcessId, reader: Reader, partition: TopicPartition) -> bool:
+        """Poll for the final read and note how far it has come; whether the consumer can go on."""
+        error = (await poll(self._around.recorder, process, reader, final=True)).error
+        come = self._unread[partition].come_to(reader.positions[partition])
+        self._unread[partition] = come if error is None else come._replace(error=error)
+        return error is None
 
     # ------------------------------------------------------------------------------------------------ internals
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.model import Link, NodeId
-from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, SpoofedFetchOrder
+from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, SpoofedFetchOrder, Unread
 from tests.harness.simulation.stack.chaos_story import Parameters
 from tests.harness.simulation.stack.loaded_target import LEDGER, LoadedTarget
 
@@ -111,6 +111,18 @@ def test_a_damaged_batch_is_no_record(tmp_path: Path) -> None:
     loaded.target.cluster.nodes["0"].disk.flip_bit(f"{LEDGER}/{0:020d}.log", -1)
     assert not loaded.sends.final_read(5.0)
     assert [row["error"] for row in loaded.rows("poll", type="fail")] == ["_BAD_MSG"]
+    assert loaded.sends.unread() == {LEDGER: Unread(begun=True, position=0, end=1, error="_BAD_MSG")}
+
+
+def test_a_final_read_that_an_error_has_ended_goes_on_from_the_beginning(tmp_path: Path) -> None:
+    loaded = LoadedTarget(tmp_path)
+    loaded.send()
+    for read in (False, True):  # spoilt, and as it was
+        loaded.target.cluster.nodes["0"].disk.flip_bit(f"{LEDGER}/{0:020d}.log", -1)
+        loaded.clock.sleep(3)
+        assert loaded.sends.final_read(5.0) == read
+    assert delivered(loaded, final=True) == [(0, True)]
+    assert not loaded.sends.unread()
 
 
 def test_a_group_goes_on_where_it_has_committed(tmp_path: Path) -> None:
