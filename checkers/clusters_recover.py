@@ -1,7 +1,9 @@
 """A healed cluster comes to rest: one leader, everybody in sync, equal logs, everything committed (R2, T13).
 
+At rest it gives consumers all that it holds, and acknowledges records again (C16).
+
 ``stuck``, on any target: every fault that was injected was healed, the runner waited, and then went on looking until
-nothing had got nearer to rest for several times ``replica.lag.time.max.ms``, in looks that followed each other closely;
+nothing had got nearer to that for several times ``replica.lag.time.max.ms``, in looks that followed each other closely;
 and no probe blames the environment (``unrest`` in ``run.json``, see :mod:`harness.runner.unrest`).
 
 ``stuck`` too, at the end of a run that promises to settle (``guarantees.settles``) and in which every fault was healed:
@@ -36,6 +38,13 @@ from spark_analysis.facts import Stretch
 
 KINDS = ("stuck",)
 
+_RESPECTS = {
+    "rest": ("did not come to rest", "rest"),
+    "reads": ("does not give consumers all that it holds", "the end of what it holds"),
+    "sends": ("does not acknowledge records again", "an acknowledgement"),
+}
+"""By what the runner looked for (``unrest.of``), what a partition did not do, and what nothing got nearer to."""
+
 
 class _Unrest(NamedTuple):
     """Why a partition has not come to rest: what is wrong, and what the replica says that shows it."""
@@ -65,14 +74,15 @@ def conclude(run: RunFacts) -> Iterator[Conclusion]:
 
 
 def _watched(run: RunFacts) -> Iterator[Conclusion]:
-    """Every partition that the runner saw get no nearer to rest; the last rows about it show how it ended."""
+    """Every partition that the runner saw get no nearer to recovery; the last rows about it show how it ended."""
+    not_done, nearer_to = _RESPECTS[run.unrest.get("of", "rest")]
     for name, phrases in sorted(run.unrest["missing"].items()):
         place = partition_named(name)
         shown = islice(_unrest(run, place, run.ended.get(place, {}), ()), 1) if run.ended.get(place) else ()
         yield Conclusion(
             run.finding("stuck", place, excuse=_excuse(run, place)),
-            f"All faults were healed, and {place} did not come to rest: {'; '.join(phrases)}. Nothing got nearer to "
-            f"rest for {run.unrest['still_s']:g} s ({run.unrest['looks']} looks), and no probe blames the environment.",
+            f"All faults were healed, and {place} {not_done}: {'; '.join(phrases)}. Nothing got nearer to {nearer_to} "
+            f"for {run.unrest['still_s']:g} s ({run.unrest['looks']} looks), and no probe blames the environment.",
             tuple(cite(one, says) for one, _, says in shown),
         )
 

@@ -56,7 +56,7 @@ class RunFacts:
     Attributes:
         wanted: what the configuration demands; None: it does not say.
         generation: the protocol's generation; empty: not known.
-        unrest: what the runner saw of a healed cluster that did not come to rest, as in ``run.json``; empty: it did.
+        unrest: what the runner saw of a healed cluster that did not recover, as in ``run.json``; empty: it did.
         endings: how lives of nodes ended that had not been ordered to, as in ``run.json``.
         orders: the DeleteRecords that were sent, by partition; None: the run does not say.
     """

@@ -46,7 +46,7 @@ def broken_unrest(unrest: Mapping[str, Any]) -> list[str]:
     if not unrest.get("missing") or not all(unrest["missing"].values()):
         lacks.append("does not name what each partition is missing")
     if not unrest.get("still_s"):
-        lacks.append("does not say for how long nothing got nearer to rest")
+        lacks.append("does not say for how long nothing got nearer to recovery")
     if unrest.get("looks", 0) < LEAST_LOOKS:
         lacks.append(f"has {unrest.get('looks', 0)} looks, and a runner takes at least {LEAST_LOOKS}")
     if not unrest.get("probes"):

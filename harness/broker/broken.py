@@ -28,6 +28,7 @@ Change = Callable[[Record], Record]
 _ONE_IN = 16
 _TICK_NS = 1_000_000
 _FEW = 2
+_FAR = 40
 _MANGLING = frozenset(
     {
         "fetch_loses_a_batch",
@@ -96,6 +97,11 @@ def served(broker: Broker, partition: Partition, offset: Offset) -> tuple[Segmen
     if "fetch_repeats_a_batch" in bugs:
         offset = max(offset - 1, log.log_start_offset)
     return log, offset
+
+
+def served_up_to(broker: Broker, bound: Offset) -> Offset:
+    """Up to where, exclusive, a consumer's fetch is answered that may read up to ``bound``."""
+    return min(bound, _FAR) if "fetch_stops_short" in broker.knobs.bugs else bound
 
 
 def answered(broker: Broker, data: bytes) -> bytes:

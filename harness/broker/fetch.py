@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, cast
 
-from harness.broker.broken import answered, served
+from harness.broker.broken import answered, served, served_up_to
 from harness.broker.codes import FrontError
 from harness.broker.kafka_time import kafka_time_ns
 from harness.model import CLIENTS, NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
@@ -210,6 +210,7 @@ class Fetching:
         log, offset = part.partition.log, part.asked.fetch_offset
         if self._replica is None:
             log, offset = served(self._broker, part.partition, offset)
+            bound = served_up_to(self._broker, bound)
         return log.locate(offset, bound, max(limit, 0), at_least_one=at_least_one)
 
     def _is_enough(self, found: list[_Found]) -> bool:

@@ -57,7 +57,7 @@ class Manifest:
             but a missing verdict is ``VIOLATION``.
         guarantees: what the configuration promises:
             ``{"min_insync_replicas": 2, "unclean_election": false, "retention": false}``.
-        unrest: of a run whose healed cluster did not come to rest although no probe blames the environment, what the
+        unrest: of a run whose healed cluster did not recover although no probe blames the environment, what the
             runner saw (:meth:`harness.runner.unrest.Unrest.to_json`); empty of any other.
         endings: of every life of a node that ended without having been ordered to, how it did; each with the fields of
             :class:`harness.target.Ending`.

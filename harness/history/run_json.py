@@ -69,6 +69,7 @@ _GUARANTEES: Mapping[str, Kind] = {
 _STRINGS = Kind("a list of strings", lambda value: isinstance(value, list) and all(map(_STRING.fits, value)))
 _COUNTS = Kind("a list of whole numbers", lambda value: isinstance(value, list) and all(map(_COUNT.fits, value)))
 _UNREST: Mapping[str, Kind] = {
+    "of": _one_of("rest", "reads", "sends"),
     "still_s": _SECONDS,
     "looks": _COUNT,
     **dict.fromkeys(("missing", "eligible"), _OBJECT),

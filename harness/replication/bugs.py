@@ -17,6 +17,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "ack_on_append": "A leader acknowledges acks=all as soon as the records are in its own log.",
         "timeout_answered_as_ok": "A leader acknowledges what it has waited for in vain.",
         "timeout_answered_as_refused": "A leader says that it has refused what it has appended and waited for in vain.",
+        "acks_all_unanswered": "A leader of a later epoch than the first never answers acks=all.",
         "min_isr_unchecked": "A leader takes acks=all, and commits, however few replicas are in sync.",
         "min_isr_unchecked_at_append": "A leader appends acks=all although fewer replicas than min.insync.replicas are "
         "in sync, and acknowledges it once there are enough.",
@@ -98,6 +99,7 @@ BUGS: Mapping[str, str] = MappingProxyType(
         "fetch_misstates_epochs": "A leader names the leader epoch beside the right one for some batches of an answer.",
         "tailing_fetch_misstates_epochs": "The same, only where an answer is one batch: to who reads at the log's end.",
         "fetch_epochs_unchecked": "A leader answers consumers whatever leader epoch they name.",
+        "fetch_stops_short": "A leader gives a consumer nothing from offset 40 on.",
         "fetch_mixes_partitions": "A leader gives every 16th consumer's fetch what another partition has there.",
         # ------------------------------------------------------------------------------------- groups
         "commit_forgotten": "The controller acknowledges what a group commits, and keeps nothing of it.",

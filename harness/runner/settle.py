@@ -65,8 +65,12 @@ def misled(records: Iterable[FaultRecord]) -> list[Selector]:
     return list(dict.fromkeys(fault.node for fault in moved))
 
 
-def require_healed(records: Iterable[FaultRecord]) -> None:
+def require_healed(records: Iterable[FaultRecord], lacks: str) -> None:
     """Refuse to blame a cluster of which a fault may still be in force; one that was never injected is not.
+
+    Args:
+        records: what was done to it.
+        lacks: what it did not do in time, in a clause.
 
     Raises:
         InvalidRun: a fault was injected, and no probe has seen it healed.
@@ -74,19 +78,17 @@ def require_healed(records: Iterable[FaultRecord]) -> None:
     for one in records:
         if one.injected_ns is not None and one.heal_proven_ns is None:
             fault = f"fault {one.name} ({one.kind})"
-            raise InvalidRun(f"the cluster did not settle, and {fault} was not proven healed: {one.heal_proof}.")
+            raise InvalidRun(f"{lacks}, and {fault} was not proven healed: {one.heal_proof}.")
 
 
-def require_innocent(missing: Sequence[str], blamed: Sequence[str]) -> None:
-    """Refuse to blame a cluster when a probe blames the environment.
+def require_innocent(lacks: str, missing: Sequence[str], blamed: Sequence[str]) -> None:
+    """Refuse to blame a healed cluster when a probe blames the environment; ``lacks`` as above.
 
     Raises:
         InvalidRun: names what was missing, and what the probe saw.
     """
     if blamed:
-        raise InvalidRun(
-            f"the healed cluster did not settle: {in_short(missing)}. A probe blames its environment: {blamed[0]}."
-        )
+        raise InvalidRun(f"{lacks}: {in_short(missing)}. A probe blames its environment: {blamed[0]}.")
 
 
 def in_short(missing: Sequence[str]) -> str:

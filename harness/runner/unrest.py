@@ -1,4 +1,6 @@
-"""What justifies the verdict ``stuck``: a healed cluster gets no nearer to rest, and no probe blames the environment.
+"""What justifies the verdict ``stuck``: a healed cluster does not recover, and no probe blames the environment.
+
+It recovers in three respects: it comes to rest, it gives consumers all that it holds, and it acknowledges records.
 
 That a cluster has not come to rest in the time that a scenario allows proves nothing yet: the machine may be slow, or a
 link may not be whole. So the runner goes on looking until nothing has got nearer to rest for as long as Kafka takes, at
@@ -15,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import permutations, starmap
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 from harness.broker.settings import Settings
 from harness.clock import PacedClock
@@ -25,7 +27,7 @@ from harness.runner.conditions import unsettled
 from harness.target import Capability, ClusterView, Receipt, Target
 
 STILL_TIMES = 5
-"""For how many times the longest time-out of the cluster nothing must have got nearer to rest."""
+"""For how many times the longest time-out of the cluster nothing must have got nearer to recovery."""
 
 _LOOKS = 20
 """Into how many parts that time is cut: in each of them there must be a look."""
@@ -37,18 +39,38 @@ _OFF_MS = 1_000
 """By how much a clock may be off that is right."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unrest:
-    """A cluster that did not come to rest.
+Respect = Literal["rest", "reads", "sends"]
+"""In which a cluster is to recover: coming to rest, delivering what it holds, acknowledging records."""
+
+
+class Look(NamedTuple):
+    """What one look at a cluster has found.
 
     Attributes:
-        still_s: for how long nothing had got nearer to rest; ``looks``: how often the runner looked meanwhile.
+        recovered: whether nothing is missing any more.
+        missing: what is known to be missing, one phrase each, which begins with the partition.
+        left: how much there is left to do; of no unit, it only has to fall when the cluster gets nearer.
+    """
+
+    recovered: bool
+    missing: Sequence[str]
+    left: int
+
+
+@dataclass(frozen=True, slots=True)
+class Unrest:
+    """A cluster that did not recover in one respect.
+
+    Attributes:
+        of: in which.
+        still_s: for how long nothing had got nearer to that; ``looks``: how often the runner looked meanwhile.
         missing: what was missing in the end, one phrase each.
         view: the cluster then; ``gone``: the brokers that had ended themselves.
         blamed: what probes blame in the environment, and probes that failed, one sentence each; empty: nothing.
         probes: what the other probes saw.
     """
 
+    of: Respect
     still_s: float
     looks: int
     missing: tuple[str, ...]
@@ -62,6 +84,7 @@ class Unrest:
         phrases = {str(name): [_without(name, phrase) for phrase in self.missing if _is_of(name, phrase)]
                    for name in partitions}  # fmt: skip
         return {
+            "of": self.of,
             "still_s": round(self.still_s, 3),
             "looks": self.looks,
             "missing": {name: found for name, found in phrases.items() if found},
@@ -76,29 +99,36 @@ class Unrest:
 
 
 def still_for_s(settings: Settings) -> float:
-    """For how long nothing must have got nearer to rest, of a cluster with these settings."""
+    """For how long nothing must have got nearer to recovery, of a cluster with these settings."""
     return STILL_TIMES * max(settings.replica_lag_time_max_ms, settings.broker_session_timeout_ms) / 1000
 
 
+def rest(target: Target, partitions: Sequence[TopicPartition]) -> Look:
+    """What keeps a cluster from being at rest."""
+    missing = unsettled(target, partitions)
+    return Look(not missing, missing, _behind(target, partitions) if missing else 0)
+
+
 def watched(
-    target: Target, partitions: Sequence[TopicPartition], still_s: float, clock: PacedClock
+    target: Target, of: Respect, look: Callable[[], Look], still_s: float, clock: PacedClock
 ) -> Unrest | None:  # fmt: skip
-    """Look at a cluster that is not at rest until it is (None), or has got no nearer for ``still_s``, and probe it."""
+    """Look at a cluster until it has recovered (None), or has got no nearer for ``still_s``, and probe it."""
     begun_s = since_s = looked_s = _now_s(clock)
     nearest, looks, slowest_s = _Distance(), 0, 0.0
-    while missing := unsettled(target, partitions):
-        nearer = nearest.falls_to(len(missing), _behind(target, partitions))
+    while not (found := look()).recovered:
+        missing = tuple(found.missing)
+        nearer = nearest.falls_to(len(missing), found.left)
         took_s, looked_s = _now_s(clock) - looked_s, _now_s(clock)
         slowest_s = max(slowest_s, took_s)
         if nearer or took_s > _late_s(still_s):
             since_s, looks = looked_s, 0
         looks += 1
-        if looked_s - since_s >= still_s:
-            return _probed(target, Unrest(looked_s - since_s, looks, tuple(missing), target.view()))
+        if looked_s - since_s >= still_s and missing:
+            return _probed(target, Unrest(of, looked_s - since_s, looks, missing, target.view()))
         if looked_s - begun_s >= _PATIENCE * still_s:
             what = "it was still getting nearer" if slowest_s <= _late_s(still_s) else f"a look took {slowest_s:.1f} s"
             why = f"after {looked_s - begun_s:.0f} s {what}"
-            return Unrest(0.0, looks, tuple(missing), target.view(), blamed=(why,))
+            return Unrest(of, 0.0, looks, missing, target.view(), blamed=(why,))
         clock.sleep(still_s / _LOOKS)
     return None
 
@@ -113,17 +143,17 @@ def _now_s(clock: PacedClock) -> float:
 
 
 class _Distance:
-    """How far a cluster was from rest when it was nearest: how much was missing, and by how many records."""
+    """How far a cluster was from recovery when it was nearest: how much was missing, and how much was left."""
 
     def __init__(self) -> None:
         self._missing: int | None = None
-        self._records: int | None = None
+        self._left: int | None = None
 
-    def falls_to(self, missing: int, records: int) -> bool:
+    def falls_to(self, missing: int, left: int) -> bool:
         """Whether one of the two is less than ever before."""
-        nearer = self._missing is None or self._records is None or missing < self._missing or records < self._records
+        nearer = self._missing is None or self._left is None or missing < self._missing or left < self._left
         self._missing = missing if self._missing is None else min(missing, self._missing)
-        self._records = records if self._records is None else min(records, self._records)
+        self._left = left if self._left is None else min(left, self._left)
         return nearer
 
 

@@ -53,6 +53,42 @@ def what_the_runner_saw_and_what_the_last_rows_say_is_one_stall(story: Story) ->
     without(story)
 
 
+def unserved(of: str, phrase: str) -> dict[str, Any]:
+    """What a runner writes down of a cluster at rest that does not serve its clients."""
+    return {"guarantees": SAMPLED, "unrest": SEEN["unrest"] | {"of": of, "missing": {"ledger-0": [phrase]}}}
+
+
+READS = unserved("reads", "the final read stands at offset 0, and the high watermark is 1")
+SENDS = unserved("sends", "5 sends with acks=all, and none was acknowledged (the last: _MSG_TIMED_OUT)")
+
+
+@case(Outcome.VIOLATION, STUCK, **READS)
+def a_partition_that_gives_no_consumer_what_it_holds_is_stuck(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, STUCK, **SENDS)
+def a_partition_that_acknowledges_nothing_after_the_healing_is_stuck(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.INVALID, reason="was never healed", **SENDS)
+def while_a_fault_may_be_in_force_no_partition_has_to_acknowledge(story: Story) -> None:
+    write(story, 2)
+    story.fault(healed_ns=None, heal_proven_ns=None)
+    story.finish()
+
+
+@case(Outcome.PASS, ("stuck", "DOCUMENTED", None), **READS)
+def what_a_fault_has_damaged_is_not_delivered(story: Story) -> None:
+    write(story, 2)
+    harm = {"topic": "ledger", "partition": 0, "offset": 0, "clean": True}
+    story.fault(kind="corrupt_log", nodes=["0"], parameters=json.dumps(harm))
+    story.finish()
+
+
 @case(Outcome.INVALID, reason="was never healed", guarantees=GUARANTEES, **SEEN)
 def while_a_fault_may_be_in_force_no_cluster_is_stuck(story: Story) -> None:
     without(story)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pytest
 
@@ -16,10 +17,13 @@ from harness.errors import EnvironmentFault, InvalidRun, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
+from harness.runner.service import Sends, reads
 from harness.runner.settle import require_innocent
-from harness.runner.unrest import Unrest, watched
+from harness.runner.unrest import Unrest, rest, watched
 from harness.target import Capability, ClusterView, Receipt, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
+from harness.testing.scripted_workload import Scripted, ScriptedWorkload
+from harness.workload import SendOrder, Sent, Unread
 
 LEDGER = TopicPartition("ledger", 0)
 STILL_S = 10.0
@@ -69,7 +73,7 @@ class Cluster(ScriptedTarget):
 
 
 def look_at(cluster: Cluster) -> Unrest | None:
-    return watched(cluster, [LEDGER], STILL_S, cluster.clock)
+    return watched(cluster, "rest", partial(rest, cluster, [LEDGER]), STILL_S, cluster.clock)
 
 
 def test_a_cluster_that_stands_still_while_all_around_it_is_well_is_stuck() -> None:
@@ -197,7 +201,7 @@ def test_a_probe_that_fails_convicts_no_cluster(words: str) -> None:
     assert words in seen.blamed
     assert seen.probes == tuple(f"node {node} answers" for node in Failing().nodes())
     with pytest.raises(InvalidRun, match="the probe of the disk of node 0 failed: node 0 gives no answer"):
-        require_innocent(seen.missing, seen.blamed)
+        require_innocent("the cluster did not settle", seen.missing, seen.blamed)
 
 
 def test_a_probe_of_a_process_that_fails_convicts_no_cluster() -> None:
@@ -240,3 +244,111 @@ def verdict_on(text: str, bug: str = "") -> tuple[str, list[str]]:
 def test_a_leader_that_takes_no_follower_back_is_convicted_wherever_the_run_waits_for_it(more: str) -> None:
     assert verdict_on(SCENARIO + more, "isr_never_grown") == ("violation", ["stuck"])
     assert verdict_on(SCENARIO + more) == ("pass", [])
+
+
+LOADED = """\
+id: loaded
+title: A leader dies under load
+source: a test
+topics: [{name: ledger}]
+workload: {name: unique_sends, rate: 40, producers: 2, consumers: 1}
+settle_s: 5
+schedule:
+  - until: {polled: 15}
+  - inject: {fault: kill, node: leader, topic: ledger, partition: 0, as: gone}
+  - wait_s: 3
+  - heal: gone
+"""
+
+
+@pytest.mark.parametrize("bug", ["fetch_stops_short", "acks_all_unanswered"])
+def test_a_cluster_at_rest_that_does_not_serve_its_clients_is_stuck(bug: str) -> None:
+    assert verdict_on(LOADED, bug) == ("violation", ["stuck"])
+    assert verdict_on(LOADED) == ("pass", [])
+
+
+def reading(cluster: Cluster, workload: ScriptedWorkload) -> Unrest | None:
+    return watched(cluster, "reads", partial(reads, workload), STILL_S, cluster.clock)
+
+
+def test_a_final_read_that_stands_still_names_where_it_stands() -> None:
+    other = TopicPartition("ledger", 1)
+    unread = {LEDGER: Unread(begun=True, position=40, end=731), other: Unread()}
+    seen = reading(Cluster(), ScriptedWorkload(reading=lambda: unread))
+    assert seen is not None
+    assert (seen.of, seen.blamed) == ("reads", ())
+    told = seen.to_json([LEDGER, other])
+    assert told["missing"] == {"ledger-0": ["the final read stands at offset 40, and the high watermark is 731"]}
+    assert not broken_unrest(told)
+
+
+@pytest.mark.parametrize(
+    ("unread", "words"),
+    [
+        (Unread(begun=True), "no leader says where the log begins and ends"),
+        (Unread(begun=True, position=3, end=9, error="_BAD_MSG"),
+         "the final read stands at offset 3, where _BAD_MSG ended it, and the high watermark is 9"),
+    ],
+)  # fmt: skip
+def test_what_keeps_a_final_read_from_its_end_is_named(unread: Unread, words: str) -> None:
+    assert reads(ScriptedWorkload(reading=lambda: {LEDGER: unread})).missing == [f"ledger-0: {words}"]
+
+
+def test_a_final_read_that_goes_on_is_not_stuck() -> None:
+    cluster = Cluster()
+    workload = ScriptedWorkload(
+        reading=lambda: {LEDGER: Unread(begun=True, position=round(cluster.clock.now_s), end=731)}
+    )
+    seen = reading(cluster, workload)
+    assert seen is not None
+    assert seen.blamed == ("after 100 s it was still getting nearer",)
+
+
+def test_a_final_read_that_comes_to_its_end_at_last_is_not_stuck() -> None:
+    cluster = Cluster()
+    workload = ScriptedWorkload(
+        reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)} if cluster.clock.now_s < STILL_S / 2 else {}
+    )
+    assert reading(cluster, workload) is None
+
+
+def test_a_final_read_that_waits_for_a_broken_link_convicts_no_cluster() -> None:
+    cluster = Cluster()
+    cluster.lossy.add(Link("2", "1"))
+    seen = reading(cluster, ScriptedWorkload(reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)}))
+    assert seen is not None
+    assert "2->1: a probe got lost" in seen.blamed
+
+
+def sending(cluster: Cluster, workload: ScriptedWorkload, partitions: Sequence[TopicPartition]) -> Unrest | None:
+    sends = Sends(workload, partitions, timeout_s=1.0, idempotent=False)
+    return watched(cluster, "sends", sends.look, STILL_S, cluster.clock)
+
+
+def test_records_are_sent_until_one_is_acknowledged() -> None:
+    cluster = Cluster()
+
+    class Recovering(ScriptedWorkload):
+        def send(self, order: SendOrder) -> Scripted[Sequence[Sent]]:
+            self.refuses = int(cluster.clock.now_s < STILL_S / 2)
+            return super().send(order)
+
+    workload = Recovering()
+    assert sending(cluster, workload, [LEDGER]) is None
+    assert 5 < len(workload.orders) < 15
+    assert {(order.count, order.acks) for order in workload.orders} == {(1, -1)}
+
+
+def test_a_partition_that_acknowledges_nothing_is_stuck_and_the_others_are_not() -> None:
+    cluster, others = Cluster(), [TopicPartition("ledger", number) for number in range(1, 20)]
+
+    class Refusing(ScriptedWorkload):
+        def send(self, order: SendOrder) -> Scripted[Sequence[Sent]]:
+            self.refuses = int(order.partitions == (LEDGER,))
+            return super().send(order)
+
+    seen = sending(cluster, Refusing(), [LEDGER, *others])
+    assert seen is not None
+    (said,) = seen.to_json([LEDGER, *others])["missing"]["ledger-0"]
+    assert len(seen.missing) == 1
+    assert "sends with acks=all, and none was acknowledged (the last: NOT_ENOUGH_REPLICAS)" in said
