@@ -17,6 +17,7 @@ from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
 from checkers.history_is_complete import inconclusive, invalid, unfinished
+from checkers.lives_are_explained import contradictions
 from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
     broken_lives,
@@ -60,8 +61,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     history = [gap for gap in answers.history_gaps if gap.run == name]
     lives = [life for life in answers.lives if life.run == name]
     replicas = [replica for replica in answers.replicas if replica.run == name]
-    ends = [end for end in answers.ends if end.run == name]
-    wanted = expected(run.manifest)
+    ends, wanted = [end for end in answers.ends if end.run == name], expected(run.manifest)
     unread = {table for table, sentences in run.unreadable.items() if sentences}
     missing = list(missing_faults(run.faults, wanted)) if wanted is not None and "faults" not in unread else []
     facts = RunFacts(
@@ -72,11 +72,12 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
+    contradicted = contradictions(facts) if _has_faults(run, unread) else []
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes: Mapping[str, Sequence[object]] = {
         "history": history,
         "timeline": [*broken_timeline, *uncounted, *untimely],
-        "faults": missing or strange or untimely or unproven_losses(run.faults),
+        "faults": missing or strange or untimely or contradicted or unproven_losses(run.faults),
         MISSTATED: [*misfit, *foreign],
     }
     gaps = unread | {table for table, found in holes.items() if found}
@@ -100,7 +101,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
-    broken += [*unproven_faults(run.faults), *strange, *untimely, *broken_unrest(run.manifest.unrest)]
+    broken += [*unproven_faults(run.faults), *strange, *untimely, *contradicted, *broken_unrest(run.manifest.unrest)]
     broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]
     unaccounted = _unaccounted(facts, numbers, findings)
@@ -133,6 +134,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
 def _is_whole(run: Evidence) -> bool:
     """Whether the run came to its end, and its nodes have said something as long as it went on."""
     return run.manifest.state == "complete" and not is_sampled(run.manifest.guarantees)
+
+
+def _has_faults(run: Evidence, unread: set[str]) -> bool:
+    """Whether a target made the run, so that its lives and faults are the harness's, and the faults can be read."""
+    return "target" in run.manifest.configuration and "faults" not in unread
 
 
 def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:

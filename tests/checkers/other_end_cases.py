@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, lost, write
-from tests.checkers.guarantee_cases import CASES
+from tests.checkers.life_cases import CASES
 from tests.checkers.story import Story
 
 __all__ = ["CASES"]

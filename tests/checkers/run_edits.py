@@ -60,6 +60,9 @@ from tests.checkers.edited import (
 LOST = "all-page-caches-lost"
 OTHER_END = "ends a send that began with another value"
 HOUR_NS = 3_600 * 10**9
+HEALED_NS = 6 * 10**9
+"""A time after the last of its kills."""
+
 SETTINGS = ("configuration", "settings")
 SCENARIO = ("configuration", "scenario")
 GUARANTEES = ("guarantees",)
@@ -203,6 +206,7 @@ OF_FAULTS = (
     Edit("a fault of another node", "invalid", "is filed under", cell(kill, nodes=["2"])),
     Edit("a fault of a node that is not there", "invalid", "no such broker", cell(kill, nodes=["7"])),
     Edit("a fault of nothing", "invalid", "aimed at nothing", cell(kill, nodes=[])),
+    Edit("a kill until the end", "invalid", "has rows of its life", cell(kill, **dict.fromkeys(TIMES[3:], HEALED_NS))),
     Edit("a fault gone", "invalid", "is not among", without("faults", kill)),
     Edit("a fault twice", "invalid", "in the table 2 times", again("faults", kill)),
     Edit("a fault of no kind", "invalid", "is filed as gremlins", cell(kill, kind="gremlins")),
@@ -295,6 +299,7 @@ OF_PROMISES = (
     ),
     Edit("an anomaly foretold", "not-reproduced", "", setting([{"kind": "lost-write"}], "predictions")),
     Edit("an unknown anomaly foretold", "invalid", "no such anomaly", setting([{"kind": "gremlins"}], "predictions")),
+    Edit("a life without the ending of the one before", "invalid", "says how its life", setting([], "endings")),
     Edit("a run that broke off", "invalid", "not 'complete'", setting("running", "state")),
     Edit("a cluster that stood still", "invalid", "unrest", setting({"still_s": 9.0}, "unrest")),
 )
