@@ -1,8 +1,8 @@
 """What ``run.json`` guarantees is what its own configuration comes to.
 
 What is promised decides how grave a finding is, so a wrong guarantee convicts the innocent or acquits the guilty. As
-far as a guarantee follows from the configuration, both must agree, and so must the generation and its knobs, where none
-of these was overridden; where they do not, or where the configuration of a run that seawall has made lacks what they
+far as a guarantee follows from the configuration, both must agree, and so must the generation and its knobs, but for
+those that were overridden; where they do not, or where the configuration of a run that seawall has made lacks what they
 follow from, the run is ``INVALID``, and no finding is a ``VIOLATION``.
 
 A run that broke off may have had no time to come to rest, and one with ``outcomes`` may be expected not to: of these
@@ -12,10 +12,12 @@ compared as there is.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from checkers.configurations_agree import disagreements
 from harness.history import Manifest
 from harness.refusal import shortened
 from harness.replication.isr import laggards_leave_ms
@@ -24,8 +26,8 @@ from harness.replication.knobs import GENERATIONS
 MISSTATED = "guarantees"
 """What a run lacks whose configuration does not fit its guarantees or its rows: a name beside those of its tables."""
 
-_OVERRIDE = " replication."
-"""What a command has in it that overrides a knob."""
+_OVERRIDDEN = re.compile(r"replication\.(\w+)=")
+"""What a command has in it that overrides a knob, and which."""
 
 _SAMPLED = ("process:", "compose:")
 """How the names of targets begin that run real Kafka, whose timelines are sampled."""
@@ -51,6 +53,7 @@ def misstated(manifest: Manifest) -> list[str]:
     try:
         lacking = [*_lacking(manifest.configuration), *_other(manifest)]
         configured = {} if lacking else dict(_configured(manifest))
+        lacking += disagreements(manifest)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         why = f"{type(error).__name__}: {shortened(str(error))}"
         return [f"run.json's configuration does not tell what it guarantees ({why})."]
@@ -85,17 +88,17 @@ def _other(manifest: Manifest) -> Iterator[str]:
 
 
 def _spoken(configuration: Mapping[str, Any]) -> list[str]:
-    """The generations whose knobs a built-in cluster has that has no knobs of its own; empty: not known."""
-    knobs = _without_bugs(configuration.get("knobs") or {})
-    overridden = (configuration.get("scenario") or {}).get("replication")
-    overridden = overridden or _OVERRIDE in configuration.get("reproduce", "")
-    if overridden or "target" not in configuration or _is_real(configuration):
+    """The generations whose knobs a built-in cluster has, but for bugs and what was overridden; empty: not known."""
+    if "target" not in configuration or _is_real(configuration):
         return []
-    return [name for name, known in GENERATIONS.items() if knobs and knobs == _without_bugs(asdict(known))]
+    own = {"bugs", *((configuration.get("scenario") or {}).get("replication") or {})}
+    own |= set(_OVERRIDDEN.findall(configuration.get("reproduce", "")))
+    knobs = _without(own, configuration.get("knobs") or {})
+    return [name for name, known in GENERATIONS.items() if knobs and knobs == _without(own, asdict(known))]
 
 
-def _without_bugs(knobs: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in knobs.items() if name != "bugs"}
+def _without(own: set[str], knobs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in knobs.items() if name not in own}
 
 
 def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:

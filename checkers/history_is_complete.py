@@ -124,8 +124,13 @@ def _mismatched(history: Sequence[Row]) -> dict[str, int]:
     return {"mismatched_ends": len(others), "mismatched_row": min(others, default=0)}
 
 
+_ACKS = {ALL: "acks_all", 1: "acks_leader", 0: "acks_none"}
+
+
 def _counted(row: Row) -> Iterator[str]:
     yield "history_rows"
+    if row["f"] == "send" and row["acks"] in _ACKS:
+        yield _ACKS[row["acks"]]
     match row["f"], row["type"]:
         case "close", _:
             yield "close_rows"

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from checkers.because import Doubts, because
 from checkers.changes_are_recorded import unrecorded
 from checkers.conclusion import Conclusion, RunFacts, is_sampled, kept
+from checkers.configurations_agree import unasked
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
 from checkers.decisions_are_numbered import missing_decisions
 from checkers.excuses import is_watched
@@ -68,7 +69,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         name, answers.facts.of(name), run.faults, run.manifest.guarantees, wanted, run.manifest.generation,
         run.manifest.unrest, run.manifest.endings, orders(run.manifest),
     )  # fmt: skip
-    misfit, untimely = misstated(run.manifest), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
+    misfit, untimely = _misfit(run, numbers), out_of_time(run.faults, facts.facts) if _is_whole(run) else []
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
@@ -77,7 +78,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     holes: Mapping[str, Sequence[object]] = {
         "history": history,
         "timeline": [*broken_timeline, *uncounted, *untimely],
-        "faults": missing or strange or untimely or contradicted or unproven_losses(run.faults),
+        "faults": missing or strange or untimely or unproven_losses(run.faults),
         MISSTATED: [*misfit, *foreign],
     }
     gaps = unread | {table for table, found in holes.items() if found}
@@ -129,6 +130,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         ),
         extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
     )
+
+
+def _misfit(run: Evidence, numbers: Mapping[str, int]) -> list[str]:
+    """What of the configuration does not fit the guarantees, itself, or what clients asked for."""
+    return [*misstated(run.manifest), *unasked(run.manifest, numbers)]
 
 
 def _is_whole(run: Evidence) -> bool:

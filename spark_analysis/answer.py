@@ -282,6 +282,9 @@ COUNTS = (
     "sends",
     "sends_ok",
     "sends_fail",
+    "acks_all",
+    "acks_leader",
+    "acks_none",
     "polls",
     "final_poll_rows",
     "polled_records",
@@ -302,7 +305,8 @@ is one; ``mismatched_row`` is the lowest index of them, 0 where there are none.
 ``malformed_rows`` are sends and delivered records that lack a column which tells what they are about; no question is
 asked about them.
 
-``sends`` and ``polls`` are invocations. ``final_poll_rows`` are the rows of completed polls of the final read, empty
+``sends`` and ``polls`` are invocations; ``acks_all``, ``acks_leader`` and ``acks_none`` are rows of sends that begin or
+end with acks -1, 1 and 0. ``final_poll_rows`` are the rows of completed polls of the final read, empty
 ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok sends with acks=all and a known offset,
 ``acked_below_high_watermark`` those that the high watermark of a leader of that time is known to have passed, and
 ``acked_unaccounted`` those that no leader's of any time is known to have passed and that no finding is about.

@@ -5,21 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from harness.errors import UsageError
-from harness.outcome import Word
+from harness.outcome import ALIKE, PREDICTED
 from harness.refusal import closest
 from harness.replication.knobs import GENERATIONS
 from harness.scenario import Expectation, Prediction, Scenario
 from harness.schedule import Step
-
-_KINDS = {
-    Word.LOST: "lost-write",
-    Word.DIVERGED: "replica-divergence",
-    Word.DUPLICATED: "duplicate",
-}
-"""The anomaly that a word predicts, wherever it is found."""
-
-_SAME = {"vanished-read": "lost-write"}
-"""Two kinds of anomalies that the same word means."""
 
 
 def generations(ranges: Iterable[str], path: str) -> list[str]:
@@ -68,8 +58,8 @@ def predictions(scenario: Scenario, generation: str) -> tuple[Prediction, ...]:
     expectation = expectations(scenario).get(generation)
     if expectation is None:
         return scenario.predictions.get(generation, ())
-    exact = {_SAME.get(prediction.kind, prediction.kind) for prediction in expectation.anomalies}
-    words = (_KINDS[word] for word in expectation.outcome if word in _KINDS)
+    exact = {ALIKE.get(prediction.kind, prediction.kind) for prediction in expectation.anomalies}
+    words = (PREDICTED[word] for word in expectation.outcome if word in PREDICTED)
     return (*expectation.anomalies, *(Prediction(kind=kind) for kind in words if kind not in exact))
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from harness.checker import Outcome
 from tests.checkers.cases import case, write
-from tests.checkers.guarantee_cases import CASES, configured
+from tests.checkers.configuration_cases import CASES
+from tests.checkers.guarantee_cases import configured
 from tests.checkers.story import Story
 
 __all__ = ["CASES"]

@@ -292,12 +292,31 @@ OF_PROMISES = (
     Edit("another generation", "invalid", "its knobs are those of 4.1", setting("0.10", "generation")),
     Edit("a generation that is none", "invalid", "its knobs are those of 4.1", setting("9.9", "generation")),
     Edit(
+        "another generation beside a bug",
+        "invalid",
+        "its knobs are those of 4.1",
+        both(
+            setting("2.8", "generation"),
+            setting("seawall run random-chaos --set replication.bugs=ack_on_append", "configuration", "reproduce"),
+        ),
+    ),
+    Edit(
+        "a smaller minimum is set and guaranteed",
+        "invalid",
+        "scenario has the setting min.insync.replicas 2",
+        both(setting(1, *SETTINGS, "min.insync.replicas"), setting(1, *GUARANTEES, "min_insync_replicas")),
+    ),
+    Edit("all acks are 1", "invalid", "sends with acks=1", cell(named("send"), acks=1)),
+    Edit("all acks are 0", "invalid", "sends with acks=0", cell(named("send"), acks=0)),
+    Edit(
         "another knob",
         "pass",
         "a cluster may have knobs of its own",
         setting("hw", "configuration", "knobs", "truncation"),
     ),
-    Edit("an anomaly foretold", "not-reproduced", "", setting([{"kind": "lost-write"}], "predictions")),
+    Edit(
+        "an anomaly foretold", "invalid", "and its scenario does not", setting([{"kind": "lost-write"}], "predictions")
+    ),
     Edit("an unknown anomaly foretold", "invalid", "no such anomaly", setting([{"kind": "gremlins"}], "predictions")),
     Edit("a life without the ending of the one before", "invalid", "says how its life", setting([], "endings")),
     Edit("a run that broke off", "invalid", "not 'complete'", setting("running", "state")),

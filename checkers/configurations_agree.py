@@ -1,0 +1,101 @@
+"""What ``run.json`` says twice, it says alike; and what it predicts, and what clients asked for, its scenario has.
+
+A run's configuration holds the scenario, and what became of it: settings and the parameters of the workload. What is
+predicted follows from the scenario and the generation, and the acks of each send from the workload and the schedule.
+Each of them decides how grave a finding is. Where two of them contradict each other the run is ``INVALID``.
+
+Of runs that no target made, which have no scenario of this kind, none of this is asked. What real Kafka is set to is
+understood in its own words; of it the minimum of the ISR and unclean elections are compared. Whether producers number
+their records is compared where the cluster is known to know that, from 0.11 on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from checkers.generations import since
+from harness.history import Manifest
+from harness.outcome import ALIKE, PREDICTED
+from harness.replication.knobs import GENERATIONS
+
+_REAL = ("process:", "compose:")
+_OF_REAL_KAFKA = frozenset({"min.insync.replicas", "unclean.leader.election.enable"})
+
+_ACKS = {"all": "acks_all", "1": "acks_leader", "0": "acks_none"}
+"""What a send may ask for, and how many rows of sends are counted that do."""
+
+
+def disagreements(manifest: Manifest) -> Iterator[str]:
+    """One sentence for each thing that ``run.json`` says in two ways, or predicts without its scenario."""
+    configuration = manifest.configuration
+    if "target" not in configuration:
+        return
+    scenario, real = configuration.get("scenario") or {}, str(configuration["target"]).startswith(_REAL)
+    written, settings = (scenario.get("cluster") or {}).get("settings") or {}, configuration.get("settings") or {}
+    compared = set(written) & _OF_REAL_KAFKA if real else set(written)
+    yield from _different("setting", compared, written, settings)
+    loaded, workload = scenario.get("workload") or {}, configuration.get("workload") or {}
+    numbers = not real and since(manifest.generation, "0.11")
+    yield from _different("workload's", set(loaded) - (set() if numbers else {"idempotent"}), loaded, workload)
+    foreseen = [_plain(one) for one in _predicted(scenario, manifest.generation)] if manifest.predictions else []
+    for one in manifest.predictions:
+        if _plain(one) not in foreseen:
+            yield f"run.json predicts {one['kind']!r}, and its scenario does not, on generation {manifest.generation}."
+
+
+def unasked(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence about sends with acks that nothing in the configuration asks for; ``numbers`` as in ``COUNTS``."""
+    configuration = manifest.configuration
+    if "target" not in configuration:
+        return
+    workload = configuration.get("workload") or {}
+    steps = (configuration.get("scenario") or {}).get("schedule") or ()
+    asked = {str(step["send"].get("acks", "all")) for step in steps if step.get("send")}
+    if workload.get("rate"):
+        asked |= {str(acks) for acks in list(workload.get("acks") or ["all"])[: workload.get("producers")]}
+    strange = [acks for acks, name in _ACKS.items() if numbers[name] and acks not in asked]
+    if strange:
+        wanted = ", ".join(sorted(asked)) or "no sends"
+        yield f"The history has sends with acks={', '.join(strange)}, and run.json's configuration asks for {wanted}."
+
+
+def _different(what: str, names: set[str], written: Mapping[str, Any], resolved: Mapping[str, Any]) -> Iterator[str]:
+    for name in sorted(names & set(resolved)):
+        if _text(written[name]) != _text(resolved[name]):
+            yield (
+                f"run.json's scenario has the {what} {name} {_text(written[name])}, "
+                f"and its configuration {_text(resolved[name])}."
+            )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_text, value))}]"
+    return f"{value:g}" if isinstance(value, float) else str(value).lower()
+
+
+def _predicted(scenario: Mapping[str, Any], generation: str) -> Iterator[Mapping[str, Any]]:
+    """What the scenario predicts on a generation, as the runner has it."""
+    expectation = next(
+        (told for names, told in (scenario.get("outcomes") or {}).items() if generation in _generations(names)), None
+    )
+    if expectation is None:
+        yield from (scenario.get("predictions") or {}).get(generation, ())
+        return
+    exact = expectation.get("anomalies") or ()
+    yield from exact
+    kinds = {ALIKE.get(one["kind"], one["kind"]) for one in exact}
+    words = (PREDICTED[word] for word in expectation["outcome"] if word in PREDICTED)
+    yield from ({"kind": kind} for kind in words if kind not in kinds)
+
+
+def _generations(names: str) -> Iterator[str]:
+    known = list(GENERATIONS)
+    for ends in (one.strip().split("-") for one in names.split(",")):
+        yield from known[known.index(ends[0]) : known.index(ends[-1]) + 1]
+
+
+def _plain(prediction: Mapping[str, Any]) -> tuple[Any, ...]:
+    where = (prediction.get(name) for name in ("topic", "partition", "offset"))
+    return prediction.get("kind"), *where, prediction.get("verdict", "VIOLATION")
