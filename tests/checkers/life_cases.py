@@ -105,12 +105,16 @@ def a_killed_node_that_has_rows_for_long_makes_the_run_invalid(story: Story) -> 
     killed(story, 10.5)
 
 
-@case(Outcome.PASS, **configured(time="virtual"))
+@case(Outcome.PASS, **configured(time="virtual", configuration={"target": "simulated"}))
 def a_node_is_back_when_it_is_started_in_virtual_time(story: Story) -> None:
     killed(story, 0.0)
 
 
-@case(Outcome.INVALID, **configured(time="virtual"), reason="has rows of its life 1 meanwhile")
+@case(
+    Outcome.INVALID,
+    **configured(time="virtual", configuration={"target": "simulated"}),
+    reason="has rows of its life 1 meanwhile",
+)
 def a_killed_node_that_has_rows_in_virtual_time_makes_the_run_invalid(story: Story) -> None:
     killed(story, 0.1)
 
