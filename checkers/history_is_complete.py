@@ -157,6 +157,8 @@ def unfinished(manifest: Manifest) -> Iterator[str]:
     if manifest.state != "complete":
         why = f" {manifest.why}" if manifest.why else ""
         yield f"The run's state is {manifest.state!r}, not 'complete': it did not come to its end.{why}"
+    elif manifest.why:
+        yield f"The run's state is 'complete', and run.json says why it did not come to its end: {manifest.why}"
 
 
 def invalid(history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterator[str]:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 
 from checkers.because import Doubts, because
 from checkers.changes_are_recorded import unrecorded
+from checkers.columns_are_filled import nulls
 from checkers.conclusion import Conclusion, RunFacts, is_sampled, kept
 from checkers.configurations_agree import unasked
 from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
@@ -73,7 +74,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     uncounted, strange = [*missing_decisions(facts), *unrecorded(facts)], misfiled(run.faults, wanted)
     told_of = wanted if "timeline" not in unread or not facts.sampled else None
     foreign = list(strangers(lives, replicas, wanted)) if wanted is not None else []
-    contradicted = contradictions(facts) if _has_faults(run, unread) else []
+    contradicted = _contradicted(run, facts, unread, numbers)
     broken_timeline = _broken_timeline(lives, run.faults, told_of, sampled=facts.sampled)
     holes: Mapping[str, Sequence[object]] = {
         "history": history,
@@ -142,9 +143,11 @@ def _is_whole(run: Evidence) -> bool:
     return run.manifest.state == "complete" and not is_sampled(run.manifest.guarantees)
 
 
-def _has_faults(run: Evidence, unread: set[str]) -> bool:
-    """Whether a target made the run, so that its lives and faults are the harness's, and the faults can be read."""
-    return "target" in run.manifest.configuration and "faults" not in unread
+def _contradicted(run: Evidence, facts: RunFacts, unread: set[str], numbers: Mapping[str, int]) -> list[str]:
+    """What nodes and clients have left out, or have said against faults and endings, of a run that a target made."""
+    if "target" not in run.manifest.configuration:
+        return []
+    return [*nulls(facts, numbers), *(contradictions(facts) if "faults" not in unread else ())]
 
 
 def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:

@@ -99,14 +99,18 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
 
 def unnamed_isrs(stretches: Iterable[Stretch]) -> Iterator[str]:
     """A sentence about leaders, or a controller, that do not name an ISR: what rests on it nobody can say."""
-    decided = ("election", "isr")
-    silent = [x for x in stretches if x.isr is None and (x.kind in decided or (x.kind, x.role) == ("state", "leader"))]
-    places = sorted({TopicPartition(x.topic, x.partition or 0) for x in silent if x.topic is not None})
-    if places:
+    if places := silent_isrs(stretches):
         yield (
             f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR, so there "
             f"these were not judged: {', '.join(sorted(OF_ISRS))}."
         )
+
+
+def silent_isrs(stretches: Iterable[Stretch]) -> list[TopicPartition]:
+    """The partitions of which a leader, or the controller, has a row that names no ISR."""
+    decided = ("election", "isr")
+    silent = [x for x in stretches if x.isr is None and (x.kind in decided or (x.kind, x.role) == ("state", "leader"))]
+    return sorted({TopicPartition(x.topic, x.partition or 0) for x in silent if x.topic is not None})
 
 
 def broken_logs(replicas: Sequence[ReplicaEnd], wanted: Expected) -> Iterator[str]:

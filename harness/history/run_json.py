@@ -33,7 +33,10 @@ _FLAG = Kind("true or false", lambda value: isinstance(value, bool))
 _OBJECT = Kind("an object", lambda value: isinstance(value, dict))
 _OBJECTS = Kind("a list of objects", lambda value: isinstance(value, list) and all(map(_OBJECT.fits, value)))
 _OBJECTS_OR_NULL = Kind("a list of objects or null", lambda value: value is None or _OBJECTS.fits(value))
-_SECONDS = Kind("a number or null", lambda value: value is None or _is_int(value) or isinstance(value, float))
+_SECONDS = Kind(
+    "a number from 0 on or null",
+    lambda value: value is None or ((_is_int(value) or isinstance(value, float)) and value >= 0),
+)
 _TEXT = Kind("a string or null", lambda value: value is None or isinstance(value, str))
 _COUNT_OR_NULL = Kind("a whole number from 0 on or null", lambda value: value is None or _COUNT.fits(value))
 

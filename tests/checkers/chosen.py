@@ -79,6 +79,11 @@ def powerless(run: Run) -> list[Row]:
     return run.rows("faults", kind="power_loss")[:1]
 
 
+def every_state(run: Run) -> list[Row]:
+    """All that the nodes say of their replicas."""
+    return run.rows("timeline", kind="state")
+
+
 def everything(table: str) -> Callable[[Run], list[Row]]:
     """Every row of a table."""
     return lambda run: run.tables[table]

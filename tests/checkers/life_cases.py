@@ -134,3 +134,29 @@ def a_node_is_not_down_twice_at_once(story: Story) -> None:
     harmed(story, "kill")
     story.faults.append(story.faults[-1] | {"fault": "cut 1", "kind": "power_loss"})
     story.restart(1)
+
+
+def quiet(story: Story) -> None:
+    write(story, 2)
+    story.finish()
+
+
+@case(Outcome.INVALID, **configured(), reason="have rows about ledger-0 that name no ISR")
+def a_built_in_leader_that_names_no_isr_makes_the_run_invalid(story: Story) -> None:
+    quiet(story)
+    for row in story.timeline:
+        row["isr"] = None if row["kind"] == "state" else row["isr"]
+
+
+@case(Outcome.INVALID, **configured(), reason="No poll names the leader epoch of a record that it delivered")
+def polls_of_a_built_in_cluster_that_name_no_epoch_make_the_run_invalid(story: Story) -> None:
+    quiet(story)
+    for row in story.history:
+        row["leader_epoch"] = None
+
+
+@case(Outcome.PASS)
+def who_did_not_run_on_a_target_may_read_records_without_an_epoch(story: Story) -> None:
+    quiet(story)
+    for row in story.history:
+        row["leader_epoch"] = None

@@ -16,6 +16,7 @@ from tests.checkers.chosen import (
     delivery,
     election,
     ends,
+    every_state,
     everything,
     invocation,
     kill,
@@ -135,6 +136,7 @@ OF_ROWS = (
     Edit(
         "a history an hour late", "invalid", "has no rows any more", cell(everything("history"), time_ns=rise(HOUR_NS))
     ),
+    Edit("no epochs of what is read", "invalid", "No poll names", cell(named("poll"), leader_epoch=None)),
     Edit("no final read", "inconclusive", "no final read", cell(named("poll", final=True), final=False)),
     Edit("intact is null", "invalid", "has no intact", cell(delivery, intact=None)),
     Edit("a value is null", "invalid", "has no value", cell(acknowledgement, value=None)),
@@ -157,6 +159,7 @@ OF_TIMELINES = (
     Edit("a watermark beyond the log", "violation", "bounds-crossed", cell(leading, high_watermark=rise(1000))),
     Edit("an unclean election", "violation", "misclassified-election", cell(election, detail=detail(clean=False))),
     Edit("an ISR of one", "violation", "illegal-isr", cell(shrinking, isr=[2])),
+    Edit("no ISR of any leader", "invalid", "that name no ISR", cell(every_state, isr=None)),
     Edit("an ISR of strangers", "violation", "illegal-isr", cell(shrinking, isr=[7])),
     Edit("a partition epoch skipped", "invalid", "comes after 50", cell(shrinking, partition_epoch=rise(50))),
     Edit("a row of the timeline gone", "invalid", "where its last one says", torn("timeline", leading)),
@@ -319,12 +322,14 @@ OF_PROMISES = (
     ),
     Edit("an unknown anomaly foretold", "invalid", "no such anomaly", setting([{"kind": "gremlins"}], "predictions")),
     Edit("a life without the ending of the one before", "invalid", "says how its life", setting([], "endings")),
+    Edit("a reason to break off", "invalid", "says why it did not come to its end", setting("no room", "why")),
     Edit("a run that broke off", "invalid", "not 'complete'", setting("running", "state")),
     Edit("a cluster that stood still", "invalid", "unrest", setting({"still_s": 9.0}, "unrest")),
 )
 """Of what the run promises, and of what it says of itself."""
 
 OF_DOCUMENTS = (
+    Edit("a time below zero", "refused", "duration_s", setting(-5, "duration_s")),
     Edit("a number as text", "refused", "min_insync_replicas", setting("2", *GUARANTEES, "min_insync_replicas")),
     Edit("a flag as a number", "refused", "unclean_election", setting(0, *GUARANTEES, "unclean_election")),
     Edit("predictions that are no list", "refused", "predictions", setting({}, "predictions")),
