@@ -70,6 +70,14 @@ def a_client_that_is_not_answered_has_no_reason_to_send_again(story: Story) -> N
 
 
 @case(Outcome.VIOLATION, GUILTY, **PLAIN)
+def a_broker_that_is_started_again_and_leads_only_later_makes_no_client_send_again(story: Story) -> None:
+    send_twice(story, lambda story: story.restart(2))
+    story.now += 10_000_000_000
+    story.elect(2)
+    story.finish()
+
+
+@case(Outcome.VIOLATION, GUILTY, **PLAIN)
 def what_happens_before_a_send_or_after_it_makes_no_client_send_again(story: Story) -> None:
     hit(story, nodes=["0"])
     story.restart(0)
