@@ -205,6 +205,7 @@ COMBINED = {
     "scenario": {
         "cluster": {"brokers": 3},
         "topics": [{"name": "ledger", "partitions": 1, "replication_factor": 3}],
+        "schedule": [{"send": {"per_partition": 2}}],
     },
     "settings": {
         "min.insync.replicas": "2", "unclean.leader.election.enable": "false", "replica.lag.time.max.ms": "10000",
