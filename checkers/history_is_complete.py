@@ -26,7 +26,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from checkers.passings import Passings
-from checkers.row import ALL, Row, is_malformed, where
+from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
 from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified, was_passed
 from harness.history import Manifest
@@ -137,9 +137,7 @@ def _counted(row: Row) -> Iterator[str]:
         case "send" | "poll" as f, "invoke":
             yield f"{f}s"
         case "send", "ok":
-            yield "sends_ok"
-            if row["acks"] == ALL and row["offset"] is not None:
-                yield "acked_all"
+            yield from _acknowledged(row)
         case "send", "fail":
             yield "sends_fail"
         case "poll", "ok":
@@ -147,6 +145,14 @@ def _counted(row: Row) -> Iterator[str]:
                 yield "final_poll_rows"
             if row["topic"] is not None:
                 yield "final_records" if row["final"] else "polled_records"
+
+
+def _acknowledged(row: Row) -> Iterator[str]:
+    yield "sends_ok"
+    if row["acks"] == ALL and row["offset"] is not None:
+        yield "acked_all"
+    if row["acks"] not in (None, NO_ACKS) and row["offset"] is None and not row["txn"]:
+        yield "acked_nowhere"
 
 
 # ------------------------------------------------------------------------------------------------- what is missing
@@ -173,6 +179,22 @@ def invalid(history: Sequence[HistoryGap], numbers: Mapping[str, int]) -> Iterat
     elif numbers["close_rows"] > 1 or numbers["rows_after_close"]:
         closes, after = numbers["close_rows"], numbers["rows_after_close"]
         yield f"The history has {closes} close rows and {after} rows after the last."
+
+
+def unplaced(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
+    """A sentence when acknowledgements lack the offset that every broker says with them, unless acks=0 was asked for.
+
+    Several batches of an idempotent producer under way at one time are an exception: of one that a broker has stored
+    and no longer remembers, it only says that it is a duplicate (DUPLICATE_SEQUENCE_NUMBER). Only schedules send so. Of
+    an imported history nobody knows what its clients wrote down.
+    """
+    steps = manifest.configuration.get("scenario", {}).get("schedule") or ()
+    repeats = any((step.get("send") or {}).get("idempotent") for step in steps)
+    if numbers["acked_nowhere"] and "target" in manifest.configuration and not repeats:
+        yield (
+            f"{numbers['acked_nowhere']} acknowledgements of acks=all or acks=1 name no offset, as each has to: nobody "
+            "can tell whether what they promise was so."
+        )
 
 
 def _disordered(numbers: Mapping[str, int]) -> Iterator[str]:

@@ -18,7 +18,7 @@ from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
 from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
-from checkers.history_is_complete import inconclusive, invalid, unfinished
+from checkers.history_is_complete import inconclusive, invalid, unfinished, unplaced
 from checkers.lives_are_explained import contradictions
 from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
@@ -102,7 +102,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
     anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
-    broken += [*misfit, *invalid(history, numbers), *broken_timeline, *uncounted]
+    broken += [*misfit, *invalid(history, numbers), *unplaced(run.manifest, numbers), *broken_timeline, *uncounted]
     broken += [*unproven_faults(run.faults), *strange, *untimely, *contradicted, *broken_unrest(run.manifest.unrest)]
     broken += blamed(facts)
     broken += [f"run.json predicts {kind!r}, and there is no such anomaly." for kind in _strange_kinds(predicted)]

@@ -13,6 +13,8 @@ Row = Mapping[str, Any]
 
 ALL = -1
 """``acks`` of a sender that waits for every in-sync replica."""
+NO_ACKS = 0
+"""``acks`` of a sender that waits for no answer."""
 
 
 class Said(NamedTuple):

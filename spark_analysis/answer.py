@@ -290,6 +290,7 @@ COUNTS = (
     "polled_records",
     "final_records",
     "acked_all",
+    "acked_nowhere",
     "acked_below_high_watermark",
     "acked_unaccounted",
 )
@@ -308,6 +309,7 @@ asked about them.
 ``sends`` and ``polls`` are invocations; ``acks_all``, ``acks_leader`` and ``acks_none`` are rows of sends that begin or
 end with acks -1, 1 and 0. ``final_poll_rows`` are the rows of completed polls of the final read, empty
 ones included; ``polled_records`` excludes the final read. ``acked_all`` are ok sends with acks=all and a known offset,
+``acked_nowhere`` those with acks=all or acks=1, in no transaction, that name no offset,
 ``acked_below_high_watermark`` those that the high watermark of a leader of that time is known to have passed, and
 ``acked_unaccounted`` those that no leader's of any time is known to have passed and that no finding is about.
 """

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
-from spark_analysis.records import ALL
+from spark_analysis.records import ALL, NO_ACKS
 from spark_analysis.tables import PLACE
 from spark_analysis.unjustified_acks import accounted, acks_and_leaders
 from spark_analysis.views import Views
@@ -94,6 +94,7 @@ def _history_counts(done: DataFrame) -> DataFrame:
         "polled_records": read & ~final,
         "final_records": read & final,
         "acked_all": send & ok & f.col("known") & (f.col("acks") == ALL),
+        "acked_nowhere": send & ok & ~f.col("known") & (f.col("acks") != NO_ACKS) & ~f.col("txn"),
         "malformed_rows": f.col("malformed"),
     }
     numbers = {name: f.coalesce(f.sum(f.when(condition, f.col("rows"))), f.lit(0)) for name, condition in of.items()}

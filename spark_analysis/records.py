@@ -16,6 +16,8 @@ from spark_analysis.tables import PLACE, Tables
 
 ALL = -1
 """``acks`` of a sender that waits for every in-sync replica."""
+NO_ACKS = 0
+"""``acks`` of a sender that waits for no answer."""
 
 UNKNOWN, FAILED, OK = 0, 1, 2
 """How a send ended, in ``sent``; of two rows of one send the one that knows more has the higher number."""

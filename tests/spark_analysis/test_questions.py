@@ -6,6 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from checkers import check
+from harness.checker import Outcome
 from harness.history import RunDirectory
 from harness.history.arrow import arrow_schema
 from harness.history.schema import TABLES
@@ -85,3 +86,17 @@ def test_a_run_is_judged_by_its_own_rows_alone(tmp_path: Path, spark: SparkSessi
     sound, lossy = check(paths, session=spark)
     assert not sound.anomalies
     assert {a.kind for a in lossy.anomalies} == {"lost-write", "hw-regression"}
+
+
+def test_both_engines_count_the_acknowledgements_that_need_an_offset_and_name_none(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    story = Story()
+    story.send()
+    for acks in (-1, 1, 0):
+        story.send(acks=acks, offset=None)
+    story.send(result="info")
+    path = story.finish().write(tmp_path / "r")
+    found = [*check([path], engine="reference"), *check([path], engine="spark", session=spark)]
+    assert [one.counts["acked_nowhere"] for one in found] == [2, 2]
+    assert {one.outcome for one in found} == {Outcome.PASS}
