@@ -131,6 +131,8 @@ class Leadership:
             return
         was_leader = self._leader_epoch != NO_EPOCH
         self._leader_epoch, self._epoch_start = leader_epoch, self._log.log_end_offset
+        if "commits_all_when_elected" in self._knobs.bugs:
+            self._log.move_high_watermark(self._epoch_start)
         for node, progress in self._followers.items():
             in_sync = node in self._isr.members
             counts = in_sync or (was_leader and not self._knows_sessions)

@@ -320,8 +320,6 @@ class Replica:
             self._log.producers = ProducerStates()
         if new_epoch and self._knobs.epoch_entry == "on_election":
             effects += self._checkpoint_if(self._log.epochs.assign(state.leader_epoch, self.log_end_offset))
-        if new_epoch and "commits_all_when_elected" in self._knobs.bugs:
-            self._log.move_high_watermark(self.log_end_offset)
         return effects + self._leadership.advance(self._now_ns)
 
     def _follow(self, state: PartitionStateChanged) -> list[ReplicaEffect]:
