@@ -60,18 +60,21 @@ def _isolation(rng: random.Random) -> str | None:
 def ask_only_clients(story: Story, rng: random.Random) -> None:
     """Nobody asked the brokers; the final read may have gone on until it was given nothing."""
     story.timeline, story.logs = [], []
-    closing = story.history.pop()
+    closing = [row for row in story.history if row["f"] == "close"]
+    story.forget(*closing)
     if rng.random() < 0.6:
         story.now += rng.choice((0, QUIET_NS))
         poll(story, 900, [], final=True)
-    story.row(**{name: closing[name] for name in ("process", "op", "f", "type")})
+    for row in closing:
+        story.row(**{name: row[name] for name in ("process", "op", "f", "type")})
 
 
 def read_the_end_again(story: Story, rng: random.Random) -> None:
     """One more process of the final read, which may be given less, and may go on until it is given nothing."""
     if story.history[-1]["f"] != "close":
         return
-    closing = story.history.pop()
+    closing = next((row for row in story.history if row["f"] == "close"), story.history[-1])
+    story.history.remove(closing)
     for p, part in story.partitions.items():
         end = len(part.logs[part.leader])
         given = [offset for offset in range(end - rng.choice((0, 0, 1, 2))) if rng.random() < 0.95]
