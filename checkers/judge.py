@@ -86,7 +86,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     broken_rows = ((VALUES, "resent_values"), (TIMES, "rows_back_in_time"), (ENDS, "mismatched_ends"))
     gaps |= {name for name, count in broken_rows if numbers[count]}
     found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
-    predicted = [Prediction(**p) for p in run.manifest.predictions]
+    predicted = [Prediction(**one) for one in run.foreseen]
     severity = cache(partial(severity_of, run, facts, gaps))
     concluded = _concluded(facts, found, severity)
     told = {one.finding: one for one in kept(concluded)}

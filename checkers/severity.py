@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from checkers.because import Doubts
 from checkers.conclusion import RunFacts
@@ -110,11 +110,18 @@ class Evidence:
     Attributes:
         unreadable: by table, why it or a file of it cannot be read.
         faults: the rows of the table.
+        predictions: by which the run is judged instead of those of its manifest; None: by those.
     """
 
     manifest: Manifest
     faults: Sequence[Row] = ()
     unreadable: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    predictions: Sequence[Mapping[str, Any]] | None = None
+
+    @property
+    def foreseen(self) -> Sequence[Mapping[str, Any]]:
+        """The predictions by which it is judged."""
+        return self.manifest.predictions if self.predictions is None else self.predictions
 
 
 class Severity(NamedTuple):

@@ -7,7 +7,7 @@ the diary says what only the schedule could see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,11 @@ Log = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """Everything that a run left behind."""
+    """Everything that a run left behind.
+
+    Attributes:
+        predictions: by which it is judged instead of those of its manifest; None: by those.
+    """
 
     manifest: Manifest
     history: Rows
@@ -55,6 +59,7 @@ class Gathered:
     replica_logs: Rows
     faults: Rows
     diary: Diary
+    predictions: Sequence[Mapping[str, Any]] | None = None
 
     @classmethod
     def kept(cls, manifest: Manifest, archive: KeptArchive) -> Gathered:
@@ -134,17 +139,17 @@ def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
     answers = reference.answer([rows])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
     plain, predicted = (
-        judge(Evidence(manifest, run.faults), answers, witnesses, "reference")
-        for manifest in (replace(run.manifest, predictions=()), _widened(run.manifest))
+        judge(Evidence(run.manifest, run.faults, predictions=foreseen), answers, witnesses, "reference")
+        for foreseen in ((), _widened(run))
     )
     return plain, predicted
 
 
-def _widened(manifest: Manifest) -> Manifest:
+def _widened(run: Gathered) -> Sequence[Mapping[str, Any]]:
     """With any lost write foreseen, whatever was read and is gone is foreseen, too: the word is the same."""
-    any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in manifest.predictions)
-    more = [{"kind": kind} for kind in sorted(LOSSES)] if any_loss else []
-    return replace(manifest, predictions=[*manifest.predictions, *more])
+    foreseen = run.manifest.predictions if run.predictions is None else run.predictions
+    any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in foreseen)
+    return [*foreseen, *({"kind": kind} for kind in (sorted(LOSSES) if any_loss else ()))]
 
 
 def _is_any(prediction: Prediction) -> bool:

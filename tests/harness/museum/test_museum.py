@@ -66,7 +66,8 @@ def told(path: Path, target: str, versions: Mapping[str, str]) -> None:
     manifest = directory.manifest()
     configuration = {**manifest.configuration, "target": target}
     guarantees = {**manifest.guarantees, "timeline": "sampled", "retention": True, "settles": False}
-    guarantees.pop("laggards_leave_ms", None)
+    for name in ("laggards_leave_ms", "time"):
+        guarantees.pop(name, None)
     directory.write_manifest(replace(manifest, versions=versions, configuration=configuration, guarantees=guarantees))
 
 
