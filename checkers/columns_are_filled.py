@@ -1,8 +1,8 @@
 """What the built-in nodes and seawall's clients always say, they have said.
 
-Where a leader, or the controller, names no ISR, and polls no leader epoch, whole promises have nothing to judge. Real
-Kafka seen from outside, or a history of somebody else, may lack them; a leader of the built-in cluster has an ISR in
-every row, and what its consumers are given bears a leader epoch. Without them the run is ``INVALID``.
+Where a leader, or the controller, names no ISR, and polls no leader epoch, whole promises have nothing to judge.
+Samples of real Kafka, and imported histories, may lack them; a leader of the built-in cluster writes an ISR in every
+row, and its consumers are given a leader epoch with each record. Without them the run is ``INVALID``.
 
 That only some of the polls name no epoch is not noticed.
 """

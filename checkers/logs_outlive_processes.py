@@ -36,7 +36,7 @@ KINDS = ("shrunk-log",)
 _LOSSY = frozenset({"power_loss", "wipe_disk", "disk_full"})
 """The faults that may take from a log what was in it, while they are in force."""
 _LASTING = frozenset({"corrupt_log", "log_dir_failure"})
-"""Those that show at some later start: damage that nobody has read yet, a directory that comes back empty."""
+"""Those that show at some later start: damage that its broker has not read yet, a directory that comes back empty."""
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -102,7 +102,7 @@ def _may_rob(fault: Row, before: Stretch, after: Stretch) -> bool:
 
 
 def _led_to_the_last(decided: Sequence[Stretch], before: Stretch, after: Stretch) -> bool:
-    """Whether it led, and nobody else was elected before it was up again."""
+    """Whether it led, and the controller elected no other broker before it was up again."""
     elected = [one for one in decided if one.begin_ns <= after.begin_ns and one.kind == "election"]
     last = max((one.leader_epoch or 0 for one in elected), default=None)
     return before.role == "leader" and last is not None and last <= (before.leader_epoch or 0)

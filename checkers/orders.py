@@ -1,6 +1,6 @@
 """The DeleteRecords of a run: who was asked, when, up to which offset, and what came of it.
 
-``run.json`` has them (``orders``), whoever sent them: a schedule's clients, or the random load of virtual time. A run
+``run.json`` has them (``orders``): a schedule's clients sent them, or the random load of virtual time. A run
 that was recorded before there were orders, or was killed, does not say; there were none where its schedule has none.
 """
 
@@ -24,7 +24,7 @@ class Order(NamedTuple):
         number: its position in ``run.json``.
         before: the first offset to stay; None: where the high watermark is at the time.
         timeout_ns: how long the leader may let its client wait for the followers.
-        node: who was asked; None: whoever the client took for the leader.
+        node: the broker that was asked; None: the one that the client took for the leader.
         completed_ns: when the answer came, or the client gave up; None: neither, until the run was over.
         error: its name; None: the leader has answered that the records are deleted, if the order is completed.
         low_watermark: from which offset on every log begins, by such an answer.

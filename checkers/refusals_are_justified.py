@@ -11,7 +11,7 @@
 * **A batch that is said not to follow on.** OUT_OF_ORDER_SEQUENCE_NUMBER and INVALID_PRODUCER_EPOCH, although the
   process was acknowledged each send to the partition before with acks=all, at least one, and the last of these records
   is in a log in the end: no sequence number is missing, so the next one follows (KIP-98). It is only judged where
-  whoever may have answered had that record. So nobody may have led, by a row of their own, without it: in an older
+  each broker that may have answered had that record. So no broker may have led, by its rows, without it: in an older
   epoch than the record's while the send was under way, as a deposed leader that has not heard of its successor does;
   or with a log that ended before the record, since it was acknowledged. Nor may there have been, until then, an unclean
   election of a later epoch; a later leader that did not write a row, or, before 2.1, any (a follower may have had
@@ -70,7 +70,7 @@ def _conclusion(run: RunFacts, place: TopicPartition, one: Refusal) -> Conclusio
 
 
 def _had_the_record(run: RunFacts, place: TopicPartition, one: Refusal, stood: Standing) -> bool:
-    """Whether whoever may have refused the send had the record that its process had sent before."""
+    """Whether each broker that may have refused the send had the record that its process had sent before."""
     if run.sampled or run.wanted is None or run.wanted.shared_producers or _was_mixed_up(run, one.time_ns):
         return False
     told = [[x for x in ours if x.kind == "state"] for ours in run.told.get(place, {}).values()]

@@ -7,7 +7,7 @@ the diary says what only the schedule could see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -138,16 +138,16 @@ def _verdicts(run: Gathered, rows: RunRows) -> tuple[RunVerdict, RunVerdict]:
     """The verdict without and with the predictions: what things are, and whether they were foreseen."""
     answers = reference.answer([rows])
     witnesses = Witnesses(run.history, run.timeline, run.replica_logs, run.faults)
+    evidence = Evidence(run.manifest, run.faults, predictions=run.predictions)
     plain, predicted = (
-        judge(Evidence(run.manifest, run.faults, predictions=foreseen), answers, witnesses, "reference")
-        for foreseen in ((), _widened(run))
+        judge(replace(evidence, predictions=foreseen), answers, witnesses, "reference")
+        for foreseen in ((), _widened(evidence.foreseen))
     )
     return plain, predicted
 
 
-def _widened(run: Gathered) -> Sequence[Mapping[str, Any]]:
+def _widened(foreseen: Sequence[Mapping[str, Any]]) -> Sequence[Mapping[str, Any]]:
     """With any lost write foreseen, whatever was read and is gone is foreseen, too: the word is the same."""
-    foreseen = run.manifest.predictions if run.predictions is None else run.predictions
     any_loss = any(_is_any(Prediction(**one)) and one["kind"] in LOSSES for one in foreseen)
     return [*foreseen, *({"kind": kind} for kind in (sorted(LOSSES) if any_loss else ()))]
 
