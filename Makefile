@@ -115,11 +115,12 @@ healthy-real: $(STAMP)
 broken-clusters: $(STAMP) # random chaos on real processes with every switchable bug: each run must end with a verdict
 	@$(BIN)/python -m tests.bench.broken_clusters --docs
 
-lint: $(STAMP) ## style, types and storeys: ruff, mypy, import-linter
+lint: $(STAMP) ## style, types, storeys, commit messages: ruff, mypy, import-linter
 	@$(BIN)/ruff check
 	@$(BIN)/ruff format --check
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
+	@$(BIN)/python -m tests.commit_messages
 
 check: lint test ## lint, then test: what .ci/run does
 
