@@ -29,7 +29,7 @@ from typing import NamedTuple
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.copies import robs
 from checkers.generations import since
-from checkers.lossy_failures import LOSSY_FAULTS
+from checkers.lossy_failures import LOSSY
 from checkers.recovery import all_healed, comes_to_rest, stood_still
 from checkers.rotten_logs import rotten, swapped
 from harness.model import TopicPartition, partition_named
@@ -97,7 +97,7 @@ def _excuse(run: RunFacts, place: TopicPartition) -> Excuse | None:
 
 
 def _lost_something(run: RunFacts) -> bool:
-    return any(robs(fault, LOSSY_FAULTS) and fault["injected_ns"] is not None for fault in run.excusing)
+    return any(robs(fault, LOSSY) and fault["injected_ns"] is not None for fault in run.excusing)
 
 
 def _is_damaged(run: RunFacts, place: TopicPartition) -> bool:

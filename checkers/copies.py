@@ -13,10 +13,12 @@ from typing import NamedTuple
 
 from checkers.conclusion import detail
 from checkers.row import Row
+from faults import traits_of
+from harness.fault import DiskEffect
 from spark_analysis.facts import Stretch
 
-ROBBING = ("power_loss", "wipe_disk", "corrupt_log")
-"""The faults that take from a disk what was on it; a failed log directory does when a new disk takes its place."""
+ROBBING = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING, DiskEffect.DAMAGE})
+"""What takes from a disk what was on it; a failed log directory does when a new disk takes its place."""
 
 
 DELETED = ("leader", "first_batch")
@@ -77,11 +79,12 @@ def copies(ours: Sequence[Stretch], faults: Sequence[Row]) -> Iterator[Copy]:
     yield from log
 
 
-def robs(fault: Row, kinds: Collection[str] = ROBBING) -> bool:
-    """Whether a fault takes from a disk what was on it: it is of ``kinds``, or a failed directory that was replaced."""
-    if fault["kind"] == "log_dir_failure":
+def robs(fault: Row, effects: Collection[DiskEffect] = ROBBING) -> bool:
+    """Whether a fault takes from a disk what was on it: by one of ``effects``, or because a directory was replaced."""
+    disk = traits_of(fault["kind"]).disk
+    if disk is DiskEffect.DIRECTORY:
         return json.loads(fault["parameters"] or "{}").get("replaced") is True
-    return fault["kind"] in kinds
+    return disk in effects
 
 
 def cut_at(one: Stretch) -> int | None:
@@ -132,6 +135,7 @@ def _is_due(fault: Row, one: Stretch, before: Stretch | None) -> bool:
     """
     if fault["injected_ns"] is None:
         return False
-    since_ns = before.begin_ns if before is not None and fault["kind"] != "corrupt_log" else 0
+    lasts = traits_of(fault["kind"]).disk is DiskEffect.DAMAGE
+    since_ns = before.begin_ns if before is not None and not lasts else 0
     effect_ns = fault["proven_ns"] or fault["injected_ns"]
     return bool(fault["injected_ns"] <= one.begin_ns and since_ns <= effect_ns)

@@ -19,6 +19,7 @@ from checkers.conclusion import RunFacts
 from checkers.cuts import links_of
 from checkers.lossy_failures import may_excuse
 from checkers.row import Row
+from faults import traits_of
 from harness.history import Manifest
 from harness.model import CLIENTS, TopicPartition
 from harness.payload import FOREIGN_VALUE
@@ -118,4 +119,4 @@ def is_unrecorded(run: RunFacts, finding: Finding) -> bool:
 def _takes_a_replica_out(fault: Row) -> bool:
     """Whether a fault may end a broker, or keep it from others; a clock does not, nor do links of clients alone."""
     links = links_of(fault)
-    return fault["kind"] != "clock" if links is None else any(CLIENTS not in link for link in links)
+    return not traits_of(fault["kind"]).moves_clock if links is None else any(CLIENTS not in link for link in links)

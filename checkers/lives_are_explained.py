@@ -20,16 +20,11 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from checkers.conclusion import RunFacts, detail
-from checkers.nodes_are_accounted import RESTARTS
 from checkers.row import Row
+from faults import traits_of
 from harness.downtime import in_force
+from harness.fault import DiskEffect, ProcessEffect
 from harness.model import NodeId, node_name
-
-_RESTARTED = RESTARTS | {"disk_full", "log_dir_failure"}
-"""The kinds of faults whose healing may start a node again."""
-
-_ENDING_NODES = RESTARTS | {"log_dir_failure"}
-"""The kinds in which the harness may end a node that has lost its last log directory, before it halts by itself."""
 
 _HEALING_NS = 10_000_000_000
 """For how long a node may have rows that is started again, until the harness has seen that it is there."""
@@ -77,9 +72,8 @@ def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) ->
     """What is said of each life of a node that follows another one without a reason."""
     ended = {(ending["node"], ending["incarnation"]) for ending in run.endings}
     for before, life in pairwise(lives):
-        kinds = _ENDING_NODES if before.halts else _RESTARTED
         if (before.node, before.incarnation) not in ended and not any(
-            fault["kind"] in kinds
+            _may_have_ended(fault, before)
             and in_force(fault["injected_ns"], fault["heal_proven_ns"], before.end_ns, life.begin_ns)
             for fault in faults
         ):
@@ -90,10 +84,25 @@ def _unexplained(run: RunFacts, lives: Sequence[Life], faults: Sequence[Row]) ->
             )
 
 
+def _may_have_ended(fault: Row, life: Life) -> bool:
+    """Whether the harness may have ended this life under a fault of that kind.
+
+    Of a node that has lost its last log directory it may do so before the node halts by itself.
+    """
+    traits = traits_of(fault["kind"])
+    if traits.process is ProcessEffect.MAY_END:
+        return not life.halts or traits.disk is DiskEffect.DIRECTORY
+    return traits.process is ProcessEffect.ENDS
+
+
 def _up_while_down(lives: Sequence[Life], faults: Sequence[Row], *, healing_ns: int) -> Iterator[str]:
     """What is said of each fault during which its node has written rows."""
     for fault in faults:
-        if fault["kind"] not in RESTARTS or fault["proven_ns"] is None or fault["healed_ns"] is None:
+        if (
+            traits_of(fault["kind"]).process is not ProcessEffect.ENDS
+            or fault["proven_ns"] is None
+            or fault["healed_ns"] is None
+        ):
             continue
         since_ns, until_ns = fault["proven_ns"], fault["healed_ns"]
         early = [x for x in lives if x.end_ns > since_ns and x.begin_ns < max(since_ns, until_ns - healing_ns)]
@@ -108,7 +117,8 @@ def _at_once(faults: Sequence[Row]) -> Iterator[str]:
     """What is said of two faults that have one node down at one time, each of which was proven."""
     down: Mapping[str, list[Row]] = {node: [] for fault in faults for node in fault["nodes"]}
     for fault in faults:
-        if fault["kind"] in RESTARTS and None not in (fault["injected_ns"], fault["proven_ns"], fault["healed_ns"]):
+        seen = None not in (fault["injected_ns"], fault["proven_ns"], fault["healed_ns"])
+        if seen and traits_of(fault["kind"]).process is ProcessEffect.ENDS:
             for node in fault["nodes"]:
                 down[node].append(fault)
     for node, ours in sorted(down.items()):

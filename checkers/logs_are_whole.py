@@ -30,7 +30,9 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise, permutations
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from faults import traits_of
 from harness.checker import Evidence
+from harness.fault import DiskEffect
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, ProducerLog, Stretch
 
@@ -117,7 +119,9 @@ def _damaged(run: RunFacts, place: TopicPartition, node: int, epochs: Sequence[L
     if not bad:
         return
     at, epoch = min(bad)
-    rotted = any(fault["kind"] == "corrupt_log" and str(node) in fault["nodes"] for fault in run.excusing)
+    rotted = any(
+        traits_of(fault["kind"]).disk is DiskEffect.DAMAGE and str(node) in fault["nodes"] for fault in run.excusing
+    )
     about: dict[str, int | str] = {"node": node, "topic": place.topic, "partition": place.partition, "offset": at}
     yield Conclusion(
         run.finding(

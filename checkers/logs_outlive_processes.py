@@ -27,16 +27,16 @@ from itertools import pairwise
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.row import Row
+from faults import traits_of
 from harness.downtime import in_force
+from harness.fault import DiskEffect
 from harness.model import NodeId, TopicPartition, node_name
 from spark_analysis.facts import Stretch
 
 KINDS = ("shrunk-log",)
 
-_LOSSY = frozenset({"power_loss", "wipe_disk", "disk_full"})
-"""The faults that may take from a log what was in it, while they are in force."""
-_LASTING = frozenset({"corrupt_log", "log_dir_failure"})
-"""Those that show at some later start: damage that its broker has not read yet, a directory that comes back empty."""
+_LASTING = frozenset({DiskEffect.DAMAGE, DiskEffect.DIRECTORY})
+"""What shows at some later start: damage that its broker has not read yet, a directory that comes back empty."""
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:
@@ -95,10 +95,10 @@ def _may_rob(fault: Row, before: Stretch, after: Stretch) -> bool:
     """Whether a fault may have taken from the node's disk what the life before had in its log."""
     if node_name(NodeId(after.node)) not in fault["nodes"]:
         return False
-    since_ns = 0 if fault["kind"] in _LASTING else before.end_ns
-    healed_ns = None if fault["kind"] in _LASTING else fault["healed_ns"]
-    known = fault["kind"] in _LOSSY | _LASTING
-    return known and in_force(fault["injected_ns"], healed_ns, since_ns, after.begin_ns)
+    disk = traits_of(fault["kind"]).disk
+    since_ns = 0 if disk in _LASTING else before.end_ns
+    healed_ns = None if disk in _LASTING else fault["healed_ns"]
+    return disk is not DiskEffect.NOTHING and in_force(fault["injected_ns"], healed_ns, since_ns, after.begin_ns)
 
 
 def _led_to_the_last(decided: Sequence[Stretch], before: Stretch, after: Stretch) -> bool:

@@ -42,14 +42,16 @@ from checkers.conclusion import RunFacts
 from checkers.copies import robs
 from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
+from faults import traits_of
 from harness.downtime import in_force
+from harness.fault import DiskEffect
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
 from spark_analysis.facts import Stretch
 
-LOSSY_FAULTS = frozenset({"power_loss", "wipe_disk"})
-"""The kinds of faults after which a node's disk holds less than the node had written."""
+LOSSY = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING})
+"""What a fault must take from a disk for records that were committed to be gone."""
 
 _KNOWN_BEFORE = frozenset(
     {
@@ -252,10 +254,10 @@ def _said(
 
 
 def _is_lossy(fault: Row, manifest: Manifest) -> bool:
-    if fault["kind"] == "power_loss" and _number(manifest, "log.flush.interval.messages") == 1:
+    if traits_of(fault["kind"]).disk is DiskEffect.UNFLUSHED and _number(manifest, "log.flush.interval.messages") == 1:
         return False
     one_directory = _number(manifest, "log.dirs.count", 1) == 1
-    return robs(fault, LOSSY_FAULTS) and (fault["kind"] != "log_dir_failure" or one_directory)
+    return robs(fault, LOSSY) and (traits_of(fault["kind"]).disk is not DiskEffect.DIRECTORY or one_directory)
 
 
 def _is_gone(run: RunFacts, place: TopicPartition, node: int, lossy: Sequence[Row], time_ns: int) -> bool:

@@ -25,12 +25,11 @@ from itertools import pairwise
 from checkers.copies import robs
 from checkers.expected import Expected, Replicas
 from checkers.row import Row
+from faults import traits_of
+from harness.fault import ProcessEffect
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
 from spark_analysis.facts import Facts, Stretch
-
-RESTARTS = frozenset({"kill", "stop", "power_loss", "wipe_disk", "corrupt_log"})
-"""The kinds of faults that are healed by starting the node again, whatever happened to it."""
 
 OF_ISRS = frozenset(
     {
@@ -85,7 +84,12 @@ def nowhere(lives: Sequence[NodeLife], wanted: Expected) -> Iterator[str]:
 
 def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expected) -> Iterator[str]:
     """One sentence for each incarnation, or row of them, without any row."""
-    restarts = Counter(node for f in faults if f["kind"] in RESTARTS and f["heal_proven_ns"] for node in f["nodes"])
+    restarts = Counter(
+        node
+        for f in faults
+        if traits_of(f["kind"]).process is ProcessEffect.ENDS and f["heal_proven_ns"]
+        for node in f["nodes"]
+    )
     for node in sorted({*wanted.nodes, *(life.node for life in lives)}):
         known = {life.incarnation for life in lives if life.node == node}
         least = 1 + restarts[node_name(NodeId(node))]

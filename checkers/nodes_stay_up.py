@@ -34,7 +34,9 @@ from checkers.conclusion import Conclusion, RunFacts
 from checkers.cuts import ends_of, links_of
 from checkers.generations import since
 from checkers.row import Row
+from faults import traits_of
 from harness.downtime import in_force
+from harness.fault import DiskEffect
 from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_name
 from spark_analysis.answer import Excuse
 
@@ -51,23 +53,20 @@ _DAMAGE = (
     rf"{_STORAGE}|corrupt|garbled|damage|checksum|crc|malformed|snapshot|checkpoint|index|segment|offset|cannot be read"
 )
 _HARMFUL = {
-    "disk_full": re.compile(_STORAGE, re.IGNORECASE),
-    "log_dir_failure": re.compile(_STORAGE, re.IGNORECASE),
-    "corrupt_log": re.compile(_DAMAGE, re.IGNORECASE),
-    "power_loss": re.compile(""),
-    "wipe_disk": re.compile(""),
+    DiskEffect.NEW_WRITES: re.compile(_STORAGE, re.IGNORECASE),
+    DiskEffect.DIRECTORY: re.compile(_STORAGE, re.IGNORECASE),
+    DiskEffect.DAMAGE: re.compile(_DAMAGE, re.IGNORECASE),
+    DiskEffect.UNFLUSHED: re.compile(""),
+    DiskEffect.EVERYTHING: re.compile(""),
 }
-"""The kinds of faults that end a node, and what its last words have in them then. All but ``corrupt_log``, which lasts,
-do until they are proven to be healed."""
+"""What a fault does to a disk that may end a node, and what the node's last words have in them then. All but damage,
+which lasts, does until it is proven to be healed."""
 
 _HALTING = re.compile("Halting: ([^|]*)")
 """How a node of the built-in cluster says why it ends."""
 
 _UNCAUGHT = re.compile(r"(?<!common\.errors\.)\b\w*(?:Error|Exception)\b")
 """What names why a node ended; no error of Kafka's protocol does, which a request was answered with."""
-
-_TOUCHES_NO_LINK = frozenset({"clock"})
-"""The kinds of faults that keep no node from another: who waits for another goes by a clock that no fault moves."""
 
 _LOST_CONTACT = re.compile(
     "timed out waiting for connection|unable to register with the controller quorum|NodeExists", re.IGNORECASE
@@ -105,12 +104,12 @@ def _excuse(run: RunFacts, ending: Mapping[str, Any]) -> Excuse | None:
 
 def _explains(run: RunFacts, fault: Row, ending: Mapping[str, Any]) -> bool:
     at_ns, began_ns, healed_ns = ending["time_ns"], fault["injected_ns"], fault["heal_proven_ns"]
-    node, kind = node_name(NodeId(ending["node"])), fault["kind"]
+    node, disk = node_name(NodeId(ending["node"])), traits_of(fault["kind"]).disk
     if _LOST_CONTACT.search(ending["said"]) and in_force(began_ns, healed_ns, at_ns - _START_NS, at_ns):
         return _may_keep_out(run, fault, node)
-    if node not in fault["nodes"] or kind not in _HARMFUL or not _fits(ending["said"], _HARMFUL[kind]):
+    if node not in fault["nodes"] or disk not in _HARMFUL or not _fits(ending["said"], _HARMFUL[disk]):
         return False
-    return in_force(began_ns, None if kind == "corrupt_log" else healed_ns, at_ns, at_ns)
+    return in_force(began_ns, None if disk is DiskEffect.DAMAGE else healed_ns, at_ns, at_ns)
 
 
 def _fits(said: str, words: re.Pattern[str]) -> bool:
@@ -127,7 +126,8 @@ def _may_keep_out(run: RunFacts, fault: Row, node: str) -> bool:
     links = links_of(fault)
     if links is not None:
         return any(among.issuperset(link) for link in links)
-    return fault["kind"] not in _TOUCHES_NO_LINK and bool(among)
+    # A node that waits for another goes by a clock that no fault moves.
+    return not traits_of(fault["kind"]).moves_clock and bool(among)
 
 
 def _may_control(run: RunFacts, name: str) -> bool:

@@ -36,6 +36,7 @@ from checkers.conclusion import RunFacts, age, detail
 from checkers.leadership import leaders
 from checkers.row import ALL
 from checkers.sampled_timelines import LOOK_NS
+from faults import traits_of
 from harness.downtime import in_force
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition, node_name
@@ -214,7 +215,7 @@ def _offsets_ms(run: RunFacts, nodes: set[int] | None, since_ns: float, until_ns
     """By how much the clocks of these nodes (None: of all) were off at some time in between; negative: behind."""
     names = None if nodes is None else {node_name(NodeId(node)) for node in nodes}
     for fault in run.excusing:
-        ours = fault["kind"] == "clock" and (names is None or not names.isdisjoint(fault["nodes"]))
+        ours = traits_of(fault["kind"]).moves_clock and (names is None or not names.isdisjoint(fault["nodes"]))
         if ours and in_force(fault["injected_ns"], fault["heal_proven_ns"], since_ns, until_ns):
             yield json.loads(fault["parameters"] or "{}").get("offset_ms", 0)
 

@@ -16,10 +16,9 @@ from collections.abc import Iterator, Sequence
 
 from checkers.expected import Expected
 from checkers.row import Row
+from faults import traits_of
 from harness.model import CLIENTS, CONTROLLER, is_broker
 
-_OF_LINKS = frozenset({"partition", "stall"})
-"""The kinds of faults that are aimed at the links between nodes."""
 _OF_CHAOS = re.compile(r"f\d+")
 """What chaos calls its faults; the runner may have to restart a broker as well."""
 _NODE = re.compile(r"(?:the clock of )?node ([\w-]+)[ :]")
@@ -39,7 +38,7 @@ def filed(faults: Sequence[Row], wanted: Expected | None) -> list[Row]:
 def _misfiled(fault: Row, wanted: Expected | None) -> Iterator[str]:
     name, filed = f"Fault {fault['fault']!r} ({fault['kind']})", list(fault["nodes"])
     known = ", ".join(filed) or "no node"
-    alone = fault["kind"] not in _OF_LINKS
+    alone = not traits_of(fault["kind"]).cuts_links
     for what, said in (("proof", _named(fault["proof"])), ("proof of healing", _named(fault["heal_proof"]))):
         others = _others(said, filed, alone=alone)
         if others and fault["proven_ns"] is not None:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from checkers.conclusion import RunFacts, lag_allowed_ns
 from checkers.row import Row
+from faults import traits_of
 
 
 class Span(NamedTuple):
@@ -42,7 +43,7 @@ def _quiet(span: Span, faults: Collection[Span]) -> Iterator[Span]:
 def _disturbing(fault: Row, node: int, span: Span, disturbs: Callable[[Collection[str]], bool]) -> Iterator[Span]:
     begin_ns = fault["injected_ns"] if fault["injected_ns"] is not None else fault["aimed_ns"]
     healed_ns = span.end_ns if fault["heal_proven_ns"] is None else fault["heal_proven_ns"]
-    if fault["kind"] == "clock" and str(node) in fault["nodes"]:
+    if traits_of(fault["kind"]).moves_clock and str(node) in fault["nodes"]:
         yield Span(begin_ns, max(begin_ns, span.end_ns))
     elif disturbs(fault["nodes"]):
         yield Span(begin_ns, healed_ns)

@@ -33,7 +33,9 @@ from itertools import zip_longest
 
 from checkers.conclusion import Conclusion, RunFacts
 from checkers.generations import since
+from faults import traits_of
 from harness.checker import Evidence
+from harness.fault import DiskEffect
 from harness.model import CONTROLLER, TopicPartition
 from spark_analysis.facts import Refusal, Standing, Stretch
 
@@ -94,4 +96,7 @@ def _lacked(led: Stretch, after: Stretch | None, stood: Standing) -> bool:
 def _was_mixed_up(run: RunFacts, until_ns: int) -> bool:
     """Whether a log may have held batches of another producer of that id by then."""
     begun = [fault for fault in run.excusing if fault["injected_ns"] is not None and fault["injected_ns"] <= until_ns]
-    return any(x["kind"] == "corrupt_log" or (x["kind"] == "wipe_disk" and CONTROLLER in x["nodes"]) for x in begun)
+    taken = [(traits_of(fault["kind"]).disk, fault["nodes"]) for fault in begun]
+    return any(
+        disk is DiskEffect.DAMAGE or (disk is DiskEffect.EVERYTHING and CONTROLLER in nodes) for disk, nodes in taken
+    )

@@ -26,13 +26,12 @@ from checkers.excuses import is_watched
 from checkers.leadership import elections, leaders, starts
 from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
+from faults import traits_of
 from harness.downtime import in_force
+from harness.fault import DiskEffect
 from harness.model import CLIENTS, NO_LEADER, TopicPartition
 from spark_analysis.answer import RESENT_NS, Finding
 from spark_analysis.facts import Stretch
-
-_BREAK_NOTHING = frozenset({"clock", "corrupt_log"})
-"""The kinds of faults of a node that neither break a connection nor make a leader refuse."""
 
 
 def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:
@@ -101,4 +100,6 @@ def _cut_off(fault: Row) -> set[str]:
     links = links_of(fault)
     if links is not None:
         return {end for link in links if CLIENTS in link for end in link}
-    return set() if fault["kind"] in _BREAK_NOTHING else set(fault["nodes"])
+    # Neither a clock nor damage in a log breaks a connection, or makes a leader refuse.
+    traits = traits_of(fault["kind"])
+    return set() if traits.moves_clock or traits.disk is DiskEffect.DAMAGE else set(fault["nodes"])

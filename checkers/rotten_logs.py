@@ -17,6 +17,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from checkers.row import Row
+from faults import traits_of
+from harness.fault import DiskEffect
 from harness.model import TopicPartition
 
 Rotten = frozenset[tuple[TopicPartition, int]]
@@ -40,7 +42,7 @@ def swapped(faults: Sequence[Row]) -> frozenset[TopicPartition]:
 
 def _harms(faults: Sequence[Row]) -> Iterator[tuple[Row, dict[str, Any]]]:
     for fault in faults:
-        if fault["kind"] == "corrupt_log" and fault["injected_ns"] is not None:
+        if traits_of(fault["kind"]).disk is DiskEffect.DAMAGE and fault["injected_ns"] is not None:
             yield fault, json.loads(fault["parameters"] or "{}")
 
 

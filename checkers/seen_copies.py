@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from checkers.conclusion import RunFacts
 from checkers.copies import Copy, split
-from checkers.nodes_are_accounted import RESTARTS
 from checkers.row import Row
+from faults import traits_of
+from harness.fault import DiskEffect, ProcessEffect
 from harness.model import NO_LEADER, TopicPartition
 from harness.takings import taken
 from spark_analysis.facts import Stretch
@@ -40,7 +41,7 @@ def seen_copies(ours: Sequence[Stretch], faults: Sequence[Row], place: TopicPart
             continue
         if before is not None:
             harm = _harm(before, one, faults, place)
-            emptied = harm is not None and harm["kind"] == "wipe_disk"
+            emptied = harm is not None and traits_of(harm["kind"]).disk is DiskEffect.EVERYTHING
             kept = 0 if emptied else min(before.log_end_offset or 0, one.first_log_end)
             gone, log = split(log, kept)
             event, reason = _event(before, one, harm, place)
@@ -120,14 +121,15 @@ def _harm(before: Stretch, one: Stretch, faults: Sequence[Row], place: TopicPart
         and str(one.node) in fault["nodes"]
         and fault["injected_ns"] <= one.begin_ns
         and before.end_ns <= fault["proven_ns"]
-        and taken(fault["kind"], fault["proof"], place) is not None
+        and taken(traits_of(fault["kind"]).disk, fault["proof"], place) is not None
     ]
     return max(due, key=lambda f: (f["injected_ns"], str(f["fault"])), default=None)
 
 
 def _event(before: Stretch, one: Stretch, harm: Row | None, place: TopicPartition) -> tuple[str, str | None]:
     if harm is not None:
-        return harm["kind"], f"{harm['kind']} {harm['fault']} {taken(harm['kind'], harm['proof'], place)}"
+        said = taken(traits_of(harm["kind"]).disk, harm["proof"], place)
+        return harm["kind"], f"{harm['kind']} {harm['fault']} {said}"
     return ("truncation", BETWEEN_LOOKS) if before.incarnation == one.incarnation else ("unseen", None)
 
 
@@ -155,6 +157,8 @@ def _leads_on(run: RunFacts, one: Stretch, until_ns: int | None, time_ns: int) -
     ends = [
         fault["proven_ns"]
         for fault in run.excusing
-        if fault["kind"] in RESTARTS and fault["proven_ns"] is not None and str(one.node) in fault["nodes"]
+        if traits_of(fault["kind"]).process is ProcessEffect.ENDS
+        and fault["proven_ns"] is not None
+        and str(one.node) in fault["nodes"]
     ]
     return not any(one.end_ns <= end_ns <= time_ns for end_ns in ends)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.row import Row, detail, where
+from faults import traits_of
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from harness.takings import taken
@@ -169,7 +170,7 @@ class Witnesses:
     def _robberies(self, finding: Finding) -> Iterator[Evidence]:
         """What proofs of faults say was taken of the partition's logs, or of all that was on a disk."""
         for row in self._faults:
-            what = taken(row["kind"], row["proof"], place(finding))
+            what = taken(traits_of(row["kind"]).disk, row["proof"], place(finding))
             if what is not None and (row["proven_ns"] or 0) >= (finding.since_ns or 0):
                 yield _harm(row, what)
 

@@ -18,7 +18,7 @@ from faults.stall import Stall
 from faults.stop import Stop
 from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
-from harness.fault import Fault
+from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
 from harness.refusal import closest, validated
 
 AnyFault = (
@@ -27,6 +27,24 @@ AnyFault = (
 
 KINDS: Mapping[str, type[AnyFault]] = MappingProxyType({fault.kind: fault for fault in get_args(AnyFault)})
 """The class of each kind of fault."""
+
+_UNKNOWN = FaultTraits(
+    process=ProcessEffect.NONE,
+    disk=DiskEffect.NOTHING,
+    cuts_links=False,
+    moves_clock=False,
+    shown_as=None,
+    column=None,
+    column_on_controller=None,
+)
+
+
+def traits_of(kind: str) -> FaultTraits:
+    """The traits of a recorded fault, by its kind.
+
+    A kind that this version does not have, and what the simulator alone can do, has none: it excuses nothing.
+    """
+    return KINDS[kind].traits if kind in KINDS else _UNKNOWN
 
 
 def parse(written: Mapping[str, Any], path: str) -> Fault:

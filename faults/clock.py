@@ -8,6 +8,7 @@ from pydantic import Field
 
 from faults.node_fault import NodeFault
 from harness.clock import MAX_OFFSET_MS
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 TOLERANCE_MS = 250
@@ -19,6 +20,15 @@ class Clock(NodeFault):
 
     kind: ClassVar[str] = "clock"
     needs: ClassVar[Capability] = Capability.CLOCK
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.NONE,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=True,
+        shown_as=None,
+        column="clock",
+        column_on_controller=None,
+    )
 
     offset_ms: int = Field(ge=-MAX_OFFSET_MS, le=MAX_OFFSET_MS)
 

@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from faults.down import Down
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import TopicPartition
 from harness.target import Capability, LogDamage, Receipt, Target
 
@@ -28,6 +29,15 @@ class CorruptLog(Down):
 
     kind: ClassVar[str] = "corrupt_log"
     needs: ClassVar[Capability] = Capability.CORRUPT_LOG
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.ENDS,
+        disk=DiskEffect.DAMAGE,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="down, log damaged",
+        column="rot",
+        column_on_controller=None,
+    )
 
     topic: str
     partition: int = Field(default=0, ge=0)

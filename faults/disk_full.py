@@ -8,6 +8,7 @@ from pydantic import Field
 
 from faults.back import bring_back, is_back
 from faults.node_fault import NodeFault
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -25,6 +26,15 @@ class DiskFull(NodeFault):
 
     kind: ClassVar[str] = "disk_full"
     needs: ClassVar[Capability] = Capability.DISK_FULL
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.MAY_END,
+        disk=DiskEffect.NEW_WRITES,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as=None,
+        column="disk",
+        column_on_controller=None,
+    )
 
     free_bytes: int = Field(default=4096, ge=0, lt=65_536)
     log_dir: int | None = Field(default=None, ge=0)

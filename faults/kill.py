@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -13,6 +14,15 @@ class Kill(Down):
 
     kind: ClassVar[str] = "kill"
     needs: ClassVar[Capability] = Capability.KILL
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.ENDS,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="killed",
+        column="kill",
+        column_on_controller="control",
+    )
 
     def inject(self, target: Target) -> None:
         """SIGKILL the node."""

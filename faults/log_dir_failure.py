@@ -8,6 +8,7 @@ from pydantic import Field
 
 from faults.back import bring_back, end, is_back
 from faults.node_fault import NodeFault
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -25,6 +26,15 @@ class LogDirFailure(NodeFault):
 
     kind: ClassVar[str] = "log_dir_failure"
     needs: ClassVar[Capability] = Capability.LOG_DIR_FAILURE
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.MAY_END,
+        disk=DiskEffect.DIRECTORY,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as=None,
+        column=None,
+        column_on_controller=None,
+    )
 
     log_dir: int = Field(ge=0)
     replaced: bool = False

@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, model_validator
 
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import CLIENTS, CONTROLLER, Link, is_broker
 from harness.selection import EndSelector, Selector, aim, nodes
 from harness.target import Capability, ClusterView, Receipt, Target
@@ -30,6 +31,15 @@ class Partition(BaseModel):
 
     kind: ClassVar[str] = "partition"
     needs: ClassVar[Capability] = Capability.PARTITION
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.NONE,
+        disk=DiskEffect.NOTHING,
+        cuts_links=True,
+        moves_clock=False,
+        shown_as=None,
+        column="partition",
+        column_on_controller="partition",
+    )
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.node_fault import NodeFault
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -13,6 +14,15 @@ class Pause(NodeFault):
 
     kind: ClassVar[str] = "pause"
     needs: ClassVar[Capability] = Capability.PAUSE
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.PAUSES,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="paused",
+        column="pause",
+        column_on_controller="control",
+    )
 
     def inject(self, target: Target) -> None:
         """SIGSTOP the node."""

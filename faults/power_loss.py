@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -13,6 +14,15 @@ class PowerLoss(Down):
 
     kind: ClassVar[str] = "power_loss"
     needs: ClassVar[Capability] = Capability.POWER_LOSS
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.ENDS,
+        disk=DiskEffect.UNFLUSHED,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="lost power",
+        column="power",
+        column_on_controller=None,
+    )
 
     def inject(self, target: Target) -> None:
         """Pull the plug."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.partition import Partition
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -17,6 +18,15 @@ class Stall(Partition):
 
     kind: ClassVar[str] = "stall"
     needs: ClassVar[Capability] = Capability.STALL
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.NONE,
+        disk=DiskEffect.NOTHING,
+        cuts_links=True,
+        moves_clock=False,
+        shown_as=None,
+        column=None,
+        column_on_controller=None,
+    )
 
     def inject(self, target: Target) -> None:
         """Stall the links."""

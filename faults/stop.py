@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -13,6 +14,15 @@ class Stop(Down):
 
     kind: ClassVar[str] = "stop"
     needs: ClassVar[Capability] = Capability.STOP
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.ENDS,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="shut down",
+        column="kill",
+        column_on_controller=None,
+    )
 
     def inject(self, target: Target) -> None:
         """Ask the node to shut down, and wait until it has."""

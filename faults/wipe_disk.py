@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.target import Capability, Receipt, Target
 
 
@@ -17,6 +18,15 @@ class WipeDisk(Down):
 
     kind: ClassVar[str] = "wipe_disk"
     needs: ClassVar[Capability] = Capability.WIPE_DISK
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.ENDS,
+        disk=DiskEffect.EVERYTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="down, disk wiped",
+        column=None,
+        column_on_controller=None,
+    )
 
     clean: bool = False
 

@@ -1,11 +1,68 @@
-"""What a fault is: aimed, journaled, injected, probed, healed, probed again."""
+"""What a fault is: aimed, journaled, injected, probed, healed, probed again; and the traits of a kind of faults."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
 
 from harness.target import Capability, ClusterView, Receipt, Target
+
+
+class ProcessEffect(Enum):
+    """What a fault does to the process of each of its nodes, from injection until healing."""
+
+    NONE = "it runs on"
+    PAUSES = "it stands still"
+    ENDS = "it has ended; healing starts it again"
+    MAY_END = "it may end, and healing starts it again then"
+
+
+class DiskEffect(Enum):
+    """What a fault may take from the logs of its nodes."""
+
+    NOTHING = "every byte that was written stays"
+    UNFLUSHED = "what had not been flushed to the disk is gone"
+    EVERYTHING = "the disk is empty"
+    DAMAGE = "bytes of one log are wrong or missing, and stay so until a broker reads them"
+    DIRECTORY = "the logs of one directory are out of reach, and gone if the directory is replaced"
+    NEW_WRITES = "what is written while the fault is in force may be kept in part, or not at all"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultTraits:
+    """What is true of every fault of one kind; whatever treats kinds differently reads it.
+
+    Attributes:
+        process: what it does to a node's process. A fault that is not ``NONE`` is healed before those that are, because
+            a node that does not run can be asked nothing.
+        disk: what it may take from a node's logs. It decides the fault budget and what excuses a loss.
+        cuts_links: whether it is aimed at the links between nodes, and not at nodes.
+        moves_clock: whether a node's clock is wrong while it is in force. Such a fault takes no broker away, so that
+            chaos lets others begin meanwhile.
+        shown_as: what reports write over the time in which a broker does not run; None: it does run.
+        column: which column of the detection matrix tells how well bugs are found under it; None: it was not measured.
+        column_on_controller: the same for a controller that is no broker.
+    """
+
+    process: ProcessEffect
+    disk: DiskEffect
+    cuts_links: bool
+    moves_clock: bool
+    shown_as: str | None
+    column: str | None
+    column_on_controller: str | None
+
+    @property
+    def affects_process(self) -> bool:
+        """Whether a node's process does not run while the fault is in force, or may end at any moment."""
+        return self.process is not ProcessEffect.NONE
+
+    @property
+    def takes_from_disk(self) -> bool:
+        """Whether a broker's disk may hold less afterwards than the broker had written before."""
+        return self.disk not in (DiskEffect.NOTHING, DiskEffect.NEW_WRITES)
 
 
 class Fault(Protocol):
@@ -17,6 +74,7 @@ class Fault(Protocol):
     """
 
     kind: ClassVar[str]
+    traits: ClassVar[FaultTraits]
     needs: ClassVar[Capability]
 
     def aimed(self, view: ClusterView, seed: int) -> Self:

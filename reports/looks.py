@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from faults import traits_of
 from harness.model import TopicPartition
 from harness.takings import taken
 from reports import rows
@@ -49,7 +50,9 @@ def falls(
         said = any(c.node == after.node and before.time_ns <= c.time_ns <= after.time_ns for c in cuts)
         if start < end and not said:
             between = (f for f in faults if f.proven and _is_between(f, before, after))
-            took = ((what, f) for f in between if (what := taken(f.kind, f.proof, partition)) is not None)
+            took = (
+                (what, f) for f in between if (what := taken(traits_of(f.kind).disk, f.proof, partition)) is not None
+            )
             yield Fall(before, after, start, end, next((f"{f.kind} {f.name} {what}" for what, f in took), None))
 
 

@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from reports.lanes.frame import PAUSED, STARTING, Outage
+from faults import traits_of
+from harness.fault import ProcessEffect
+from reports.lanes.frame import STARTING, Outage
 from reports.rows import Fault
 from reports.run import Run
 
 Times = Mapping[int, Sequence[int]]
 """By node, ascending."""
-
-_WORDS = {
-    "corrupt_log": "down, log damaged",
-    "kill": "killed",
-    "pause": PAUSED,
-    "power_loss": "lost power",
-    "stop": "shut down",
-    "wipe_disk": "down, disk wiped",
-}
-"""Of every kind of fault under which a broker does not run: what it is then."""
 
 
 def outages(run: Run) -> Sequence[Outage]:
@@ -35,12 +27,13 @@ def outages(run: Run) -> Sequence[Outage]:
 
 def _of_fault(run: Run, fault: Fault, starts: Times, looks: Times) -> Iterator[Outage]:
     """When each of its brokers was away; of brokers that are looked at also until a look showed something again."""
-    if fault.kind not in _WORDS or fault.injected_ns is None or not fault.proven:
+    traits = traits_of(fault.kind)
+    if traits.shown_as is None or fault.injected_ns is None or not fault.proven:
         return
     healed_ns = run.end_ns if fault.healed_ns is None else fault.healed_ns
-    word = _WORDS[fault.kind]
+    word, is_paused = traits.shown_as, traits.process is ProcessEffect.PAUSES
     for node in (b for b in run.brokers if fault.aims_at(b)):
-        end_ns = healed_ns if word == PAUSED else _back(node, fault.injected_ns, starts, healed_ns)
+        end_ns = healed_ns if is_paused else _back(node, fault.injected_ns, starts, healed_ns)
         yield Outage(node, fault.injected_ns, end_ns, word)
         up_ns = min(healed_ns, _next(looks, node, end_ns, end_ns))
         if up_ns > end_ns:

@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow.compute as pc
 
 from checkers.sampled_timelines import MAY_BE_MISSED, NOT_LOOKED_FOR
+from faults import traits_of
 from harness.checker import Outcome
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
@@ -46,16 +47,14 @@ _QUIET: Final = "none"
 _SCHEDULE: Final = "scenario"
 _MADE_UP: Final = "synthetic"
 
-_CLASS_OF: Final[Mapping[str, str]] = MappingProxyType(
+_COLUMN_OF_SIMULATED: Final[Mapping[str, str]] = MappingProxyType(
     {
-        "kill": "kill", "stop": "kill", "power_loss": "power", "pause": "pause",
-        "partition": "partition", "isolate": "partition", "cut": "partition", "slow": "partition",
-        "disk_full": "disk", "corrupt_log": "rot", "clock": "clock",
+        "isolate": "partition", "cut": "partition", "slow": "partition",
         "controller_kill": "control", "controller_pause": "control", "elect": "control",
         "retention": "deletion", "delete_records": "deletion",
     }
 )  # fmt: skip
-"""Which column of the matrix a kind of fault belongs to; the matrix has not tried those that are not here."""
+"""Which column of the matrix those kinds of faults belong to that only the simulator has."""
 
 _WORTH_A_LINE: Final = 0.05
 
@@ -278,10 +277,10 @@ def _convicted(score: Mapping[str, Any], uncounted: Collection[str]) -> int:
 
 def _class_of(fault: Fault) -> str | None:
     """The column of a fault; a controller that is killed or stands still is another matter than a broker."""
-    whole = not all(map(is_broker, fault.nodes)) and not fault.kind.startswith("controller_")
-    if whole and _CLASS_OF.get(fault.kind) != "partition":
-        return _CLASS_OF.get(f"controller_{fault.kind}")
-    return _CLASS_OF.get(fault.kind)
+    if fault.kind in _COLUMN_OF_SIMULATED:
+        return _COLUMN_OF_SIMULATED[fault.kind]
+    traits = traits_of(fault.kind)
+    return traits.column if all(map(is_broker, fault.nodes)) else traits.column_on_controller
 
 
 @cache

@@ -9,11 +9,9 @@ from harness.runner import settle as settling
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
 from harness.schedule import shuffled_rounds
-from harness.target import Capability, Target
+from harness.target import Target
 
 _REGAIN_S = 20.0
-_LETS_OTHERS_WORK = frozenset({Capability.CLOCK})
-"""Faults that may last while others come: they take no broker away."""
 
 
 class Chaos:
@@ -52,7 +50,7 @@ class Chaos:
     def _strike(self, name: str, index: int) -> None:
         chosen = self._mix[index]
         for_s = self._drawn.uniform(*chosen.for_s)
-        lets_others_work = chosen.fault.needs in _LETS_OTHERS_WORK
+        lets_others_work = chosen.fault.traits.moves_clock
         if lets_others_work:
             self._heal_due(at_once=True)  # two of them on one node could not be told apart
         elif not settling.regained(self._target, self._partitions, _REGAIN_S, self._clock):

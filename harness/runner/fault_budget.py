@@ -37,18 +37,12 @@ from dataclasses import dataclass
 from typing import Literal
 
 from harness.broker.settings import Settings
-from harness.fault import Fault
+from harness.fault import DiskEffect, Fault
 from harness.model import NodeId, TopicPartition, is_broker, node_name
 from harness.replication.knobs import Knobs
-from harness.target import Capability, ClusterView, PartitionView, Target
+from harness.target import ClusterView, PartitionView, Target
 
 BudgetName = Literal["promised", "any"]
-
-LOSSY = frozenset({Capability.POWER_LOSS, Capability.WIPE_DISK, Capability.CORRUPT_LOG, Capability.LOG_DIR_FAILURE})
-"""After these a broker's disk holds less than the broker had written."""
-
-OF_PROCESSES = LOSSY | {Capability.KILL, Capability.STOP, Capability.PAUSE, Capability.DISK_FULL}
-"""While one of these is in force the node's process does not run, or may end at any moment."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +76,7 @@ class Promise:
 
     def is_lossy(self, fault: Fault) -> bool:
         """Whether ``fault`` takes something from a disk."""
-        return fault.needs in LOSSY and not (self.flushes and fault.needs is Capability.POWER_LOSS)
+        return fault.traits.takes_from_disk and not (self.flushes and fault.traits.disk is DiskEffect.UNFLUSHED)
 
     def never_affords(self, fault: Fault) -> str:
         """Why the fault is never in the ``promised`` budget; empty: it may be."""
@@ -125,7 +119,7 @@ class FaultBudget:
         """The fault called ``name`` is healed."""
         fault = self._in_force.pop(name)
         self._note_clock(fault)
-        if fault.needs is not Capability.CLOCK:
+        if not fault.traits.moves_clock:
             self._touched_s.update(dict.fromkeys(fault.nodes(), self._now_s()))
 
     @property
@@ -162,7 +156,7 @@ class FaultBudget:
 
     def may_end(self, fault: Fault) -> bool:
         """Whether ``fault``, which is in force and has lasted, can be proven to end, and ends within the budget."""
-        if fault.needs not in OF_PROCESSES:
+        if not fault.traits.affects_process:
             return not any(self._touched_by_process_fault(node) for node in fault.nodes())
         if not self._promise.starts_cut_off and any(map(is_broker, fault.nodes())) and self._is_controller_away():
             return False
@@ -177,27 +171,27 @@ class FaultBudget:
         for name, other in self._in_force.items():
             if claims.intersection(other.claims()):
                 yield f"fault {name} has it"
-            elif fault.needs not in OF_PROCESSES and other.needs in OF_PROCESSES and _share(fault, other):
+            elif not fault.traits.affects_process and other.traits.affects_process and _share(fault, other):
                 yield f"fault {name} has a process of it"
             elif self._is_full_or_cannot_start(fault, other) and _share(fault, other):
                 yield f"fault {name} keeps it from being proven"
-        if fault.needs in OF_PROCESSES and any(_share(fault, other) for other in overdue):
+        if fault.traits.affects_process and any(_share(fault, other) for other in overdue):
             yield "another fault waits for the node to run"
         for node in fault.nodes():
             if not self._target.is_running(node).holds:
                 yield f"node {node} does not run"
-        if fault.needs is Capability.DISK_FULL and not self._is_written_to(fault, view):
+        if fault.traits.disk is DiskEffect.NEW_WRITES and not self._is_written_to(fault, view):
             yield "too few replicas are in sync for writes that the disk could refuse"
         if self._keeps_promises:
             yield from self._more_than_promised(fault, view)
 
     def _is_full_or_cannot_start(self, fault: Fault, other: Fault) -> bool:
         """Whether ``other`` cuts links without which ``fault`` could not be proven, or not be healed."""
-        if other.needs not in (Capability.PARTITION, Capability.STALL):
+        if not other.traits.cuts_links:
             return False
-        if fault.needs is Capability.DISK_FULL:
+        if fault.traits.disk is DiskEffect.NEW_WRITES:
             return True
-        return fault.needs in OF_PROCESSES and not self._promise.starts_cut_off
+        return fault.traits.affects_process and not self._promise.starts_cut_off
 
     def _is_written_to(self, fault: Fault, view: ClusterView) -> bool:
         """Whether acks=all is taken, and soon answered, wherever the fault's node holds a replica."""
@@ -209,7 +203,7 @@ class FaultBudget:
         return node in members and len(members) > self._promise.lossy and members == set(self._sound(name, view))
 
     def _more_than_promised(self, fault: Fault, view: ClusterView) -> Iterator[str]:
-        away = set(fault.nodes()) if fault.needs is not Capability.CLOCK else set()
+        away = set() if fault.traits.moves_clock else set(fault.nodes())
         exposed = set().union(*self._electable.values()) if self._electable else set()
         if self._promise.is_lossy(fault):
             (node,) = fault.nodes()
@@ -230,7 +224,7 @@ class FaultBudget:
         None while a controller is touched, which notices nothing meanwhile and gives every broker a new session after.
         """
         seen = view.partitions.get(name)
-        touched = {node for one in self._in_force.values() if one.needs is not Capability.CLOCK for node in one.nodes()}
+        touched = {node for one in self._in_force.values() if not one.traits.moves_clock for node in one.nodes()}
         touched |= {node for node, ended_s in self._touched_s.items() if self._is_recent(ended_s)}
         if not all(map(is_broker, touched)):
             return []
@@ -242,17 +236,17 @@ class FaultBudget:
         return self._now_s() - ended_s <= self._promise.noticed_s
 
     def _note_clock(self, fault: Fault) -> None:
-        if fault.needs is Capability.CLOCK:
+        if fault.traits.moves_clock:
             self._clock_stepped_s = self._now_s()
 
     def _is_controller_away(self) -> bool:
         """Whether a real broker that starts now would wait for a controller that a fault has taken away."""
         return any(
-            one.needs in OF_PROCESSES and not all(map(is_broker, one.nodes())) for one in self._in_force.values()
+            one.traits.affects_process and not all(map(is_broker, one.nodes())) for one in self._in_force.values()
         )
 
     def _touched_by_process_fault(self, node: str) -> bool:
-        return any(node in one.nodes() for one in self._in_force.values() if one.needs in OF_PROCESSES)
+        return any(node in one.nodes() for one in self._in_force.values() if one.traits.affects_process)
 
 
 def _share(one: Fault, other: Fault) -> bool:

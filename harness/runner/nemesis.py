@@ -9,13 +9,14 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from faults import KINDS, traits_of
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
-from harness.fault import Fault
+from harness.fault import Fault, ProcessEffect
 from harness.runner.journal import Undo
 from harness.runner.reporting import Reporter
 from harness.selection import NothingToAimAt
-from harness.target import Capability, ClusterView, Receipt, Target
+from harness.target import ClusterView, Receipt, Target
 
 AIM_TIMEOUT_S = 5.0
 PROOF_TIMEOUT_S = 5.0
@@ -24,11 +25,8 @@ LAST_LOOK_TIMEOUT_S = 2.0
 HEAL_TIMEOUT_S = 20.0
 
 _POLL_S = 0.05
-_HEALED_FIRST = (
-    Capability.PAUSE, Capability.KILL, Capability.STOP, Capability.POWER_LOSS, Capability.WIPE_DISK,
-    Capability.CORRUPT_LOG, Capability.DISK_FULL, Capability.LOG_DIR_FAILURE,
-)  # fmt: skip
-"""Where the process does not run, no other fault can be looked at, let alone be proven healed."""
+_HEALING = (ProcessEffect.PAUSES, ProcessEffect.ENDS, ProcessEffect.MAY_END, ProcessEffect.NONE)
+"""Which faults are healed first: of a node whose process does not run no other fault can be proven healed."""
 
 
 @dataclass(slots=True)
@@ -249,8 +247,10 @@ class Nemesis:
             self._clock.sleep(_POLL_S)
 
 
-def _healing_order(kind: str) -> int:
-    return _HEALED_FIRST.index(Capability(kind)) if kind in _HEALED_FIRST else len(_HEALED_FIRST)
+def _healing_order(kind: str) -> tuple[int, int]:
+    """Where faults of a kind come in the order of healing; those that leave the process alone in that of injection."""
+    process = traits_of(kind).process
+    return _HEALING.index(process), 0 if process is ProcessEffect.NONE else list(KINDS).index(kind)
 
 
 def _in_words(fault: Fault) -> str:

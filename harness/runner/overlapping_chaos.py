@@ -15,7 +15,7 @@ from harness.runner.nemesis import Nemesis
 from harness.runner.plan import ChaosFault, Plan
 from harness.schedule import shuffled_rounds
 from harness.selection import NothingToAimAt
-from harness.target import Capability, ClusterView, Target
+from harness.target import ClusterView, Target
 
 _LOOK_S = 0.05
 _PATIENCE_S = 20.0
@@ -69,7 +69,7 @@ class OverlappingChaos:
         self._refill()
         while self._now_s() < end_s or (self._is_first_round() and self._now_s() < end_s + _PATIENCE_S):
             self._pass_time(self._drawn.uniform(*self._interval_s))
-            if sum(one.fault.needs is not Capability.CLOCK for one in self._lasting) < self._at_once:
+            if sum(not one.fault.traits.moves_clock for one in self._lasting) < self._at_once:
                 self._strike()
         self._end_all()
         if self._is_first_round():

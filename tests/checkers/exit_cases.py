@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from checkers.nodes_are_accounted import RESTARTS
+from faults import traits_of
 from harness.checker import Outcome
+from harness.fault import ProcessEffect
 from harness.model import CLIENTS
 from tests.checkers.cases import case, write
 from tests.checkers.rest_cases import CASES
@@ -35,7 +36,7 @@ def in_force(
     times: dict[str, Any] = dict.fromkeys(("aimed_ns", "injected_ns", "proven_ns"), since_ms * MS)
     times |= dict.fromkeys(("healed_ns", "heal_proven_ns"), until_ms * MS)
     story.fault(**times, kind=kind, nodes=list(nodes), **({"proof": proof} if proof else {}))
-    if kind in RESTARTS:
+    if traits_of(kind).process is ProcessEffect.ENDS:
         story.restart(1)
     story.finish()
 

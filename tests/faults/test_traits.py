@@ -1,0 +1,71 @@
+"""Every kind of fault states its traits, and what treats kinds differently reads them and compares no names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from faults import KINDS, traits_of
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("checkers", "spark_analysis", "reports", *(f"harness/{x}" for x in ("runner", "cli", "museum", "detection")))
+MADE_UP = {"harness/detection/synthetic.py"}
+"""Made-up histories write the faults that they are about."""
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_kind_states_its_traits_itself(kind: str) -> None:
+    assert isinstance(vars(KINDS[kind]).get("traits"), FaultTraits)
+    assert traits_of(kind) is KINDS[kind].traits
+
+
+def test_a_kind_that_is_not_known_excuses_nothing() -> None:
+    traits = traits_of("meteorite")
+    assert not traits.affects_process
+    assert traits.disk is DiskEffect.NOTHING
+    assert not traits.cuts_links
+    assert not traits.moves_clock
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_of_links_or_of_a_clock_leaves_processes_and_disks_alone(kind: str) -> None:
+    traits = traits_of(kind)
+    if traits.cuts_links or traits.moves_clock:
+        assert (traits.process, traits.disk) == (ProcessEffect.NONE, DiskEffect.NOTHING)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_fault_whose_traits_say_that_it_ends_the_process_is_healed_by_a_start(kind: str) -> None:
+    (down,) = (base for base in KINDS["kill"].__bases__ if base.__name__ == "Down")
+    assert issubclass(KINDS[kind], down) == (traits_of(kind).process is ProcessEffect.ENDS)
+
+
+def test_no_module_compares_a_fault_with_the_name_of_a_kind() -> None:
+    files = [path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))]
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in files
+        if str(path.relative_to(ROOT)) not in MADE_UP
+        for line in _comparisons(ast.parse(path.read_text()))
+    ]
+    assert found == []
+
+
+def _comparisons(tree: ast.AST) -> Iterator[int]:
+    """The lines that compare something with the name of a kind, or collect such names in a set or as keys."""
+    for node in ast.walk(tree):
+        match node:
+            case ast.Compare(left, _, others) if any(map(_is_name, [left, *others])):
+                yield node.lineno
+            case ast.Set(names) if any(map(_is_name, names)):
+                yield node.lineno
+            case ast.MatchValue(name) if _is_name(name):
+                yield node.lineno
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value in KINDS
