@@ -15,10 +15,22 @@ from collections.abc import Iterator
 from checkers.row import ALL
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Unseen
 from harness.checker import Evidence
 from spark_analysis.answer import Finding
 
-KINDS = ("unseen",)
+UNSEEN = AnomalyKind(
+    name="unseen",
+    meaning="A send was acknowledged, nobody ever read it, and nothing proves that it is gone.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (UNSEEN,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -36,10 +36,30 @@ from checkers.row import ALL, Send
 from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("lost-write",)
+LOST_WRITE = AnomalyKind(
+    name="lost-write",
+    meaning="A send was acknowledged; the final read does not have its value at its offset.",
+    shows_loss=True,
+    relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.OF_A_SENT_RECORD,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=False,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (LOST_WRITE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -7,7 +7,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from checkers.conclusion import RunFacts
-from checkers.generations import WHY_NOT, is_promised
+from checkers.generations import is_promised
+from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import ALL
 from harness.checker import Verdict
@@ -93,8 +94,9 @@ def _given_away(run: RunFacts, finding: Finding) -> str:
     excuse = _EXCUSES.get(finding.excuse or "")
     if excuse is not None:
         return excuse
-    if not is_promised(finding.kind, run.generation):
-        return f"generation {run.generation} does not promise it: {WHY_NOT[finding.kind]}"
+    kind = KINDS[finding.kind]
+    if kind.since is not None and not is_promised(kind, run.generation):
+        return f"generation {run.generation} does not promise it: {kind.since.why_not_before}"
     if finding.kind == "duplicate" and run.guarantees.get("idempotent_producers") is False:
         return _NOT_IDEMPOTENT
     if finding.kind == "lost-commit":

@@ -32,11 +32,41 @@ from checkers.generations import since
 from checkers.lossy_failures import LOSSY
 from checkers.recovery import all_healed, comes_to_rest, stood_still
 from checkers.rotten_logs import rotten, swapped
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.model import TopicPartition, partition_named
 from spark_analysis.answer import Excuse
 from spark_analysis.facts import Stretch
 
-KINDS = ("stuck",)
+STUCK = AnomalyKind(
+    name="stuck",
+    meaning="All faults were healed, and a partition did not come to rest.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.NEVER,
+        fault=True,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (STUCK,)
 
 _RESPECTS = {
     "rest": ("did not come to rest", "rest"),

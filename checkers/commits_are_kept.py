@@ -26,11 +26,61 @@ from typing import NamedTuple
 from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 
-KINDS = ("lost-commit", "commit-beyond-end")
+LOST_COMMIT = AnomalyKind(
+    name="lost-commit",
+    meaning="A consumer group was told something else than its last commit.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BETWEEN_COMMITS,
+        with_cause=False,
+        own_topic="offsets.topic.replication.factor",
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+COMMIT_BEYOND_END = AnomalyKind(
+    name="commit-beyond-end",
+    meaning="A consumer group has committed an offset beyond the end of the log.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.BEYOND_END,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (LOST_COMMIT, COMMIT_BEYOND_END)
 
 
 class Commit(NamedTuple):

@@ -35,12 +35,35 @@ from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import Copy, copies
 from checkers.forks import Fork
 from checkers.generations import since
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse
 from spark_analysis.facts import Stretch
 
-KINDS = ("committed-cut",)
+COMMITTED_CUT = AnomalyKind(
+    name="committed-cut",
+    meaning="A replica cut committed records off its log; nothing is lost yet.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.AT_ANY_TIME,
+        fault=True,
+        lossy_failure=LossyFailure.BEFORE_SEEN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=Since(
+        generation="2.0.1",
+        why_not_before="followers cut by their own watermark, or look an epoch up only once (KIP-101, KIP-279)",
+    ),
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.CUT_GIVEN_UP),
+)
+KINDS = (COMMITTED_CUT,)
 
 
 class _Proof(NamedTuple):

@@ -38,11 +38,39 @@ from typing import NamedTuple
 from checkers.row import Row, detail, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import Finding
 
-KINDS = ("unjustified-advance", "unjustified-join")
+UNJUSTIFIED_ADVANCE = AnomalyKind(
+    name="unjustified-advance",
+    meaning="A leader committed records that a member of its ISR did not have.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=Since(
+        generation="2.1", why_not_before="a leader counts the fetches of followers that live in another epoch (KIP-320)"
+    ),
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+
+UNJUSTIFIED_JOIN = AnomalyKind(
+    name="unjustified-join",
+    meaning="A leader counted a replica as in sync that lacked what was committed.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=Since(
+        generation="2.1", why_not_before="a leader counts the fetches of followers that live in another epoch (KIP-320)"
+    ),
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (UNJUSTIFIED_ADVANCE, UNJUSTIFIED_JOIN)
 
 
 class _Claim(NamedTuple):

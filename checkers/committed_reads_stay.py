@@ -22,11 +22,31 @@ from checkers.offsets_agree import sent_ns
 from checkers.row import Read
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("vanished-read",)
+VANISHED_READ = AnomalyKind(
+    name="vanished-read",
+    meaning="A consumer was given a record that the final read no longer has there.",
+    shows_loss=True,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=("lost-write",),
+    cause_at=CauseAt.SAME_RECORD,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.OF_A_SENT_RECORD,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (VANISHED_READ,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -19,6 +19,7 @@ from checkers.forks import End, Fork, Office, forks
 from checkers.orders import Order
 from checkers.proofs_match import filed
 from checkers.row import Row
+from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.answer import KEPT_PER_GROUP, Finding, of_group, position
@@ -40,7 +41,7 @@ class Conclusive(Protocol):
     """
 
     @property
-    def KINDS(self) -> tuple[str, ...]:  # noqa: N802 - a module's constant
+    def KINDS(self) -> tuple[AnomalyKind, ...]:  # noqa: N802 - a module's constant
         """The kinds of anomaly that breach it."""
         ...
 

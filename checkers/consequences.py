@@ -2,107 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from types import MappingProxyType
-
+from harness.anomaly import AnomalyKind, CauseAt
 from spark_analysis.answer import Finding, FindingRange
 
-CONSEQUENCE_OF: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "vanished-read": ("lost-write",),
-        "replica-divergence": ("lost-write", "vanished-read"),
-        "inconsistent-offsets": ("lost-write", "vanished-read"),
-        "hw-regression": ("lost-write", "vanished-read"),
-        "incomplete-leader": ("lost-write", "vanished-read"),
-        "incomplete-candidate": ("lost-write", "vanished-read"),
-        "committed-cut": ("lost-write", "vanished-read"),
-        "unjustified-advance": ("lost-write", "vanished-read"),
-        "unjustified-join": ("lost-write", "vanished-read"),
-        "advance-below-min-isr": ("lost-write", "vanished-read"),
-        "ack-below-min-isr": ("lost-write", "vanished-read"),
-        "epoch-disorder": ("lost-write", "vanished-read", "replica-divergence"),
-        "lineage-break": ("lost-write", "vanished-read", "replica-divergence"),
-        "nonmonotonic-poll": ("lost-write", "vanished-read"),
-        "int-nonmonotonic-poll": ("lost-write", "vanished-read", "duplicate"),
-        "nonmonotonic-send": ("lost-write",),
-        "G0-realtime": ("lost-write",),
-        "G1c-realtime": ("lost-write", "vanished-read"),
-        "commit-beyond-end": ("lost-write", "vanished-read"),
-        "poll-skip": ("wrong-marker",),
-        "int-poll-skip": ("wrong-marker",),
-        "uncommitted-deletion": ("lost-write", "vanished-read"),
-        "stalled-watermark": ("laggard-in-sync",),
-    }
-)
-"""Which kinds follow from which others of the same partition: one loss, seen from several sides. They are about the
-same offset, or about a range with that offset in it; a send out of order follows from the loss of the record that was
-acknowledged, or delivered, before it."""
 
-SENDS = frozenset({"nonmonotonic-send", "G0-realtime", "G1c-realtime"})
-"""The kinds that are about a record, and about another one that was acknowledged, or delivered, before it."""
-
-_RANGES = frozenset(
-    {
-        "hw-regression",
-        "incomplete-leader",
-        "incomplete-candidate",
-        "committed-cut",
-        "advance-below-min-isr",
-        "ack-below-min-isr",
-        "unjustified-advance",
-        "unjustified-join",
-        "lineage-break",
-        "uncommitted-deletion",
-        "stalled-watermark",
-    }
-)
-"""The kinds that are about the offsets from ``offset`` to ``until``."""
-
-
-def follows(finding: Finding, cause: Finding) -> bool:
-    """Whether ``finding`` is another side of ``cause``."""
-    if cause.offset is None or not _may_follow(finding, cause):
+def follows(finding: Finding, kind: AnomalyKind, cause: Finding) -> bool:
+    """Whether ``finding``, which is of ``kind``, is another side of ``cause``."""
+    if cause.offset is None or not _may_follow(finding, kind, cause):
         return False
-    first, end = _span(finding)
-    return first <= cause.offset < end and _value(finding) in (None, cause.value)
+    first, end = _span(finding, kind)
+    return first <= cause.offset < end and _value(finding, kind) in (None, cause.value)
 
 
-def follows_one_of(finding: Finding, causes: FindingRange) -> bool:
+def follows_one_of(finding: Finding, kind: AnomalyKind, causes: FindingRange) -> bool:
     """Whether one of the findings of a range is such that ``finding`` is another side of it."""
-    if not _may_follow(finding, causes):
+    if not _may_follow(finding, kind, causes):
         return False
-    (first, end), value = _span(finding), _value(finding)
+    (first, end), value = _span(finding, kind), _value(finding, kind)
     named = value is None or causes.lowest is None or causes.highest is None or causes.lowest <= value <= causes.highest
     return first < causes.end and causes.first < end and named
 
 
-def reaches(finding: Finding, offset: int) -> bool:
+def reaches(finding: Finding, kind: AnomalyKind, offset: int) -> bool:
     """Whether ``finding`` may follow from something at ``offset`` or above."""
-    return finding.offset is not None and _span(finding)[1] > offset
+    return finding.offset is not None and _span(finding, kind)[1] > offset
 
 
-def _may_follow(finding: Finding, cause: Finding | FindingRange) -> bool:
+def _may_follow(finding: Finding, kind: AnomalyKind, cause: Finding | FindingRange) -> bool:
     here = (finding.topic, finding.partition) == (cause.topic, cause.partition)
-    return here and finding.offset is not None and cause.kind in CONSEQUENCE_OF.get(finding.kind, ())
+    return here and finding.offset is not None and cause.kind in kind.follows_from
 
 
-def _span(finding: Finding) -> tuple[int, int]:
+def _span(finding: Finding, kind: AnomalyKind) -> tuple[int, int]:
     """At which offsets what it follows from is, the end excluded."""
     first, other = finding.offset or 0, finding.other_offset or 0
-    match finding.kind:
-        case "nonmonotonic-poll" | "int-nonmonotonic-poll":
+    match kind.cause_at:
+        case CauseAt.STEP_BACK:
             return first, other + 1
-        case kind if kind in SENDS:
+        case CauseAt.EARLIER_RECORD:
             return other, other + 1
-        case "commit-beyond-end":
+        case CauseAt.BEYOND_END:
             return other, first
-        case kind if kind in _RANGES:
+        case CauseAt.RANGE:
             return first, finding.until or 0
-    return first, first + 1
+        case CauseAt.OFFSET | CauseAt.SAME_RECORD:
+            return first, first + 1
 
 
-def _value(finding: Finding) -> int | None:
+def _value(finding: Finding, kind: AnomalyKind) -> int | None:
     """The value that what it follows from is about; None: any."""
-    if finding.kind in SENDS:
-        return finding.other_value
-    return finding.value if finding.kind == "vanished-read" else None
+    match kind.cause_at:
+        case CauseAt.EARLIER_RECORD:
+            return finding.other_value
+        case CauseAt.SAME_RECORD:
+            return finding.value
+        case _:
+            return None

@@ -34,12 +34,36 @@ from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.orders import Order
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
 from harness.history.orders import GAVE_UP
 from harness.model import NodeId, TopicPartition, node_name
 from spark_analysis.facts import Stretch
 
-KINDS = ("wrong-deletion", "unanswered-deletion")
+WRONG_DELETION = AnomalyKind(
+    name="wrong-deletion",
+    meaning="DeleteRecords deleted something else than it was asked to, or nothing.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+UNANSWERED_DELETION = AnomalyKind(
+    name="unanswered-deletion",
+    meaning="A leader refused a DeleteRecords, or did not answer it, for no reason.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.FAULTS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (WRONG_DELETION, UNANSWERED_DELETION)
 
 _DELETIONS = frozenset({"retention", "delete_records"})
 """The troubles of random load that are no faults, but deletions."""

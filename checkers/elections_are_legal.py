@@ -30,10 +30,34 @@ from itertools import chain, pairwise
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.ended_sessions import ENDED, neglected
 from checkers.generations import since
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
 
-KINDS = ("illegal-isr", "misclassified-election")
+ILLEGAL_ISR = AnomalyKind(
+    name="illegal-isr",
+    meaning="The controller decided on a leader or an ISR that may not be.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+)
+
+MISCLASSIFIED_ELECTION = AnomalyKind(
+    name="misclassified-election",
+    meaning="An election was recorded as clean, or unclean, and was not.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+)
+KINDS = (ILLEGAL_ISR, MISCLASSIFIED_ELECTION)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

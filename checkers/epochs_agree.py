@@ -24,11 +24,41 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from checkers.conclusion import Conclusion, RunFacts
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, ReadEpoch
 
-KINDS = ("inconsistent-epochs",)
+INCONSISTENT_EPOCHS = AnomalyKind(
+    name="inconsistent-epochs",
+    meaning="A poll named another leader epoch for a record than the log has it in.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (INCONSISTENT_EPOCHS,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

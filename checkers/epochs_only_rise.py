@@ -26,11 +26,49 @@ from typing import Any
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.copies import robs
 from checkers.generations import since
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, Stretch
 
-KINDS = ("epoch-regression", "epoch-disorder", "epoch-cache-mismatch")
+EPOCH_REGRESSION = AnomalyKind(
+    name="epoch-regression",
+    meaning="A broker or the controller fell back to an older epoch.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+)
+
+EPOCH_DISORDER = AnomalyKind(
+    name="epoch-disorder",
+    meaning="A log holds a record of an older leader epoch behind one of a newer.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=("lost-write", "vanished-read", "replica-divergence"),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=Since(generation="2.0.1", why_not_before="followers do not look epochs up to the end (KIP-279)"),
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+EPOCH_CACHE_MISMATCH = AnomalyKind(
+    name="epoch-cache-mismatch",
+    meaning="The leader epochs that a replica has written down are not those of its log.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=Since(
+        generation="2.0.1", why_not_before="followers keep records that their leader never had, in any order (KIP-279)"
+    ),
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (EPOCH_REGRESSION, EPOCH_DISORDER, EPOCH_CACHE_MISMATCH)
 
 _WRITTEN_SINCE = "0.11"
 """The first generation that writes leader epochs down (KIP-101)."""

@@ -12,61 +12,18 @@ the table that would tell of it has a gap, nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from types import MappingProxyType
+from collections.abc import Iterator
 
 from checkers.conclusion import RunFacts
 from checkers.cuts import links_of
 from checkers.lossy_failures import may_excuse
 from checkers.row import Row
 from faults import traits_of
+from harness.anomaly import AnomalyKind, Retention
 from harness.history import Manifest
 from harness.model import CLIENTS, TopicPartition
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
-
-_PERMITTED: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "unclean_election": frozenset(
-            {
-                "G0-realtime",
-                "G1c-realtime",
-                "aborted-read",
-                "altered-record",
-                "commit-beyond-end",
-                "committed-cut",
-                "duplicate",
-                "hw-regression",
-                "incomplete-leader",
-                "inconsistent-epochs",
-                "inconsistent-offsets",
-                "int-nonmonotonic-poll",
-                "int-nonmonotonic-send",
-                "int-poll-skip",
-                "lost-commit",
-                "lost-write",
-                "nonmonotonic-poll",
-                "nonmonotonic-send",
-                "open-transaction",
-                "poll-skip",
-                "replica-divergence",
-                "sequence-gap",
-                "torn-transaction",
-                "vanished-read",
-                "wrong-marker",
-            }
-        ),
-        "retention": frozenset(
-            {"committed-cut", "int-poll-skip", "lost-write", "poll-skip", "torn-transaction", "vanished-read"}
-        ),
-    }
-)
-"""The kinds that the timeline may excuse, by the guarantee that must have been given away."""
-
-_PUT_DOWN_TO_FAULTS = frozenset(
-    {"committed-cut", "damaged-record", "laggard-in-sync", "node-exit", "stalled-watermark", "stuck"}
-)
-"""The kinds that a fault explains, whatever the configuration says."""
 
 
 def is_watched(run: RunFacts) -> bool:
@@ -74,20 +31,21 @@ def is_watched(run: RunFacts) -> bool:
     return run.wanted is None or run.wanted.brokers
 
 
-def is_untold(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
+def is_untold(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
     """Whether the configuration permits what would excuse it, and no broker was there to tell of that."""
-    return not is_watched(run) and "timeline" in tables_of_excuses(run, manifest, finding)
+    return not is_watched(run) and "timeline" in tables_of_excuses(run, manifest, finding, kind)
 
 
-def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding) -> Iterator[str]:
-    """The tables that might have excused a finding."""
-    kind = finding.kind
-    for guarantee, kinds in _PERMITTED.items():
-        if kind in kinds and manifest.guarantees.get(guarantee) is True:
-            yield "timeline"
+def tables_of_excuses(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Iterator[str]:
+    """The tables that might have excused a finding, which is of ``kind``."""
+    excuses, guarantees = kind.excuses, manifest.guarantees
+    if excuses.unclean_election and guarantees.get("unclean_election") is True:
+        yield "timeline"
+    if excuses.retention is not Retention.NEVER and guarantees.get("retention") is True:
+        yield "timeline"
     if finding.excuse == "unnumbered" and manifest.guarantees.get("idempotent_producers") is False:
         yield "timeline"
-    if kind in _PUT_DOWN_TO_FAULTS or may_excuse(finding) or _may_be_rot(run, finding):
+    if excuses.fault or may_excuse(finding, kind) or _may_be_rot(run, finding):
         yield "faults"
 
 

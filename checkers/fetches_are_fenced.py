@@ -16,10 +16,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from checkers.conclusion import Conclusion, RunFacts
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 
-KINDS = ("unfenced-read",)
+UNFENCED_READ = AnomalyKind(
+    name="unfenced-read",
+    meaning="A consumer was given records of a later leader epoch than its fetch had named.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=Since(generation="2.1", why_not_before="fetches are not fenced by epoch (KIP-320)"),
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (UNFENCED_READ,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

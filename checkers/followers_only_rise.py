@@ -23,10 +23,22 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.facts import Stretch
 
-KINDS = ("follower-hw-regression",)
+FOLLOWER_HW_REGRESSION = AnomalyKind(
+    name="follower-hw-regression",
+    meaning="A follower took back what its leader had told it was committed.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (FOLLOWER_HW_REGRESSION,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

@@ -12,7 +12,7 @@ from checkers.changes_are_recorded import unrecorded
 from checkers.columns_are_filled import nulls
 from checkers.conclusion import Conclusion, RunFacts, is_sampled, kept
 from checkers.configurations_agree import unasked
-from checkers.consequences import CONSEQUENCE_OF, SENDS, follows
+from checkers.consequences import follows
 from checkers.decisions_are_numbered import missing_decisions
 from checkers.excuses import is_watched
 from checkers.expected import Expected, expected
@@ -20,7 +20,6 @@ from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
 from checkers.history_is_complete import inconclusive, invalid, unfinished, unplaced
 from checkers.lives_are_explained import contradictions
-from checkers.lossy_failures import FOLLOWING
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -39,21 +38,22 @@ from checkers.nodes_are_accounted import (
 )
 from checkers.nodes_stay_up import blamed
 from checkers.orders import orders
-from checkers.promises import CONCLUSIONS, PROMISES, Promise
+from checkers.promises import CONCLUSIONS, KINDS, PROMISES, Promise
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
-from checkers.severity import ENDS, TIMES, VALUES, Evidence, Severity, gravest, severity_of
+from checkers.severity import Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
 from checkers.truncation import Rest, judged_rests, rests
 from checkers.witnesses import Witnesses
+from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.checker import Evidence as EvidenceRow
 from spark_analysis.answer import Answers, Finding, NodeLife, position
 
-_KINDS = [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
-_PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind: p for p in PROMISES for kind in p.KINDS})
+_PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
+_CONSEQUENCES = frozenset(name for name, kind in KINDS.items() if kind.follows_from)
 
 
 def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
@@ -83,9 +83,11 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         MISSTATED: [*misfit, *foreign],
     }
     gaps = unread | {table for table, found in holes.items() if found}
-    broken_rows = ((VALUES, "resent_values"), (TIMES, "rows_back_in_time"), (ENDS, "mismatched_ends"))
-    gaps |= {name for name, count in broken_rows if numbers[count]}
-    found = [x for x in answers.findings if x.run == name and is_decided(facts, x)]
+    broken_rows = (
+        (Needs.VALUES, "resent_values"), (Needs.TIMES, "rows_back_in_time"), (Needs.ENDS, "mismatched_ends"),
+    )  # fmt: skip
+    gaps |= {need.value for need, count in broken_rows if numbers[count]}
+    found = [x for x in answers.findings if x.run == name and is_decided(facts, x, KINDS[x.kind])]
     predicted = [Prediction(**one) for one in run.foreseen]
     severity = cache(partial(severity_of, run, facts, gaps))
     concluded = _concluded(facts, found, severity)
@@ -100,7 +102,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
     left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
-    anomalies += judged_rests(left, predicted, unmet, CONSEQUENCE_OF)
+    anomalies += judged_rests(left, predicted, unmet, _CONSEQUENCES)
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *unplaced(run.manifest, numbers), *broken_timeline, *uncounted]
     broken += [*unproven_faults(run.faults), *strange, *untimely, *contradicted, *broken_unrest(run.manifest.unrest)]
@@ -127,7 +129,9 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
         losses=tuple(stories(facts)),
         recovery=tuple(recovery(facts)),
         limits=tuple(
-            limits(facts, numbers["acked_unaccounted"]) if facts.sampled else unnamed_isrs(facts.facts.stretches)
+            limits(facts, KINDS, numbers["acked_unaccounted"])
+            if facts.sampled
+            else unnamed_isrs(facts.facts.stretches, KINDS)
         ),
         extents=tuple(extents([(one, own) for one, (_, own) in zip(findings, judged, strict=True)], reach)),
     )
@@ -152,7 +156,7 @@ def _contradicted(run: Evidence, facts: RunFacts, unread: set[str], numbers: Map
 
 def _strange_kinds(predicted: Sequence[Prediction]) -> list[str]:
     """The predicted kinds that no checker knows."""
-    return sorted({one.kind for one in predicted} - set(_KINDS))
+    return sorted({one.kind for one in predicted} - set(KINDS))
 
 
 def _broken_timeline(
@@ -216,10 +220,10 @@ def _anomalies(
     plain: list[Anomaly] = []
     open_rests = [rest for rest in short if any(rest.may_hold(p) for p in predicted)]
     for finding in findings:
-        why, evidence = account(finding)
-        causes = [known for known in judged if follows(finding, known[0])]
+        kind, (why, evidence) = KINDS[finding.kind], account(finding)
+        causes = [known for known in judged if follows(finding, kind, known[0])]
         own = severity(finding)
-        if own.verdict is Verdict.VIOLATION and finding.kind in FOLLOWING:
+        if own.verdict is Verdict.VIOLATION and kind.excuses.with_cause:
             own = _with_causes(own, finding, causes, short, severity)
         anomaly = Anomaly(
             finding.kind, own.verdict, finding.topic or None, None if finding.partition < 0 else finding.partition,
@@ -251,7 +255,12 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
         is_cut = cut.kind == "committed-cut"
         return _is_lost(cut, unexcused if is_cut and severity(cut).verdict is Verdict.VIOLATION else known)
 
-    found = [one for promise in CONCLUSIONS for one in promise.conclude(facts) if is_decided(facts, one.finding)]
+    found = [
+        one
+        for promise in CONCLUSIONS
+        for one in promise.conclude(facts)
+        if is_decided(facts, one.finding, KINDS[one.finding.kind])
+    ]
     return [one for one in found if not is_told(one.finding)]
 
 
@@ -286,10 +295,10 @@ def _with_causes(
     """The severity of what may follow from something else: where all of that was given away, so was the finding."""
     if causes:
         return severity(causes[0][0]) if all(x.verdict is Verdict.DOCUMENTED for _, x in causes) else own
-    counted = [rest for rest in short if rest.explains(finding)]
+    counted = [rest for rest in short if rest.explains(finding, KINDS[finding.kind])]
     if counted:
         return severity(counted[0].last) if all(rest.verdict is Verdict.DOCUMENTED for rest in counted) else own
-    if any(rest.verdict is Verdict.DOCUMENTED and rest.may_explain(finding) for rest in short):
+    if any(rest.verdict is Verdict.DOCUMENTED and rest.may_explain(finding, KINDS[finding.kind]) for rest in short):
         return Severity(Verdict.INDETERMINATE, doubts=Doubts(counted=True))
     return own
 
@@ -308,11 +317,12 @@ def _foreseen(
     if any(p.matches(anomaly) for p in predicted):
         return Verdict.EXPECTED
     expected_at = [cause.offset or 0 for cause, judged in causes if judged.verdict is Verdict.EXPECTED]
-    sides = finding._replace(offset=finding.other_offset) if finding.kind in SENDS else finding
+    kind = KINDS[finding.kind]
+    is_send = kind.cause_at is CauseAt.EARLIER_RECORD
+    sides = finding._replace(offset=finding.other_offset) if is_send else finding
     if expected_at and (sides.offset or 0) >= min(expected_at):
         return Verdict.EXPECTED
-    kinds = CONSEQUENCE_OF.get(finding.kind, ())
-    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(sides, kinds) for rest in open_rests):
+    if anomaly.verdict is Verdict.VIOLATION and any(rest.may_cause(sides, kind.follows_from) for rest in open_rests):
         return Verdict.INDETERMINATE
     return anomaly.verdict
 
@@ -324,7 +334,7 @@ def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:
     return f" It follows from the {cause.kind} of value {cause.value} at offset {cause.offset}."
 
 
-_RANK = {kind: rank for rank, kind in enumerate(_KINDS)}
+_RANK = {kind: rank for rank, kind in enumerate(KINDS)}
 
 
 def _order(finding: Finding) -> tuple[object, ...]:

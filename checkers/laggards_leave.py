@@ -18,11 +18,41 @@ from functools import partial
 
 from checkers.conclusion import Conclusion, RunFacts
 from checkers.quiet_times import Span, had_time
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import Lag
 
-KINDS = ("laggard-in-sync",)
+LAGGARD_IN_SYNC = AnomalyKind(
+    name="laggard-in-sync",
+    meaning="A leader kept a replica in the ISR that had stood still for too long.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.NEVER,
+        fault=True,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (LAGGARD_IN_SYNC,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

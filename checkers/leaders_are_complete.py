@@ -25,10 +25,59 @@ from typing import NamedTuple
 from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.copies import cut_at
 from checkers.forks import End, had_before
+from harness.anomaly import (
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Since,
+    Unseen,
+)
 from harness.model import TopicPartition
 from spark_analysis.facts import Stretch
 
-KINDS = ("incomplete-leader", "incomplete-candidate")
+INCOMPLETE_LEADER = AnomalyKind(
+    name="incomplete-leader",
+    meaning="A leader began with something else in its log where records had been committed.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=Since(
+        generation="2.1", why_not_before="followers get records of epochs that they have not heard of (KIP-320)"
+    ),
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+
+INCOMPLETE_CANDIDATE = AnomalyKind(
+    name="incomplete-candidate",
+    meaning="A replica may be elected that has cut what is committed off its log.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=Since(
+        generation="2.1",
+        why_not_before="followers cut what is committed, and are counted while they live in another epoch",
+    ),
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (INCOMPLETE_LEADER, INCOMPLETE_CANDIDATE)
 
 
 class _Term(NamedTuple):

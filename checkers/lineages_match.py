@@ -20,11 +20,26 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from checkers.conclusion import Conclusion, RunFacts
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch
 
-KINDS = ("lineage-break",)
+LINEAGE_BREAK = AnomalyKind(
+    name="lineage-break",
+    meaning="Two replicas share records, and differ before them.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=("lost-write", "vanished-read", "replica-divergence"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=Since(
+        generation="2.1",
+        why_not_before="fetches are not fenced by epoch (KIP-320), nor epochs always looked up to the end",
+    ),
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (LINEAGE_BREAK,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

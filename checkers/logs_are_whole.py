@@ -31,15 +31,131 @@ from itertools import pairwise, permutations
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from faults import traits_of
+from harness.anomaly import (
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.fault import DiskEffect
 from harness.model import TopicPartition
 from spark_analysis.facts import LogEpoch, ProducerLog, Stretch
 
+LOG_OVERLAP = AnomalyKind(
+    name="log-overlap",
+    meaning="A log holds two records at one offset.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+DAMAGED_RECORD = AnomalyKind(
+    name="damaged-record",
+    meaning="A replica's disk holds a committed record whose bytes do not match their checksum.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.NEVER,
+        fault=True,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+BOUNDS_CROSSED = AnomalyKind(
+    name="bounds-crossed",
+    meaning="A running broker's log start, watermark and log end were not in this order.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+
+UNCOMMITTED_DELETION = AnomalyKind(
+    name="uncommitted-deletion",
+    meaning="A leader deleted records that were not committed.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+
+REPEATED_SEQUENCE = AnomalyKind(
+    name="repeated-sequence",
+    meaning="A log holds a sequence number of an idempotent producer twice.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+SEQUENCE_GAP = AnomalyKind(
+    name="sequence-gap",
+    meaning="A log lacks sequence numbers of an idempotent producer.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+ZOMBIE_APPEND = AnomalyKind(
+    name="zombie-append",
+    meaning="A log holds a record of a producer's older epoch behind one of a newer.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
 KINDS = (
-    "log-overlap", "damaged-record", "bounds-crossed", "uncommitted-deletion", "repeated-sequence", "sequence-gap",
-    "zombie-append",
-)  # fmt: skip
+    LOG_OVERLAP,
+    DAMAGED_RECORD,
+    BOUNDS_CROSSED,
+    UNCOMMITTED_DELETION,
+    REPEATED_SEQUENCE,
+    SEQUENCE_GAP,
+    ZOMBIE_APPEND,
+)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

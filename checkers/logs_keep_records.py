@@ -25,12 +25,32 @@ from checkers.acked_writes_survive import excuse_of
 from checkers.row import Read, Row, Send
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
 
-KINDS = ("altered-record",)
+ALTERED_RECORD = AnomalyKind(
+    name="altered-record",
+    meaning="The final log holds another record than clients were given or told of at its offset.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (ALTERED_RECORD,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -28,12 +28,24 @@ from itertools import pairwise
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.row import Row
 from faults import traits_of
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
 from harness.fault import DiskEffect
 from harness.model import NodeId, TopicPartition, node_name
 from spark_analysis.facts import Stretch
 
-KINDS = ("shrunk-log",)
+SHRUNK_LOG = AnomalyKind(
+    name="shrunk-log",
+    meaning="A broker that was started again had less in its log than before, and lost no disk.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.FAULTS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (SHRUNK_LOG,)
 
 _LASTING = frozenset({DiskEffect.DAMAGE, DiskEffect.DIRECTORY})
 """What shows at some later start: damage that its broker has not read yet, a directory that comes back empty."""

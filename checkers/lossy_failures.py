@@ -43,6 +43,7 @@ from checkers.copies import robs
 from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
+from harness.anomaly import AnomalyKind, CauseAt, LossyFailure
 from harness.downtime import in_force
 from harness.fault import DiskEffect
 from harness.history import Manifest
@@ -53,84 +54,48 @@ from spark_analysis.facts import Stretch
 LOSSY = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING})
 """What a fault must take from a disk for records that were committed to be gone."""
 
-_KNOWN_BEFORE = frozenset(
-    {
-        "altered-record",
-        "inconsistent-epochs",
-        "lost-write",
-        "vanished-read",
-        "inconsistent-offsets",
-        "commit-beyond-end",
-        "duplicate",
-        "torn-transaction",
-    }
-)
-_POLLS = frozenset({"nonmonotonic-poll", "int-nonmonotonic-poll", "poll-skip", "int-poll-skip"})
-_SEEN_AFTERWARDS = frozenset({"committed-cut", "hw-regression"}) | _POLLS
-
-_OF_MARKERS = frozenset({"wrong-marker", "open-transaction", "aborted-read"})
-
-FOLLOWING = frozenset(
-    {
-        "inconsistent-offsets",
-        "nonmonotonic-send",
-        "G0-realtime",
-        "G1c-realtime",
-        "commit-beyond-end",
-        "poll-skip",
-        "int-poll-skip",
-    }
-)
-"""The kinds that clients show, of which nobody may know the epoch or the time: given away is what they follow from."""
-
-_UNRECORDED: Mapping[str, str] = MappingProxyType(
-    {
-        "lost-commit": "offsets.topic.replication.factor",
-        "wrong-marker": "transaction.state.log.replication.factor",
-        "open-transaction": "transaction.state.log.replication.factor",
-    }
-)
-"""The kinds that a topic of Kafka's own may explain, and the setting that says how many copies of it there are."""
-
 _LEADS = ("state", "leader")
 
 _COPIES = 3
 """How many there are where nothing says so."""
 
 
-def may_excuse(finding: Finding) -> bool:
-    """Whether lossy failures can explain findings of that kind, or what they follow from."""
-    kinds = _KNOWN_BEFORE | _SEEN_AFTERWARDS | FOLLOWING | _UNRECORDED.keys() | _OF_MARKERS
-    return finding.kind in kinds and (finding.kind != "aborted-read" or finding.since_ns is not None)
+def may_excuse(finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether lossy failures can explain ``finding``, which is of ``kind``, or what it follows from."""
+    excuses = kind.excuses
+    if excuses.lossy_failure is LossyFailure.BEFORE_READ:
+        return finding.since_ns is not None
+    return excuses.lossy_failure is not LossyFailure.NEVER or excuses.with_cause
 
 
-def documented(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
-    """Whether lossy failures of all that mattered explain ``finding``.
+def documented(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether lossy failures of all that mattered explain ``finding``, which is of ``kind``.
 
     A record must have been acknowledged, or delivered, before each of these failures was proven, and of a transaction
     of which nobody knows how it ended have been sent; what a later row shows, after it was injected. A consumer that
     skips a record had its position before, which is of no use afterwards.
     """
-    place = TopicPartition(finding.topic, finding.partition)
-    replicas = _brokers(run) if finding.kind == "lost-commit" else _replicas(run, place)
+    place, when = TopicPartition(finding.topic, finding.partition), kind.excuses.lossy_failure
+    replicas = _brokers(run) if when is LossyFailure.BETWEEN_COMMITS else _replicas(run, place)
     if not replicas or finding.time_ns is None:
         return False
     lossy = _lossy(run, manifest)
-    if finding.kind == "lost-commit":
-        return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
     since_ns: float = math.inf
-    if finding.kind in _KNOWN_BEFORE:
-        begun_ns = finding.since_ns if finding.kind == "torn-transaction" else None
-        since_ns = finding.time_ns if begun_ns is None else begun_ns
-        lossy = _between(lossy, since_ns, math.inf)
-    elif finding.kind in _SEEN_AFTERWARDS:
-        since_ns = _committed_ns(run, place, _lowest_missing(finding))
-        before_ns = finding.since_ns if finding.kind in ("poll-skip", "int-poll-skip") else None
-        lossy = _between(lossy, before_ns or 0, finding.time_ns)
-    elif finding.kind in _OF_MARKERS and finding.since_ns is not None:
-        lossy = _between(lossy, finding.since_ns, _until_ns(run, finding))
-    else:
-        return False
+    match when:
+        case LossyFailure.BETWEEN_COMMITS:
+            return finding.since_ns is not None and _all_failed(replicas, lossy, finding.since_ns, finding.time_ns)
+        case LossyFailure.AFTER_KNOWN | LossyFailure.AFTER_BEGUN:
+            begun_ns = finding.since_ns if when is LossyFailure.AFTER_BEGUN else None
+            since_ns = finding.time_ns if begun_ns is None else begun_ns
+            lossy = _between(lossy, since_ns, math.inf)
+        case LossyFailure.BEFORE_SEEN | LossyFailure.BETWEEN_POLLS:
+            since_ns = _committed_ns(run, place, _lowest_missing(finding, kind))
+            before_ns = finding.since_ns if when is LossyFailure.BETWEEN_POLLS else None
+            lossy = _between(lossy, before_ns or 0, finding.time_ns)
+        case LossyFailure.BEFORE_READ | LossyFailure.BEFORE_MARKER if finding.since_ns is not None:
+            lossy = _between(lossy, finding.since_ns, _until_ns(run, finding, kind))
+        case _:
+            return False
     least = run.least_isr(place) or len(replicas)
     for at_ns in sorted({fault["injected_ns"] for fault in lossy}):
         gone = {node for node in replicas if _is_gone(run, place, node, lossy, at_ns)}
@@ -154,17 +119,17 @@ def _all_failed(nodes: set[int], lossy: Sequence[Row], since_ns: int, until_ns: 
     return any(all(_is_down(str(node), between, at_ns) for node in nodes) for at_ns in times)
 
 
-def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
+def is_unknown(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
     """Whether lossy failures may have taken every copy in sync of what a topic of Kafka's own held.
 
     Nobody says which brokers have copies of it, and which of these are in sync: but those that are in an ISR of some
     partition are taken to be, where they have one.
     """
-    brokers, setting = _brokers(run), _UNRECORDED.get(finding.kind)
+    brokers, setting = _brokers(run), kind.excuses.own_topic
     if setting is None or finding.since_ns is None or not brokers:
         return False
     copies = min(_number(manifest, setting) or _COPIES, len(brokers))
-    lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding))
+    lossy = _between(_lossy(run, manifest), finding.since_ns, _until_ns(run, finding, kind))
     for at_ns in {fault["injected_ns"] for fault in lossy}:
         down = {node for node in brokers if _is_down(str(node), lossy, at_ns)}
         in_sync = {node for place in {*run.decided, *run.told} for node in _relied_on(run, place, at_ns, at_ns)}
@@ -181,9 +146,9 @@ def _between(lossy: Sequence[Row], since_ns: float, until_ns: float) -> list[Row
     return [fault for fault in lossy if fault["proven_ns"] >= since_ns and fault["injected_ns"] <= until_ns]
 
 
-def _until_ns(run: RunFacts, finding: Finding) -> float:
+def _until_ns(run: RunFacts, finding: Finding, kind: AnomalyKind) -> float:
     """By when what explains a finding must have begun: when it was seen, or the wrong marker was written."""
-    if finding.kind not in ("open-transaction", "wrong-marker"):
+    if kind.excuses.lossy_failure is not LossyFailure.BEFORE_MARKER:
         return math.inf if finding.time_ns is None else finding.time_ns
     place, offset = TopicPartition(finding.topic, finding.partition), finding.other_offset
     if offset is None:
@@ -207,9 +172,10 @@ def _replicas(run: RunFacts, place: TopicPartition) -> set[int]:
     return found if len(found) >= demanded.number else set()
 
 
-def _lowest_missing(finding: Finding) -> int:
+def _lowest_missing(finding: Finding, kind: AnomalyKind) -> int:
     """A record that a row which was written afterwards misses: where a consumer had been, or the first that is gone."""
-    lowest = finding.other_offset if finding.kind in _POLLS else finding.offset
+    polled = kind.cause_at is CauseAt.STEP_BACK or kind.excuses.lossy_failure is LossyFailure.BETWEEN_POLLS
+    lowest = finding.other_offset if polled else finding.offset
     return lowest or 0
 
 

@@ -26,10 +26,22 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.model import CONTROLLER_ID, TopicPartition
 from spark_analysis.facts import Stretch
 
-KINDS = ("metadata-divergence",)
+METADATA_DIVERGENCE = AnomalyKind(
+    name="metadata-divergence",
+    meaning="Two said different things of one decision of the controller's.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.ISR}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (METADATA_DIVERGENCE,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

@@ -24,11 +24,41 @@ from collections.abc import Iterator, Mapping, Sequence
 from checkers.offsets_agree import Sighting, places, sightings
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import RESENT_NS, Excuse, Finding
 
-KINDS = ("duplicate",)
+DUPLICATE = AnomalyKind(
+    name="duplicate",
+    meaning="One value, sent once and never retried, is at two or more offsets.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (DUPLICATE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -26,25 +26,11 @@ from checkers.copies import robs
 from checkers.expected import Expected, Replicas
 from checkers.row import Row
 from faults import traits_of
+from harness.anomaly import Kinds, Needs
 from harness.fault import ProcessEffect
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
 from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
 from spark_analysis.facts import Facts, Stretch
-
-OF_ISRS = frozenset(
-    {
-        "ack-below-min-isr",
-        "advance-below-min-isr",
-        "illegal-isr",
-        "incomplete-candidate",
-        "laggard-in-sync",
-        "metadata-divergence",
-        "stalled-watermark",
-        "unjustified-advance",
-        "unjustified-join",
-    }
-)
-"""The kinds that ask a leader, or the controller, who is in the ISR."""
 
 _NAMED = 3
 """How many of the faults that are missing are named."""
@@ -101,12 +87,13 @@ def missing_lives(lives: Sequence[NodeLife], faults: Sequence[Row], wanted: Expe
                 yield f"Node {node} has no timeline of its incarnations {before + 1} to {after - 1}."
 
 
-def unnamed_isrs(stretches: Iterable[Stretch]) -> Iterator[str]:
+def unnamed_isrs(stretches: Iterable[Stretch], kinds: Kinds) -> Iterator[str]:
     """A sentence about leaders, or a controller, that do not name an ISR: what rests on it nobody can say."""
     if places := silent_isrs(stretches):
+        unjudged = sorted(kind.name for kind in kinds.values() if Needs.ISR in kind.relies_on)
         yield (
             f"Leaders, or the controller, have rows about {', '.join(map(str, places))} that name no ISR, so there "
-            f"these were not judged: {', '.join(sorted(OF_ISRS))}."
+            f"these were not judged: {', '.join(unjudged)}."
         )
 
 

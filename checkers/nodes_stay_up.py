@@ -35,12 +35,32 @@ from checkers.cuts import ends_of, links_of
 from checkers.generations import since
 from checkers.row import Row
 from faults import traits_of
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
 from harness.downtime import in_force
 from harness.fault import DiskEffect
 from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_name
 from spark_analysis.answer import Excuse
 
-KINDS = ("node-exit",)
+NODE_EXIT = AnomalyKind(
+    name="node-exit",
+    meaning="A broker or a controller ended although nothing had ordered it to.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.NEVER,
+        fault=True,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (NODE_EXIT,)
 
 NOWHERE = TopicPartition("", -1)
 """Where an anomaly is that is about a node."""

@@ -18,11 +18,31 @@ from typing import NamedTuple
 from checkers.row import ALL, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("inconsistent-offsets",)
+INCONSISTENT_OFFSETS = AnomalyKind(
+    name="inconsistent-offsets",
+    meaning="Acknowledgements and reads name two or more values for one offset.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.ENDS}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_KNOWN,
+        with_cause=True,
+        own_topic=None,
+        while_leading=False,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (INCONSISTENT_OFFSETS,)
 
 
 class Sighting(NamedTuple):

@@ -37,6 +37,7 @@ from checkers.leadership import leaders
 from checkers.row import ALL
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
+from harness.anomaly import AnomalyKind, Retention
 from harness.downtime import in_force
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition, node_name
@@ -65,12 +66,6 @@ _FIELD_BYTES: Final = 5
 _LATE_MS: Final = 10**15
 """A timestamp with more digits than any in use."""
 _STAMPED: Final = ("log.message.timestamp.type", "LogAppendTime")
-_OF_ONE_SEND: Final = frozenset({"lost-write", "vanished-read"})
-"""The kinds whose ``since_ns`` is when the send of the record began that is gone."""
-_IN_THE_END: Final = frozenset({"lost-write", "torn-transaction", "vanished-read"})
-"""The kinds that say what the log of the last leader does not hold."""
-_POLLS: Final = frozenset({"int-poll-skip", "poll-skip"})
-"""The kinds that say what a consumer was not given at the time of the finding."""
 
 
 class _Removal(NamedTuple):
@@ -81,14 +76,16 @@ class _Removal(NamedTuple):
     row: Stretch | None = None
 
 
-def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding) -> bool:
-    """Whether something that the configuration permits can have deleted what a finding misses."""
+def may_be_deleted(run: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether something that the configuration permits can have deleted what a finding of ``kind`` misses."""
     if manifest.configuration.get("settings") is None or run.orders is None:
         return True
-    return any(_is_permitted(run, manifest, finding, one) for one in _removals(run, finding))
+    which = kind.excuses.retention
+    sent_ns = finding.since_ns if which is Retention.OF_A_SENT_RECORD else None
+    return any(_is_permitted(run, manifest, finding, one, sent_ns) for one in _removals(run, finding, which))
 
 
-def _removals(run: RunFacts, finding: Finding) -> Sequence[_Removal]:
+def _removals(run: RunFacts, finding: Finding, which: Retention) -> Sequence[_Removal]:
     """What removed the record, in the brokers' words; where none says why, when it was first seen to be gone."""
     place, offset = TopicPartition(finding.topic, finding.partition), finding.offset
     last = _Removal(max((one.end_ns for one in run.facts.stretches), default=0), 0)
@@ -97,10 +94,11 @@ def _removals(run: RunFacts, finding: Finding) -> Sequence[_Removal]:
     if run.sampled:
         known = min((one for one in run.deletions.get(place, ()) if one.log_start > offset), default=None)
         return [last if known is None else _Removal(known.time_ns + LOOK_NS, known.log_start)]
-    by_ns = finding.time_ns if finding.kind in _POLLS and finding.time_ns is not None else math.inf
+    by_ns = finding.time_ns if which is Retention.BEFORE_THE_POLL and finding.time_ns is not None else math.inf
     last_led = run.final_leader(place)
     found = {node: _removal(run, place, ours, offset, by_ns) for node, ours in run.told.get(place, {}).items()}
-    final = found.get(last_led) if finding.kind in _IN_THE_END and last_led is not None else None
+    is_final = which in (Retention.OF_A_SENT_RECORD, Retention.IN_THE_END)
+    final = found.get(last_led) if is_final and last_led is not None else None
     return [final] if final is not None else [one for one in found.values() if one is not None] or [last]
 
 
@@ -140,7 +138,7 @@ def _reason(one: Stretch | None) -> str | None:
     return None if one is None else detail(one).get("reason")
 
 
-def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
     reason = _reason(removal.row)
     if reason != _RETENTION and _is_ordered(run, finding, removal):
         return True
@@ -148,7 +146,7 @@ def _is_permitted(run: RunFacts, manifest: Manifest, finding: Finding, removal: 
         return False
     if _is_retired(run, finding, removal):
         return True
-    return _may_be_old(run, manifest, finding, removal) or _may_be_large(run, manifest, finding, removal)
+    return _may_be_old(run, manifest, finding, removal, sent_ns) or _may_be_large(run, manifest, finding, removal)
 
 
 def _is_ordered(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
@@ -181,7 +179,7 @@ def _is_retired(run: RunFacts, finding: Finding, removal: _Removal) -> bool:
     )
 
 
-def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal) -> bool:
+def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _Removal, sent_ns: int | None) -> bool:
     settings = manifest.configuration["settings"]
     limit_ms = next(
         (int(settings[name]) * unit for name, unit in _UNITS_MS.items() if name in settings), _WEEK_MS
@@ -189,7 +187,7 @@ def _may_be_old(run: RunFacts, manifest: Manifest, finding: Finding, removal: _R
     if limit_ms < 0:
         return False
     begun = [one.begin_ns for one in run.facts.stretches]
-    since_ns = finding.since_ns if finding.kind in _OF_ONE_SEND and finding.since_ns else min(begun, default=0)
+    since_ns = sent_ns or min(begun, default=0)
     age_ms = (removal.time_ns - since_ns) / 1_000_000
     off_ms = _ahead_ms(run, since_ns, removal) + _stamped_ms(run, manifest, finding, since_ns, removal)
     return age_ms + off_ms + _SLACK_MS >= limit_ms

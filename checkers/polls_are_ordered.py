@@ -46,11 +46,91 @@ from checkers.offsets_agree import sightings
 from checkers.row import Read, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("nonmonotonic-poll", "poll-skip", "int-nonmonotonic-poll", "int-poll-skip")
+NONMONOTONIC_POLL = AnomalyKind(
+    name="nonmonotonic-poll",
+    meaning="A consumer was given an offset that is not above the one before it.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.STEP_BACK,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_SEEN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+
+POLL_SKIP = AnomalyKind(
+    name="poll-skip",
+    meaning="A consumer was given an offset beyond the next one, although the log has a record between.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=("wrong-marker",),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.BEFORE_THE_POLL,
+        fault=False,
+        lossy_failure=LossyFailure.BETWEEN_POLLS,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+)
+
+INT_NONMONOTONIC_POLL = AnomalyKind(
+    name="int-nonmonotonic-poll",
+    meaning="One operation was given an offset that is not above the one before it.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY}),
+    follows_from=("lost-write", "vanished-read", "duplicate"),
+    cause_at=CauseAt.STEP_BACK,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_SEEN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+
+INT_POLL_SKIP = AnomalyKind(
+    name="int-poll-skip",
+    meaning="One operation was given two records and not one that lies between them.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=("wrong-marker",),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.BEFORE_THE_POLL,
+        fault=False,
+        lossy_failure=LossyFailure.BETWEEN_POLLS,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.DELETION),
+)
+KINDS = (NONMONOTONIC_POLL, POLL_SKIP, INT_NONMONOTONIC_POLL, INT_POLL_SKIP)
 
 REBALANCES = ("assigned", "revoked", "lost")
 """What a rebalance did to a process: the ``f`` of its rows."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Protocol
 
 from checkers import (
@@ -44,6 +45,7 @@ from checkers import (
 from checkers.conclusion import Conclusive
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
 from spark_analysis.answer import Finding
 
@@ -56,7 +58,7 @@ class Promise(Protocol):
     """
 
     @property
-    def KINDS(self) -> tuple[str, ...]:  # noqa: N802 - a module's constant
+    def KINDS(self) -> tuple[AnomalyKind, ...]:  # noqa: N802 - a module's constant
         """The kinds of anomaly that breach it."""
         ...
 
@@ -113,3 +115,8 @@ PROMISES: tuple[Promise, ...] = (
     watermarks_only_rise,
     committed_is_replicated,
 )
+
+KINDS: Mapping[str, AnomalyKind] = MappingProxyType(
+    {kind.name: kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds}
+)
+"""Every kind of anomaly by its name, causes before their consequences."""

@@ -21,10 +21,68 @@ from checkers.closings import replaced
 from checkers.row import Read, Send
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from spark_analysis.answer import Finding
 
-KINDS = ("corrupt-read", "unwritten-read", "aborted-read")
+CORRUPT_READ = AnomalyKind(
+    name="corrupt-read",
+    meaning=(
+        "A consumer was given a record that is not what was sent to that partition: its hash, key, "
+        "headers or CreateTime is wrong."
+    ),
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+UNWRITTEN_READ = AnomalyKind(
+    name="unwritten-read",
+    meaning="A consumer was given a value that nobody ever sent to that partition.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+ABORTED_READ = AnomalyKind(
+    name="aborted-read",
+    meaning="A consumer was given a value whose send was proven never to have happened.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_READ,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (CORRUPT_READ, UNWRITTEN_READ, ABORTED_READ)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

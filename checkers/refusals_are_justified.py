@@ -34,12 +34,24 @@ from itertools import zip_longest
 from checkers.conclusion import Conclusion, RunFacts
 from checkers.generations import since
 from faults import traits_of
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
 from harness.fault import DiskEffect
 from harness.model import CONTROLLER, TopicPartition
 from spark_analysis.facts import Refusal, Standing, Stretch
 
-KINDS = ("unjustified-refusal",)
+UNJUSTIFIED_REFUSAL = AnomalyKind(
+    name="unjustified-refusal",
+    meaning="A broker refused a valid send that nothing had given it a reason to refuse.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.TIMELINE, Needs.FAULTS, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (UNJUSTIFIED_REFUSAL,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

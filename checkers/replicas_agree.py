@@ -27,12 +27,35 @@ from collections.abc import Iterator, Sequence
 from checkers.row import Row, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from harness.payload import FOREIGN_VALUE
 from spark_analysis.answer import Finding
 
-KINDS = ("replica-divergence",)
+REPLICA_DIVERGENCE = AnomalyKind(
+    name="replica-divergence",
+    meaning=(
+        "Replicas hold different records at one offset that they all call committed, or two records of "
+        "the same leader epoch."
+    ),
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.REPLICA_BEHIND),
+)
+KINDS = (REPLICA_DIVERGENCE,)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

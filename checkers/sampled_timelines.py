@@ -18,8 +18,8 @@ time between two looks: within a term a leader's high watermark and its log only
   is everything whose send began before the election; and what was sent later, while somebody who had led before may
   not have heard of it. What was over before a send began excuses nothing (:func:`unseen_excuse`). Nor is it known how
   far a log's start had moved by when.
-* The kinds in :data:`NOT_LOOKED_FOR` put values of several brokers at one instant side by side, or follow a log step by
-  step: they are not looked for, and the verdict says so.
+* The kinds that are :attr:`harness.anomaly.Found.NONE` put values of several brokers at one instant side by side, or
+  follow a log step by step: they are not looked for, and the verdict says so.
 * A life of a broker without a row, and a gap in what is said of one, is what sampling is, and no reason to call the run
   ``INVALID``.
 
@@ -31,92 +31,45 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
+from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
 from harness.downtime import in_force
 from harness.model import NO_LEADER, TopicPartition
 from spark_analysis.answer import Excuse, Finding
 from spark_analysis.facts import UNWATCHED_NS, Stretch, Unwatched
 
-NOT_LOOKED_FOR = frozenset(
-    {
-        "ack-below-min-isr",
-        "advance-below-min-isr",
-        "bounds-crossed",
-        "follower-hw-regression",
-        "incomplete-candidate",
-        "incomplete-leader",
-        "laggard-in-sync",
-        "shrunk-log",
-        "unanswered-deletion",
-        "stalled-watermark",
-        "uncommitted-deletion",
-        "unjustified-advance",
-        "unjustified-join",
-    }
-)
-"""The kinds that need to know what happened between two looks."""
-
-MAY_BE_MISSED = frozenset(
-    {
-        "committed-cut",
-        "epoch-regression",
-        "hw-regression",
-        "illegal-isr",
-        "misclassified-election",
-        "two-leaders",
-        "uncommitted-read",
-        "unjustified-ack",
-    }
-)
-"""The kinds of which some are not found: nobody looked in time, or a real controller does not write down all it did."""
-
-_OF_A_LEADER = frozenset({"unjustified-ack", "uncommitted-read"})
-"""The kinds that say that no leader had committed something."""
-
-_GIVEN_UP = frozenset(
-    {
-        "G0-realtime",
-        "G1c-realtime",
-        "altered-record",
-        "commit-beyond-end",
-        "inconsistent-offsets",
-        "int-nonmonotonic-poll",
-        "lost-write",
-        "nonmonotonic-poll",
-        "nonmonotonic-send",
-        "vanished-read",
-    }
-)
-"""The kinds that are excused when an unclean election gave up a record of an older epoch."""
-
 LOOK_NS = 5_000_000_000
 """How long a look takes at most: a row's time is when it began, and what it says was true by its end."""
 
-_DELETED = frozenset({"int-poll-skip", "poll-skip"})
-"""The kinds that are excused when the log's start had moved past a record that is there again in the end."""
 
-
-def is_decided(run: RunFacts, finding: Finding) -> bool:
-    """Whether a finding says more than that nobody looked; of a complete timeline every one does."""
+def is_decided(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether a finding of ``kind`` says more than that nobody looked; of a complete timeline every one does."""
     if not run.sampled:
         return True
-    if finding.kind in NOT_LOOKED_FOR:
-        return False
-    return finding.kind not in _OF_A_LEADER or _saw_every_leader(run, _place(finding))
+    found = kind.sampled.found
+    if found is Found.SOME_WITH_EVERY_LEADER:
+        return _saw_every_leader(run, _place(finding))
+    return found is not Found.NONE
 
 
-def unseen_excuse(run: RunFacts, finding: Finding) -> Excuse | None:
+def unseen_excuse(run: RunFacts, finding: Finding, kind: AnomalyKind) -> Excuse | None:
     """What may explain a finding at a time at which nobody looked; None of a complete timeline."""
     if not run.sampled:
         return None
-    if finding.kind in _DELETED:
+    if kind.sampled.unseen is Unseen.DELETION:
         return "retention"
-    return "unclean" if _may_be_given_up(run, finding) else None
+    return "unclean" if _may_be_given_up(run, finding, kind.sampled.unseen) else None
 
 
-def limits(run: RunFacts, unaccounted: int) -> Iterator[str]:
-    """What nobody looked at, in sentences; ``unaccounted``: acknowledgements above every watermark that was seen."""
-    kinds = ", ".join(sorted(NOT_LOOKED_FOR))
-    yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {kinds}."
+def limits(run: RunFacts, kinds: Kinds, unaccounted: int) -> Iterator[str]:
+    """What nobody looked at, in sentences.
+
+    Args:
+        run: the facts.
+        kinds: all that there are.
+        unaccounted: how many acknowledgements above every watermark that was seen.
+    """
+    names = ", ".join(sorted(those(kinds, Found.NONE)))
+    yield f"The brokers were looked at now and then (timeline: sampled), so these were not looked for: {names}."
     if unaccounted:
         yield (
             f"{unaccounted} acknowledgements with acks=all are above every high watermark that anybody saw, and nobody "
@@ -145,19 +98,19 @@ def _was_harmed(run: RunFacts, one: Unwatched) -> bool:
     )
 
 
-def _may_be_given_up(run: RunFacts, finding: Finding) -> bool:
+def _may_be_given_up(run: RunFacts, finding: Finding, unseen: Unseen) -> bool:
     """Whether an unclean election may have given up what a finding misses."""
     place, known = _place(finding), finding.leader_epoch
     epochs = run.unclean.get(place, [])
-    match finding.kind:
-        case "hw-regression":
+    match unseen:
+        case Unseen.WATERMARK_GIVEN_UP:
             return any(_fell_unseen(run, finding, epoch) for epoch in epochs)
-        case "committed-cut":
+        case Unseen.CUT_GIVEN_UP:
             return any(fork.time_ns <= (finding.time_ns or 0) for fork in run.forks.get(place, ()))
-        case "replica-divergence":
+        case Unseen.REPLICA_BEHIND:
             heard = [-1 if one.leader_epoch is None else one.leader_epoch for one in run.ended.get(place, {}).values()]
             return any(epoch > (known or 0) and epoch > min(heard, default=-1) for epoch in epochs)
-        case kind if kind in _GIVEN_UP:
+        case Unseen.RECORD_GIVEN_UP:
             if known is not None:
                 return any(epoch > known for epoch in epochs)
             return any(

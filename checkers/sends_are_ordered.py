@@ -30,11 +30,101 @@ from checkers.offsets_agree import places, sent_ns
 from checkers.row import ALL, Row, Send, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("int-nonmonotonic-send", "nonmonotonic-send", "G0-realtime", "G1c-realtime")
+INT_NONMONOTONIC_SEND = AnomalyKind(
+    name="int-nonmonotonic-send",
+    meaning="One transaction's records are stored in another order than it sent them.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+NONMONOTONIC_SEND = AnomalyKind(
+    name="nonmonotonic-send",
+    meaning="A process's record was stored before one whose acknowledgement it had waited for.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=("lost-write",),
+    cause_at=CauseAt.EARLIER_RECORD,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+
+G0_REALTIME = AnomalyKind(
+    name="G0-realtime",
+    meaning="A record was stored before one that another process had been acknowledged before.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=("lost-write",),
+    cause_at=CauseAt.EARLIER_RECORD,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+
+G1C_REALTIME = AnomalyKind(
+    name="G1c-realtime",
+    meaning="A record was stored before one that somebody had been given before it was sent.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.EARLIER_RECORD,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=True,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.RECORD_GIVEN_UP),
+)
+KINDS = (INT_NONMONOTONIC_SEND, NONMONOTONIC_SEND, G0_REALTIME, G1C_REALTIME)
 
 
 class Told(NamedTuple):

@@ -15,80 +15,15 @@ from checkers.guarantees_are_configured import MISSTATED
 from checkers.lossy_failures import documented, is_unknown
 from checkers.message_formats import cuts_by_watermark
 from checkers.permitted_deletions import may_be_deleted
+from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
 from checkers.weak_acks import may_have_gone
+from harness.anomaly import AnomalyKind, Needs
 from harness.checker import Verdict
 from harness.history import Manifest
 from spark_analysis.answer import Excuse, Finding
-
-VALUES = "values"
-"""What a history lacks in which a value is sent more than once; see :data:`RELIES_ON`."""
-
-TIMES = "times"
-"""What a history lacks whose rows go back in time; see :data:`RELIES_ON`."""
-
-ENDS = "ends"
-"""What a history lacks in which sends end with another value than they began with; see :data:`RELIES_ON`."""
-
-RELIES_ON: Mapping[str, frozenset[str]] = MappingProxyType(
-    {
-        "lost-write": frozenset({"history", ENDS}),
-        "vanished-read": frozenset({"history"}),
-        "torn-transaction": frozenset({"history", VALUES, ENDS}),
-        "lost-commit": frozenset({"history"}),
-        "nonmonotonic-send": frozenset({"history", VALUES, ENDS}),
-        "G0-realtime": frozenset({"history", VALUES, ENDS}),
-        "G1c-realtime": frozenset({"history", VALUES, ENDS}),
-        "nonmonotonic-poll": frozenset({"history"}),
-        "int-nonmonotonic-poll": frozenset({"history"}),
-        "unwritten-read": frozenset({"history", ENDS}),
-        "poll-skip": frozenset({"history", VALUES, ENDS}),
-        "int-poll-skip": frozenset({"history", VALUES, ENDS}),
-        "aborted-read": frozenset({VALUES, ENDS}),
-        "duplicate": frozenset({VALUES, ENDS}),
-        "precommitted-read": frozenset({VALUES, ENDS}),
-        "G0": frozenset({VALUES, ENDS}),
-        "G1c": frozenset({VALUES, ENDS}),
-        "int-nonmonotonic-send": frozenset({VALUES, ENDS}),
-        "unjustified-ack": frozenset({"timeline", TIMES, ENDS}),
-        "uncommitted-read": frozenset({"timeline", TIMES}),
-        "inconsistent-offsets": frozenset({ENDS}),
-        "replica-divergence": frozenset({"replica_logs"}),
-        "advance-below-min-isr": frozenset({"timeline"}),
-        "ack-below-min-isr": frozenset({"timeline", ENDS}),
-        "committed-cut": frozenset({"timeline"}),
-        "follower-hw-regression": frozenset({"timeline"}),
-        "unjustified-advance": frozenset({"timeline"}),
-        "unjustified-join": frozenset({"timeline"}),
-        "unjustified-refusal": frozenset({"history", "timeline", "faults", ENDS}),
-        "altered-record": frozenset({"replica_logs", ENDS}),
-        "inconsistent-epochs": frozenset({"replica_logs"}),
-        "epoch-cache-mismatch": frozenset({"replica_logs"}),
-        "sequence-gap": frozenset({"replica_logs"}),
-        "open-transaction": frozenset({"replica_logs", VALUES, ENDS}),
-        "wrong-marker": frozenset({"replica_logs", VALUES, ENDS}),
-        "incomplete-leader": frozenset({"timeline"}),
-        "incomplete-candidate": frozenset({"timeline"}),
-        "illegal-isr": frozenset({"timeline"}),
-        "misclassified-election": frozenset({"timeline"}),
-        "laggard-in-sync": frozenset({"timeline"}),
-        "stalled-watermark": frozenset({"timeline"}),
-        "stuck": frozenset({"timeline"}),
-        "wrong-deletion": frozenset({"timeline"}),
-        "shrunk-log": frozenset({"timeline", "faults"}),
-        "unanswered-deletion": frozenset({"timeline", "faults"}),
-    }
-)
-"""The kinds that say that something is *not* there, or not before something else, and in which table: where that table
-has a gap, it may just be in the gap, and the finding is INDETERMINATE. The other kinds cite rows that are there. In
-which tables an excuse may be missing say :mod:`checkers.excuses`.
-
-:data:`VALUES`: the kind asks which send, or which transaction, a value is of. Where values are sent more than once
-nobody knows, and it is INDETERMINATE, too. :data:`ENDS`: it goes by what a send's end says, and some end says something
-else than its send. :data:`TIMES`: the kind compares when a client was told something with when
-a broker knew it."""
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the
@@ -139,17 +74,17 @@ class Severity(NamedTuple):
 
 
 def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding) -> Severity:
-    """The severity of one finding; ``gaps``: the tables that are not whole, :data:`VALUES` and :data:`MISSTATED`."""
-    manifest, guarantees = run.manifest, run.manifest.guarantees
-    excuse = finding.excuse or unseen_excuse(facts, finding)  # of a sampled timeline also what no sample may show
-    doubts = _doubts(facts, manifest, finding)
+    """The severity of one finding; ``gaps``: what is not whole, by the values of ``Needs``, and :data:`MISSTATED`."""
+    manifest, guarantees, kind = run.manifest, run.manifest.guarantees, KINDS[finding.kind]
+    excuse = finding.excuse or unseen_excuse(facts, finding, kind)  # of a sampled timeline also what no sample may show
+    doubts = _doubts(facts, manifest, finding, kind)
     left_open = Severity(Verdict.INDETERMINATE, excuse, doubts)
     seen_by_runner = finding.kind == "stuck" and finding.node is None  # no row of a table says so, but run.json
-    relied_on = frozenset[str]() if seen_by_runner else RELIES_ON.get(finding.kind, frozenset())
+    relied_on = {need.value for need in kind.relies_on if not seen_by_runner}
     lacking = (relied_on | {MISSTATED}) & gaps
     if lacking:
-        return left_open._replace(doubts=doubts._replace(resent=VALUES in lacking))
-    if finding.excuse == "acks" and may_have_gone(facts, finding):
+        return left_open._replace(doubts=doubts._replace(resent=Needs.VALUES.value in lacking))
+    if finding.excuse == "acks" and may_have_gone(facts, finding, kind):
         return Severity(Verdict.WEAK, excuse)
     unbounded = finding.kind == "open-transaction" and finding.excuse is None and guarantees.get("settles") is not True
     unwatched = finding.excuse == "acks" and "timeline" in gaps
@@ -158,19 +93,19 @@ def severity_of(run: Evidence, facts: RunFacts, gaps: set[str], finding: Finding
     if finding.kind == "committed-cut" and excuse != "restart" and cuts_by_watermark(manifest):
         excuse = "bare"
     accepted = _is_given_away(facts, excuse) and _may_have_been(facts, manifest, finding, excuse)
-    given_away = accepted or (excuse != "restart" and not is_promised(finding.kind, manifest.generation))
-    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding):
+    given_away = accepted or (excuse != "restart" and not is_promised(kind, manifest.generation))
+    if given_away or _may_be_repeated(facts, finding) or documented(facts, manifest, finding, kind):
         return Severity(Verdict.DOCUMENTED, excuse if accepted else None)
-    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding)):
+    if any(doubts) or gaps.intersection(tables_of_excuses(facts, manifest, finding, kind)):
         return left_open
     return Severity(Verdict.VIOLATION)
 
 
-def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding) -> Doubts:
+def _doubts(facts: RunFacts, manifest: Manifest, finding: Finding, kind: AnomalyKind) -> Doubts:
     return Doubts(
         unrecorded=is_unrecorded(facts, finding),
-        unknown=is_unknown(facts, manifest, finding),
-        untold=is_untold(facts, manifest, finding),
+        unknown=is_unknown(facts, manifest, finding, kind),
+        untold=is_untold(facts, manifest, finding, kind),
     )
 
 
@@ -182,7 +117,7 @@ def _is_given_away(facts: RunFacts, excuse: Excuse | None) -> bool:
 def _may_have_been(facts: RunFacts, manifest: Manifest, finding: Finding, excuse: Excuse | None) -> bool:
     """Whether what the excuse says can have happened, where another module looks for the event."""
     if excuse == "retention":
-        return may_be_deleted(facts, manifest, finding)
+        return may_be_deleted(facts, manifest, finding, KINDS[finding.kind])
     return excuse != "unnumbered" or reason_to_resend(facts, finding) is not None
 
 

@@ -28,11 +28,54 @@ from checkers.row import Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse, Finding
 
-KINDS = ("precommitted-read", "torn-transaction")
+PRECOMMITTED_READ = AnomalyKind(
+    name="precommitted-read",
+    meaning="A transaction was given a record that it was itself about to write.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+TORN_TRANSACTION = AnomalyKind(
+    name="torn-transaction",
+    meaning="One record of a transaction was delivered, and another one is gone.",
+    shows_loss=True,
+    relies_on=frozenset({Needs.HISTORY, Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.IN_THE_END,
+        fault=False,
+        lossy_failure=LossyFailure.AFTER_BEGUN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (PRECOMMITTED_READ, TORN_TRANSACTION)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -18,12 +18,36 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from checkers.conclusion import Conclusion, RunFacts
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Excuse
 from spark_analysis.facts import Dependency
 
-KINDS = ("G1c", "G0")
+G1C = AnomalyKind(
+    name="G1c",
+    meaning="Transactions that read from, or wrote after, each other in a circle.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+G0 = AnomalyKind(
+    name="G0",
+    meaning="Transactions that wrote after each other in a circle.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (G1C, G0)
 
 _DID = {
     "ww": "wrote value {value} at offset {offset} of {place} after it",

@@ -34,10 +34,60 @@ from checkers.closings import Closing, closings, proofs
 from checkers.row import Send
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from spark_analysis.answer import Finding
 
-KINDS = ("wrong-marker", "open-transaction")
+WRONG_MARKER = AnomalyKind(
+    name="wrong-marker",
+    meaning="A transaction that was committed is closed by an abort marker, or the other way round.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS, Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_MARKER,
+        with_cause=False,
+        own_topic="transaction.state.log.replication.factor",
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+
+OPEN_TRANSACTION = AnomalyKind(
+    name="open-transaction",
+    meaning="No marker closes the records of a transaction.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.REPLICA_LOGS, Needs.VALUES, Needs.ENDS}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_MARKER,
+        with_cause=False,
+        own_topic="transaction.state.log.replication.factor",
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+)
+KINDS = (WRONG_MARKER, OPEN_TRANSACTION)
 
 
 class Written(NamedTuple):

@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from checkers.consequences import follows_one_of, reaches
 from checkers.extents import Group, group_of
+from harness.anomaly import AnomalyKind
 from harness.checker import Anomaly, Prediction, Verdict
 from spark_analysis.answer import Finding, FindingRange
 
@@ -44,16 +45,16 @@ class Rest(NamedTuple):
     ranges: Sequence[FindingRange]
     verdict: Verdict
 
-    def explains(self, finding: Finding) -> bool:
-        """Whether ``finding`` follows from one of them."""
-        beyond = self.last.offset is not None and reaches(finding, self.last.offset)
-        return beyond and any(follows_one_of(finding, one) for one in self.ranges)
+    def explains(self, finding: Finding, kind: AnomalyKind) -> bool:
+        """Whether ``finding``, which is of ``kind``, follows from one of them."""
+        beyond = self.last.offset is not None and reaches(finding, kind, self.last.offset)
+        return beyond and any(follows_one_of(finding, kind, one) for one in self.ranges)
 
-    def may_explain(self, finding: Finding) -> bool:
-        """Whether ``finding`` may follow from one of them that is in no known range."""
+    def may_explain(self, finding: Finding, kind: AnomalyKind) -> bool:
+        """Whether ``finding``, which is of ``kind``, may follow from one of them that is in no known range."""
         if not self.ranges or self.ranges[0].ranges == len(self.ranges):
             return False
-        return follows_one_of(finding, self.ranges[-1]._replace(end=sys.maxsize, lowest=None))
+        return follows_one_of(finding, kind, self.ranges[-1]._replace(end=sys.maxsize, lowest=None))
 
     def may_hold(self, prediction: Prediction) -> bool:
         """Whether ``prediction`` may mean one of them and is not about what was kept."""

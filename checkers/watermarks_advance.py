@@ -20,11 +20,41 @@ from functools import partial
 
 from checkers.conclusion import Conclusion, RunFacts
 from checkers.quiet_times import Span, had_time
+from harness.anomaly import (
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition, is_broker
 from spark_analysis.facts import Stall
 
-KINDS = ("stalled-watermark",)
+STALLED_WATERMARK = AnomalyKind(
+    name="stalled-watermark",
+    meaning="A leader committed nothing for too long, although its ISR had time to catch up.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=("laggard-in-sync",),
+    cause_at=CauseAt.RANGE,
+    excuses=Excuses(
+        unclean_election=False,
+        retention=Retention.NEVER,
+        fault=True,
+        lossy_failure=LossyFailure.NEVER,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (STALLED_WATERMARK,)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

@@ -31,11 +31,81 @@ from checkers.row import ALL, Read, Row, Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
 from checkers.witnesses import Witnesses
+from harness.anomaly import (
+    NOTHING,
+    AnomalyKind,
+    CauseAt,
+    Excuses,
+    Found,
+    LossyFailure,
+    Needs,
+    Retention,
+    Sampled,
+    Unseen,
+)
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 
-KINDS = ("hw-regression", "two-leaders", "unjustified-ack", "uncommitted-read")
+HW_REGRESSION = AnomalyKind(
+    name="hw-regression",
+    meaning=(
+        "A leader's high watermark fell, or a leader began with a log that ended below what an earlier "
+        "leader had committed."
+    ),
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=Excuses(
+        unclean_election=True,
+        retention=Retention.NEVER,
+        fault=False,
+        lossy_failure=LossyFailure.BEFORE_SEEN,
+        with_cause=False,
+        own_topic=None,
+        while_leading=True,
+    ),
+    since=None,
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.WATERMARK_GIVEN_UP),
+)
+
+TWO_LEADERS = AnomalyKind(
+    name="two-leaders",
+    meaning="Two brokers led one partition in the same leader epoch.",
+    shows_loss=False,
+    relies_on=frozenset(),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME, unseen=Unseen.NOTHING),
+)
+
+UNJUSTIFIED_ACK = AnomalyKind(
+    name="unjustified-ack",
+    meaning="A send with acks=all was acknowledged at an offset that no leader's high watermark had passed.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ENDS, Needs.TIMES}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME_WITH_EVERY_LEADER, unseen=Unseen.NOTHING),
+)
+
+UNCOMMITTED_READ = AnomalyKind(
+    name="uncommitted-read",
+    meaning="A consumer was given a record that no leader ever had committed.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.TIMES}),
+    follows_from=(),
+    cause_at=CauseAt.OFFSET,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.SOME_WITH_EVERY_LEADER, unseen=Unseen.NOTHING),
+)
+KINDS = (HW_REGRESSION, TWO_LEADERS, UNJUSTIFIED_ACK, UNCOMMITTED_READ)
 
 
 def find(rows: RunRows) -> Iterator[Finding]:

@@ -21,11 +21,35 @@ from collections.abc import Iterator
 from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
 from harness.model import TopicPartition
 from spark_analysis.facts import Stretch, ThinAcks
 
-KINDS = ("advance-below-min-isr", "ack-below-min-isr")
+ADVANCE_BELOW_MIN_ISR = AnomalyKind(
+    name="advance-below-min-isr",
+    meaning="A leader committed records with fewer than min.insync.replicas in sync.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ISR}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=Since(generation="3.7", why_not_before="the watermark does not wait for min.insync.replicas (KAFKA-15583)"),
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+
+ACK_BELOW_MIN_ISR = AnomalyKind(
+    name="ack-below-min-isr",
+    meaning="A leader took acks=all with fewer than min.insync.replicas in sync.",
+    shows_loss=False,
+    relies_on=frozenset({Needs.TIMELINE, Needs.ENDS, Needs.ISR}),
+    follows_from=("lost-write", "vanished-read"),
+    cause_at=CauseAt.RANGE,
+    excuses=NOTHING,
+    since=None,
+    sampled=Sampled(found=Found.NONE, unseen=Unseen.NOTHING),
+)
+KINDS = (ADVANCE_BELOW_MIN_ISR, ACK_BELOW_MIN_ISR)
 
 
 def conclude(run: RunFacts) -> Iterator[Conclusion]:

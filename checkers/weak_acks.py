@@ -26,19 +26,17 @@ from checkers.conclusion import RunFacts, detail
 from checkers.excuses import is_watched
 from checkers.leadership import elections, starts
 from checkers.sampled_timelines import LOOK_NS, may_have_been_there
+from harness.anomaly import AnomalyKind
 from harness.model import TopicPartition
 from spark_analysis.answer import Finding
 from spark_analysis.facts import Stretch
 
-_NEED_AN_EVENT = frozenset({"lost-write", "inconsistent-offsets"})
-"""The kinds that a leader which leads on cannot bring about, whatever its senders waited for."""
-
 _LEADS = ("state", "leader")
 
 
-def may_have_gone(run: RunFacts, finding: Finding) -> bool:
-    """Whether what a finding misses may be gone because its sender waited for too little."""
-    if finding.kind not in _NEED_AN_EVENT or finding.acks == 0 or not is_watched(run):
+def may_have_gone(run: RunFacts, finding: Finding, kind: AnomalyKind) -> bool:
+    """Whether what a finding, which is of ``kind``, misses may be gone because its sender waited for too little."""
+    if kind.excuses.while_leading or finding.acks == 0 or not is_watched(run):
         return True
     place = TopicPartition(finding.topic, finding.partition)
     since_ns, by_ns = finding.since_ns, _gone_ns(run, place, finding) + (LOOK_NS if run.sampled else 0)

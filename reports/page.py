@@ -17,6 +17,7 @@ from typing import Any, Final
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from checkers.promises import KINDS
 from harness.checker import Extent
 from harness.model import TopicPartition
 from reports import glossary, groups, losses, replicas, sentences, story, strip
@@ -132,9 +133,7 @@ def _context(run: Run, detail: Detail, rows_of: Callable[[TopicPartition], Parti
         "reduced": detail is not DETAILS[0],
         "brokers": [(b, Frame(_window(run), run.brokers, 1).colour(b)) for b in run.brokers],
         "window": _window(run),
-        "kinds": {
-            k: glossary.meaning(k) for k in sorted({a.kind for a in run.verdict.anomalies} | set(glossary.KINDS))
-        },
+        "kinds": {k: glossary.meaning(k) for k in sorted({a.kind for a in run.verdict.anomalies} | set(KINDS))},
         "glossary": glossary,
         "files": list(_files(run.directory)),
         "configuration": json.dumps(run.manifest.configuration, indent=2, ensure_ascii=False, default=str),

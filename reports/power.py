@@ -20,8 +20,9 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 
-from checkers.sampled_timelines import MAY_BE_MISSED, NOT_LOOKED_FOR
+from checkers.promises import KINDS
 from faults import traits_of
+from harness.anomaly import Found
 from harness.checker import Outcome
 from harness.errors import InvalidRun
 from harness.history.run_directory import Manifest, RunDirectory
@@ -202,7 +203,7 @@ def _uncounted(manifest: Manifest) -> Iterator[tuple[str, str]]:
     if manifest.guarantees.get("idempotent_producers") is False:
         yield "duplicate", "its producers are not idempotent"
     if manifest.guarantees.get("timeline") == "sampled":
-        for kind in sorted(NOT_LOOKED_FOR | MAY_BE_MISSED):
+        for kind in sorted(name for name, one in KINDS.items() if one.sampled.found is not Found.ALL):
             yield kind, "its brokers were only looked at now and then"
 
 

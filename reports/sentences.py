@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 
+from harness.anomaly import LOST_WRITE
 from harness.checker import EXIT_CODES, Outcome, Prediction, Verdict
 from harness.history.run_directory import Manifest
-from reports.glossary import LOST_WRITE, OUTCOMES
+from reports.glossary import OUTCOMES
 from reports.run import Run
 
 _MARKS: Final[Mapping[Outcome, tuple[str, str]]] = MappingProxyType(

@@ -6,14 +6,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from checkers.promises import CONCLUSIONS, PROMISES
+from checkers.promises import KINDS
 from harness.detection.matrix import Control, Matrix, Score
 from harness.detection.mixes import CHAOS, FAULTS, SYNTHETIC, WORKLOADS, Mix, faults_at, workloads_at
 from harness.detection.table import TABLE, Bug
 from harness.detection.trial import SCENARIO, Cell
 from harness.simulation.core.configuration import CORE, STACK
 
-KINDS = tuple(kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds)
 """Every kind of anomaly that there is."""
 
 NO_VIOLATION: Mapping[str, tuple[str, str]] = {

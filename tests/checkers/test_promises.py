@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from checkers import CONCLUSIONS, PROMISES, check
-from checkers.consequences import CONSEQUENCE_OF
-from checkers.severity import RELIES_ON
+from checkers.promises import KINDS
 from tests.checkers.cases import Case
 from tests.checkers.evidence_cases import CASES
 
@@ -25,16 +24,12 @@ def test_the_reference_agrees_that(case: Case, tmp_path: Path) -> None:
 
 def test_every_kind_is_found_in_some_case() -> None:
     found = {kind for case in CASES for kind, _, _ in case.anomalies}
-    assert found == set(every_kind())
+    assert found == set(KINDS)
 
 
-def every_kind() -> list[str]:
-    return [kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds]
-
-
-def test_tables_about_kinds_name_only_kinds() -> None:
-    kinds = every_kind()
-    assert len(kinds) == len(set(kinds))
-    assert set(RELIES_ON) | set(CONSEQUENCE_OF) | {k for ks in CONSEQUENCE_OF.values() for k in ks} <= set(kinds)
-    for kind, causes in CONSEQUENCE_OF.items():
-        assert all(kinds.index(cause) < kinds.index(kind) for cause in causes), "causes are judged first"
+def test_kinds_have_names_of_their_own_and_follow_from_kinds_that_are_judged_first() -> None:
+    kinds = [*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)]
+    names = [kind.name for ours in kinds for kind in ours]
+    assert len(names) == len(set(names))
+    for kind in KINDS.values():
+        assert all(names.index(cause) < names.index(kind.name) for cause in kind.follows_from), kind.name

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from checkers.promises import KINDS
 from checkers.truncation import Rest
 from harness.checker import Verdict
 from spark_analysis.answer import Finding, FindingRange
@@ -30,7 +31,7 @@ def disorder(after: int, **other: Any) -> Finding:
 
 @pytest.mark.parametrize("after", [26, 27, 59, 70, 99])
 def test_a_disorder_behind_a_loss_that_was_only_counted_follows_from_that(after: int) -> None:
-    assert rest().explains(disorder(after))
+    assert rest().explains(disorder(after), KINDS["nonmonotonic-send"])
 
 
 @pytest.mark.parametrize(
@@ -45,10 +46,10 @@ def test_a_disorder_behind_a_loss_that_was_only_counted_follows_from_that(after:
     ],
 )
 def test_what_no_counted_loss_is_about_does_not(finding: Finding) -> None:
-    assert not rest().explains(finding)
-    assert not rest().may_explain(finding)
+    assert not rest().explains(finding, KINDS[finding.kind])
+    assert not rest().may_explain(finding, KINDS[finding.kind])
 
 
 def test_it_may_follow_from_a_loss_in_a_range_that_is_not_known() -> None:
-    assert rest(ranges=3).may_explain(disorder(200))
-    assert not rest(ranges=3).may_explain(disorder(60))
+    assert rest(ranges=3).may_explain(disorder(200), KINDS["nonmonotonic-send"])
+    assert not rest(ranges=3).may_explain(disorder(60), KINDS["nonmonotonic-send"])

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from checkers.memory import decided
+from checkers.promises import KINDS
 from harness.broker.settings import Settings
 from harness.checker import Verdict
-from harness.detection.document import KINDS, NO_BROKER, NO_VIOLATION, document
+from harness.detection.document import NO_BROKER, NO_VIOLATION, document
 from harness.detection.matrix import (
     SEEDS_APART,
     Matrix,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from checkers.check import check
-from checkers.generations import PROMISED_SINCE
+from checkers.promises import KINDS
 from harness.checker import Anomaly, Outcome, Verdict
 from harness.simulation.core.configuration import setup
 from harness.simulation.core.world import World
@@ -95,7 +95,7 @@ def test_a_run_that_breaks_no_promise_passes(batch: list[Judged]) -> None:
 
 def _is_known(anomaly: Anomaly) -> bool:
     """Whether the generation does not promise it: the witness counts such dangers, and holds them against nobody."""
-    return anomaly.verdict is Verdict.DOCUMENTED and anomaly.kind in PROMISED_SINCE
+    return anomaly.verdict is Verdict.DOCUMENTED and KINDS[anomaly.kind].since is not None
 
 
 def test_flawed_batches_are_flawed() -> None:

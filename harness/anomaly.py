@@ -1,0 +1,180 @@
+"""What a kind of anomaly is: its name, what it means, what it relies on, and what may excuse it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+LOST_WRITE = "lost-write"
+"""The kind of an acknowledged write that is gone."""
+
+
+class Needs(Enum):
+    """What evidence must be whole for a finding of the kind to say something; where it is not, it is INDETERMINATE.
+
+    Of ``HISTORY``, ``TIMELINE``, ``REPLICA_LOGS`` and ``FAULTS``, tables of a run, a kind needs those in which it says
+    that something is *not* there, or not before something else: it may just be in a gap. Rows that are there it cites.
+    """
+
+    HISTORY = "history"
+    TIMELINE = "timeline"
+    REPLICA_LOGS = "replica_logs"
+    FAULTS = "faults"
+    VALUES = "values"
+    """That no value is sent twice: the kind asks which send, or which transaction, a value is of."""
+    ENDS = "ends"
+    """That each send ends with the value with which it began: the kind goes by what an end says."""
+    TIMES = "times"
+    """That rows do not go back in time: the kind compares when a client and when a broker learnt something."""
+    ISR = "isr"
+    """That leaders and controller name the ISR."""
+
+
+class CauseAt(Enum):
+    """Where the finding lies that a finding follows from, in the same partition."""
+
+    OFFSET = "at its offset"
+    SAME_RECORD = "at its offset, about the same value"
+    RANGE = "at its offset, or up to its end, which is excluded"
+    STEP_BACK = "between its offset and the other one"
+    EARLIER_RECORD = "at the other record's offset, about the other record's value"
+    BEYOND_END = "from the other offset on, below its own"
+
+
+class Retention(Enum):
+    """Which deletion excuses a finding, where the configuration permits that records are deleted."""
+
+    NEVER = "none"
+    OF_A_SENT_RECORD = "that the last leader's log starts behind a record, of which the time of its send is known"
+    IN_THE_END = "that the last leader's log starts behind a record"
+    BEFORE_THE_POLL = "that the log had started behind a record by the time of a poll"
+    AT_ANY_TIME = "that some log starts behind the offset"
+
+
+class LossyFailure(Enum):
+    """When all copies must have lost something, by which failures, for that to excuse a finding."""
+
+    NEVER = "at no time"
+    AFTER_KNOWN = "after the record was acknowledged or delivered"
+    AFTER_BEGUN = "after the transaction had begun, or if that is not known, after the record was acknowledged"
+    BEFORE_SEEN = "before the finding was seen"
+    BETWEEN_POLLS = "between the poll before and the one that shows it"
+    BEFORE_READ = "between the send and the read"
+    BEFORE_MARKER = "between the send and the marker"
+    BETWEEN_COMMITS = "between a group's commit and what it was told, on all brokers"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Excuses:
+    """What may excuse a finding. Where the evidence of an excuse may be missing, the finding is INDETERMINATE.
+
+    Attributes:
+        unclean_election: whether an unclean election does, which the timeline tells of.
+        retention: which deletion does, which the timeline tells of.
+        fault: whether a fault does, whatever the configuration says.
+        lossy_failure: when lossy failures of all copies do.
+        with_cause: whether it is excused if all is that it follows from.
+        own_topic: the setting with the number of copies of the topic of Kafka's own that may explain it.
+        while_leading: whether a leader that leads on can bring it about if its senders did not wait for the ISR.
+    """
+
+    unclean_election: bool
+    retention: Retention
+    fault: bool
+    lossy_failure: LossyFailure
+    with_cause: bool
+    own_topic: str | None
+    while_leading: bool
+
+
+NOTHING = Excuses(
+    unclean_election=False,
+    retention=Retention.NEVER,
+    fault=False,
+    lossy_failure=LossyFailure.NEVER,
+    with_cause=False,
+    own_topic=None,
+    while_leading=True,
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Since:
+    """The first generation of the protocol that rules a kind out; in an older one it is DOCUMENTED.
+
+    Attributes:
+        why_not_before: what older generations do that brings it about.
+    """
+
+    generation: str
+    why_not_before: str
+
+
+class Found(Enum):
+    """Which anomalies of a kind a sampled timeline shows, in which each broker was only looked at now and then."""
+
+    ALL = "all of them"
+    SOME = "some: nobody looked in time, or a real controller does not write down all it did"
+    SOME_WITH_EVERY_LEADER = "some, where every leader of the partition was seen to lead"
+    NONE = "none: it takes what happened between two looks"
+
+
+class Unseen(Enum):
+    """What may have happened between two looks at the brokers that would excuse a finding."""
+
+    NOTHING = "nothing"
+    DELETION = "the log's start moved past a record that is there again in the end"
+    RECORD_GIVEN_UP = "an unclean election gave up a record of an older epoch"
+    WATERMARK_GIVEN_UP = "an unclean election gave up what a watermark had passed"
+    CUT_GIVEN_UP = "an unclean election gave up what a replica cut"
+    REPLICA_BEHIND = "an unclean election of which a replica has not heard"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sampled:
+    """What a sampled timeline can say of a kind.
+
+    Attributes:
+        found: which anomalies it shows.
+        unseen: what it may not show that would excuse one.
+    """
+
+    found: Found
+    unseen: Unseen
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnomalyKind:
+    """All that is said about a kind of anomaly, beside the rule that finds it.
+
+    Attributes:
+        name: as in ``verdict.json``.
+        meaning: for people, a sentence.
+        shows_loss: whether it says that a record is gone that somebody relied on.
+        relies_on: the evidence that must be whole.
+        follows_from: the kinds of the same partition that are the same loss seen from another side, and come first.
+        cause_at: where those lie.
+        excuses: what may excuse it.
+        since: from which generation on it is promised not to happen; None: in every one.
+        sampled: what a sampled timeline can say of it.
+    """
+
+    name: str
+    meaning: str
+    shows_loss: bool
+    relies_on: frozenset[Needs]
+    follows_from: tuple[str, ...]
+    cause_at: CauseAt
+    excuses: Excuses
+    since: Since | None
+    sampled: Sampled
+
+
+Kinds = Mapping[str, AnomalyKind]
+"""Kinds by name."""
+
+
+def those(kinds: Kinds, *found: Found) -> Iterator[str]:
+    """The names of the kinds of which a sampled timeline shows that much."""
+    return (name for name, kind in kinds.items() if kind.sampled.found in found)
