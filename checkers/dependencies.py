@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from checkers.offsets_agree import sightings
+from checkers.inconsistent_offsets import sightings
 from checkers.rows import RunRows
 from harness.model import TopicPartition
 from spark_analysis.facts import Dependency

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from checkers import acked_writes_survive
+from checkers import lost_write
 from checkers.dependencies import dependencies
 from checkers.lags import lags
 from checkers.refusals import refusals
@@ -140,7 +140,7 @@ def _producer_logs(rows: RunRows) -> Iterator[ProducerLog]:
 
 def _lost_ranges(rows: RunRows) -> Iterator[LostRange]:
     lost: dict[tuple[str, int, int | None], dict[int, list[Finding]]] = defaultdict(lambda: defaultdict(list))
-    for finding in acked_writes_survive.find(rows):
+    for finding in lost_write.find(rows):
         if finding.kind == "lost-write" and finding.offset is not None:
             lost[finding.topic, finding.partition, finding.leader_epoch][finding.offset].append(finding)
     for (topic, partition, epoch), by_offset in lost.items():

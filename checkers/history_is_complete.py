@@ -25,10 +25,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from checkers.passings import Passings
+from checkers.hw_regression import claims_replication, is_accounted, is_justified, was_passed
 from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
-from checkers.watermarks_only_rise import claims_replication, is_accounted, is_justified, was_passed
+from checkers.watermark_history import Passings
 from harness.history import Manifest
 from spark_analysis.answer import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 

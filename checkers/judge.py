@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import cache, partial
 from types import MappingProxyType
 
-from checkers.because import Doubts, because
+from checkers.capped_findings import Rest, judged_rests, rests
 from checkers.changes_are_recorded import unrecorded
 from checkers.columns_are_filled import nulls
 from checkers.conclusion import Conclusion, RunFacts, is_sampled, kept
@@ -20,6 +20,7 @@ from checkers.extents import extents, group_of, ranges
 from checkers.guarantees_are_configured import MISSTATED, misstated
 from checkers.history_is_complete import inconclusive, invalid, unfinished, unplaced
 from checkers.lives_are_explained import contradictions
+from checkers.node_exit import blamed
 from checkers.nodes_are_accounted import (
     broken_lives,
     broken_logs,
@@ -36,7 +37,6 @@ from checkers.nodes_are_accounted import (
     unproven_losses,
     unused_partitions,
 )
-from checkers.nodes_stay_up import blamed
 from checkers.orders import orders
 from checkers.promises import CONCLUSIONS, KINDS, PROMISES, Promise
 from checkers.proofs_match import misfiled
@@ -45,7 +45,7 @@ from checkers.row import Row
 from checkers.sampled_timelines import is_decided, limits
 from checkers.severity import Evidence, Severity, gravest, severity_of
 from checkers.stories import stories
-from checkers.truncation import Rest, judged_rests, rests
+from checkers.verdict_reasons import Doubts, because
 from checkers.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from checkers.because import Doubts
 from checkers.conclusion import RunFacts
 from checkers.excuses import is_unrecorded, is_untold, is_watched, tables_of_excuses
 from checkers.generations import is_promised
@@ -19,6 +18,7 @@ from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import Row
 from checkers.sampled_timelines import unseen_excuse
+from checkers.verdict_reasons import Doubts
 from checkers.weak_acks import may_have_gone
 from harness.anomaly import AnomalyKind, Needs
 from harness.checker import Verdict

@@ -17,7 +17,7 @@ from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
 from spark_analysis import sizing
-from spark_analysis.altered_records import altered_records
+from spark_analysis.altered_record import altered_records
 from spark_analysis.answer import (
     COUNTS,
     GAPS_KEPT,
@@ -31,37 +31,37 @@ from spark_analysis.answer import (
     ReplicaEnd,
     position,
 )
-from spark_analysis.commits import broken_commits
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
 from spark_analysis.digests import Digests
-from spark_analysis.duplicates import duplicates
+from spark_analysis.duplicate import duplicates
 from spark_analysis.facts_asked import facts_of, questions_of_fact
 from spark_analysis.files import TableFile
 from spark_analysis.finding_ranges import finding_ranges
-from spark_analysis.holding import holding
+from spark_analysis.hw_regression import short_logs, two_leaders, watermark_falls
 from spark_analysis.inconsistent_offsets import inconsistent_offsets
 from spark_analysis.lags import lags
-from spark_analysis.lost_writes import lost_ranges, lost_writes
+from spark_analysis.lost_commit import broken_commits
+from spark_analysis.lost_write import lost_ranges, lost_writes
+from spark_analysis.parallel_jobs import together
 from spark_analysis.poll_order import unordered_polls
 from spark_analysis.replica_divergence import replica_divergence
-from spark_analysis.replication import unfounded_commits
+from spark_analysis.result_cache import holding
 from spark_analysis.send_order import unordered_sends
 from spark_analysis.session import innermost
 from spark_analysis.sizing import gathered
 from spark_analysis.stalls import stalls
-from spark_analysis.stretches import stretches
+from spark_analysis.state_intervals import stretches
 from spark_analysis.tables import PLACE, read_tables, table_of
 from spark_analysis.thin_acks import thin_acks
-from spark_analysis.together import together
-from spark_analysis.transactions import broken_transactions
-from spark_analysis.unfounded_reads import unfounded_reads
-from spark_analysis.unjustified_acks import unjustified_acks
+from spark_analysis.torn_transaction import broken_transactions
+from spark_analysis.unfounded_read import unfounded_reads
+from spark_analysis.unjustified_ack import unjustified_acks
+from spark_analysis.unjustified_advance import unfounded_commits
 from spark_analysis.unseen import unseen
 from spark_analysis.unwatched import unwatched
-from spark_analysis.vanished_reads import vanished_reads
+from spark_analysis.vanished_read import vanished_reads
 from spark_analysis.views import Log, Views, views_of
-from spark_analysis.watermarks import short_logs, two_leaders, watermark_falls
 from spark_analysis.witnesses import Rows, witnesses
 
 Question = Callable[[Views], DataFrame | None]

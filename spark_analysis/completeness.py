@@ -12,7 +12,7 @@ from spark_analysis.blocks import different, merged, word_of
 from spark_analysis.disorder import number_of, pairs
 from spark_analysis.records import ALL, NO_ACKS
 from spark_analysis.tables import PLACE
-from spark_analysis.unjustified_acks import accounted, acks_and_leaders
+from spark_analysis.unjustified_ack import accounted, acks_and_leaders
 from spark_analysis.views import Views
 
 
@@ -31,7 +31,7 @@ def lives(timeline: DataFrame) -> DataFrame:
 def replicas(timeline: DataFrame, logs: DataFrame) -> DataFrame:
     """The replicas that have a ``final`` row or a log, with the fields of ``answer.ReplicaEnd``.
 
-    ``logs`` are words: see :mod:`spark_analysis.log_words`.
+    ``logs`` are words: see :mod:`spark_analysis.log_bitmaps`.
     """
     final = timeline.where((f.col("kind") == "final") & f.col("topic").isNotNull())
     bounds = ("high_watermark", "log_end_offset", "log_start_offset")

@@ -18,7 +18,7 @@ from spark_analysis.chunks import NEVER, Place
 from spark_analysis.digest_rows import COLUMNS, SCHEMA, Asked
 from spark_analysis.digesting import digested
 from spark_analysis.files import TableFile
-from spark_analysis.holding import Hold
+from spark_analysis.result_cache import Hold
 from spark_analysis.tables import PLACE
 
 # A worker need not have seawall: the functions travel with the task.
@@ -208,7 +208,7 @@ class Digests:
         return self._digest("first_acks").groupBy(*PLACE).agg(f.min("time_ns").alias("time_ns"))
 
     def log_words(self) -> DataFrame:
-        """See :func:`spark_analysis.log_words.log_words`; the fingerprints are others."""
+        """See :func:`spark_analysis.log_bitmaps.log_words`; the fingerprints are others."""
         return merged(
             self._digest("log_words"), [*PLACE, "node", "leader_epoch"],
             contents=f.bit_xor("contents"),

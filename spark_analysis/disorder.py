@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from spark_analysis.blocks import BLOCK, different, gaps, unpreceded, word_of, words
 from spark_analysis.digests import Digests
-from spark_analysis.holding import Hold
+from spark_analysis.result_cache import Hold
 
 
 def is_malformed() -> Column:

@@ -11,7 +11,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def inconsistent_offsets(views: Views) -> DataFrame:
-    """``inconsistent-offsets``, as ``checkers.offsets_agree`` defines it."""
+    """``inconsistent-offsets``, as ``checkers.inconsistent_offsets`` defines it."""
     sides = views.records.where(f.col("seen_row").isNotNull() & (f.col("values_seen") > 1))
     side = f.struct("seen_row", "seen_ns", "value", "strong", "sound_epoch", "invoked_ns")
     offsets = sides.groupBy(*PLACE, "offset").agg(f.sort_array(f.collect_list(side)).alias("sides"))

@@ -23,7 +23,7 @@ def partitions(
 
     Args:
         done: what clients did, from :func:`spark_analysis.tally.tally`.
-        log_words: what the replicas' logs hold, from :func:`spark_analysis.log_words.log_words`.
+        log_words: what the replicas' logs hold, from :func:`spark_analysis.log_bitmaps.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         final_reads: from :func:`spark_analysis.final_reads.ended`.
         data_ends: from :func:`data_ends`; None: there are no transactions, so logs hold no markers.

@@ -21,7 +21,7 @@ REBALANCES = ("assigned", "revoked", "lost")
 
 
 def unordered_polls(views: Views) -> DataFrame | None:
-    """The four kinds that ``checkers.polls_are_ordered`` defines."""
+    """The four kinds that ``checkers.poll_order`` defines."""
     read = reads(views.tables.history)
     if views.digests:
         doubtful = views.hold(_doubtful(views.digests.polls()), few=True)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.holding import Hold
+from spark_analysis.result_cache import Hold
 from spark_analysis.tables import PLACE, Tables
 
 ALL = -1
@@ -50,7 +50,7 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
         tables: the tables.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         hold: computes a table and keeps it for as long as anybody refers to it.
-        closed: from :func:`spark_analysis.closings.replaced`; None: there are no transactions.
+        closed: from :func:`spark_analysis.transaction_markers.replaced`; None: there are no transactions.
 
     Returns:
         one row per ``run, topic, partition, value, offset`` that anything names, with these columns; held. An unknown
@@ -66,9 +66,9 @@ def records(tables: Tables, leaders: DataFrame, hold: Hold, closed: DataFrame | 
           that reads only what is committed); ``delivered_row, delivered_ns`` (the first sound one before
           the final read); ``polled`` (read before the final read), ``finally`` (by it), ``unsound`` (by an unsound
           read);
-        * ``seen_row, seen_ns``: what says first that the value is here, see ``checkers.offsets_agree``; ``strong``: it
-          was soundly read, or a sender that waited for all was told so; ``unended_row, unended_ns``: an operation of
-          which nobody knows how it ended was told so;
+        * ``seen_row, seen_ns``: what says first that the value is here (``checkers.inconsistent_offsets``);
+          ``strong``: it was soundly read, or a sender that waited for all was told so;
+        * ``unended_row, unended_ns``: an operation of which nobody knows how it ended was told so;
         * the lowest leader epoch according to reads (``epoch``), sound ones (``sound_epoch``), sound ones before the
           final read (``polled_epoch``), and the replicas' logs (``logged_epoch``);
         * ``aborted_ns, recommitted_ns``: since when an abort marker, or a commit marker, may have taken another one's

@@ -19,7 +19,7 @@ _NO_VALUE = -(2**63)
 
 
 def replica_divergence(views: Views) -> DataFrame | None:
-    """``replica-divergence``, as ``checkers.replicas_agree`` defines it."""
+    """``replica-divergence``, as ``checkers.replica_divergence`` defines it."""
     ranges = f.broadcast(_committed_ranges(views.tables.timeline, views.at_rest))
     logs = views.tables.replica_logs
     if views.large:

@@ -20,7 +20,7 @@ _EARLIER = ("row", "time_ns", "offset", "value", "acks", "leader_epoch", "invoke
 
 
 def unordered_sends(views: Views) -> DataFrame | None:
-    """The four kinds that ``checkers.sends_are_ordered`` defines."""
+    """The four kinds that ``checkers.send_order`` defines."""
     wrong = [] if views.digests and _are_in_order(views.digests, views) else [_late(views)]
     if "txn" in views.uses:
         wrong.append(_within_operations(views))

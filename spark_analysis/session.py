@@ -132,7 +132,7 @@ def stop() -> None:
 def _warm(master: str | None) -> None:
     # Imported here because the questions import Spark's functions, which need no session, but time.
     from spark_analysis.answers import ask  # noqa: PLC0415
-    from spark_analysis.warming import RUN, tiny_run  # noqa: PLC0415
+    from spark_analysis.warmup import RUN, tiny_run  # noqa: PLC0415
 
     try:
         with tempfile.TemporaryDirectory() as directory:

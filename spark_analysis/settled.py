@@ -21,11 +21,11 @@ from pyspark.sql import functions as f
 from spark_analysis.blocks import different, merged, unpreceded, word_of
 from spark_analysis.digest_rows import ACKS, FINAL, LOG
 from spark_analysis.digests import Digests
-from spark_analysis.holding import Hold
-from spark_analysis.passings import had_passed, passings, with_passing
+from spark_analysis.parallel_jobs import together
 from spark_analysis.records import ALL
+from spark_analysis.result_cache import Hold
 from spark_analysis.tables import PLACE, Tables
-from spark_analysis.together import together
+from spark_analysis.watermark_history import had_passed, passings, with_passing
 
 
 class Unsettled(NamedTuple):
@@ -73,7 +73,7 @@ def unsettled(
     Args:
         tables: the tables, of the history only what is well formed.
         digests: what their files say, boiled down.
-        log_words: from :func:`spark_analysis.log_words.log_words`.
+        log_words: from :func:`spark_analysis.log_bitmaps.log_words`.
         leaders: from :func:`spark_analysis.leadership.leadership`.
         hold: computes a table and keeps it for as long as anybody refers to it.
         but: the runs of which everything has to be looked at.

@@ -11,7 +11,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def unseen(views: Views) -> DataFrame:
-    """``unseen``, as ``checkers.acked_writes_are_read`` defines it."""
+    """``unseen``, as ``checkers.unseen`` defines it."""
     unread = views.records.where(f.col("ack_row").isNotNull() & f.col("value_read_row").isNull())
     return findings(
         with_partitions(unread, views).where(~missing(f.col("offset"), read=f.lit(False))),

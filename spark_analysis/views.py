@@ -13,19 +13,19 @@ from pyspark.sql import functions as f
 
 from spark_analysis.answer import COLUMNS
 from spark_analysis.chunks import Place
-from spark_analysis.closings import closings, replaced
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed
 from spark_analysis.final_reads import ended, final_readers, superseded
-from spark_analysis.holding import Hold, in_memory
 from spark_analysis.leadership import leadership
-from spark_analysis.log_words import log_words
+from spark_analysis.log_bitmaps import log_words
+from spark_analysis.parallel_jobs import together
 from spark_analysis.partitions import data_ends, partitions
 from spark_analysis.records import records
+from spark_analysis.result_cache import Hold, in_memory
 from spark_analysis.settled import irregular, unsettled
 from spark_analysis.tables import PLACE, SPARK_TYPES, Tables
 from spark_analysis.tally import tally
-from spark_analysis.together import together
+from spark_analysis.transaction_markers import closings, replaced
 
 Log = tuple[str, int, int]
 """Whose log: topic, partition, node."""
@@ -39,7 +39,7 @@ class Views:
         tables: the tables themselves, of the history only what questions can be asked about; ``final`` are only the
             rows that ``checkers.final_reads`` takes for it.
         done: what clients did, see :mod:`spark_analysis.tally`.
-        log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_words`.
+        log_words: what the replicas' logs hold, see :mod:`spark_analysis.log_bitmaps`.
         unsettled: the :attr:`records` that are not settled, see :mod:`spark_analysis.settled`; of runs that are not
             large all of them; None: all are settled.
         all_records: all of them, settled or not; they are put together when somebody asks for them.

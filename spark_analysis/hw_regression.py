@@ -10,7 +10,7 @@ from spark_analysis.views import Views, findings
 
 
 def watermark_falls(views: Views) -> DataFrame:
-    """``hw-regression`` within a leader's term, as ``checkers.watermarks_only_rise`` defines it."""
+    """``hw-regression`` within a leader's term, as ``checkers.hw_regression`` defines it."""
     leading = views.tables.timeline.where((f.col("kind") == "state") & (f.col("role") == "leader"))
     term = Window.partitionBy(*PLACE, "node", "incarnation", "leader_epoch").orderBy("sequence")
     watermark = f.coalesce("high_watermark", f.lit(0))
@@ -26,7 +26,7 @@ def watermark_falls(views: Views) -> DataFrame:
 
 
 def short_logs(views: Views) -> DataFrame:
-    """``hw-regression`` at the beginning of an epoch, as ``checkers.watermarks_only_rise`` defines it."""
+    """``hw-regression`` at the beginning of an epoch, as ``checkers.hw_regression`` defines it."""
     ranked = views.partitions.select(*PLACE, "terms", "unclean", f.posexplode("terms").alias("place", "term"))
     held = ranked.withColumn("held", _true_high_watermark(f.slice("terms", f.lit(1), f.col("place"))))
     short = held.where(f.col("term.first_log_end") < f.col("held"))
@@ -56,7 +56,7 @@ def _true_high_watermark(terms: Column) -> Column:
 
 
 def two_leaders(views: Views) -> DataFrame:
-    """``two-leaders``, as ``checkers.watermarks_only_rise`` defines it."""
+    """``two-leaders``, as ``checkers.hw_regression`` defines it."""
     leaders = views.partitions.select(*PLACE, f.explode("terms").alias("term")).groupBy(*PLACE, "term.leader_epoch")
     epochs = leaders.agg(
         f.min("term.node").alias("node"),

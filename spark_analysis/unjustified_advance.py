@@ -17,7 +17,7 @@ _CLAIM = ("time_ns", "node", "incarnation", "sequence", "leader_epoch", "waterma
 
 
 def unfounded_commits(views: Views) -> DataFrame:
-    """``unjustified-advance`` and ``unjustified-join``, as ``checkers.committed_is_replicated`` defines them.
+    """``unjustified-advance`` and ``unjustified-join``, as ``checkers.unjustified_advance`` defines them.
 
     Every claim of a leader is put among the rows of the member that it is about; then running maxima say how far that
     one's log reached. A timeline is sorted once by replica and once by member, whatever its length, and the leaders'

@@ -13,7 +13,7 @@ _WHOSE = (*PLACE, "group")
 
 
 def broken_commits(views: Views) -> DataFrame:
-    """``lost-commit`` and ``commit-beyond-end``, as ``checkers.commits_are_kept`` defines them."""
+    """``lost-commit`` and ``commit-beyond-end``, as ``checkers.lost_commit`` defines them."""
     rows = views.tables.history.where(f.col("f").isin("commit", "committed") & f.col("topic").isNotNull())
     return _lost(rows).unionByName(_beyond(rows, views))
 

@@ -7,14 +7,14 @@ from pyspark.sql import functions as f
 
 from harness.history.schema import ColumnType
 from harness.payload import FOREIGN_VALUE
-from spark_analysis.lost_writes import excuse, with_authors
+from spark_analysis.lost_write import excuse, with_authors
 from spark_analysis.partitions import missing
 from spark_analysis.tables import PLACE, table_of
 from spark_analysis.views import Views, findings, with_partitions
 
 
 def altered_records(views: Views) -> DataFrame | None:
-    """``altered-record``, as ``checkers.logs_keep_records`` defines it."""
+    """``altered-record``, as ``checkers.altered_record`` defines it."""
     placed = views.records.where(f.col("value").isNotNull() & f.col("offset").isNotNull() & ~f.col("in_final_log"))
     known = with_partitions(placed, views).where(_is_committed())
     told = f.col("ack_row").isNotNull() & ~missing(f.col("offset"), read=f.col("value_read_row").isNotNull())

@@ -6,9 +6,9 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import led_between, led_during
-from spark_analysis.passings import had_passed, passings, with_passing
 from spark_analysis.records import ALL
 from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.watermark_history import had_passed, passings, with_passing
 
 
 def acks_and_leaders(views: Views) -> DataFrame:
@@ -31,7 +31,7 @@ def _passed(records: DataFrame, views: Views) -> DataFrame:
 
 
 def unjustified_acks(views: Views) -> DataFrame:
-    """``unjustified-ack`` and ``uncommitted-read``, as ``checkers.watermarks_only_rise`` defines them."""
+    """``unjustified-ack`` and ``uncommitted-read``, as ``checkers.hw_regression`` defines them."""
     return _of_acks(views).unionByName(_of_reads(views))
 
 

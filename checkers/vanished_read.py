@@ -17,10 +17,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.closings import replaced
-from checkers.offsets_agree import sent_ns
+from checkers.inconsistent_offsets import sent_ns
 from checkers.row import Read
 from checkers.rows import RunRows
+from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence

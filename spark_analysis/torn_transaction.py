@@ -6,17 +6,17 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from spark_analysis.leadership import begins_behind, gave_up_of, may_be_deleted
-from spark_analysis.markers import unmarked_transactions
 from spark_analysis.partitions import missing
 from spark_analysis.records import UNKNOWN, is_proof
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions
+from spark_analysis.wrong_marker import unmarked_transactions
 
 
 def broken_transactions(views: Views) -> DataFrame:
-    """``precommitted-read`` and ``torn-transaction``, as ``checkers.transactions_are_atomic`` defines them.
+    """``precommitted-read`` and ``torn-transaction``, as ``checkers.torn_transaction`` defines them.
 
-    With them what their markers say; see :func:`spark_analysis.markers.unmarked_transactions`.
+    With them what their markers say; see :func:`spark_analysis.wrong_marker.unmarked_transactions`.
     """
     seen = _precommitted(views.tables.history).unionByName(_torn(views))
     return seen.unionByName(unmarked_transactions(views))

@@ -21,7 +21,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from checkers.offsets_agree import Sighting, places, sightings
+from checkers.inconsistent_offsets import Sighting, places, sightings
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import (

@@ -7,7 +7,7 @@ from pyspark.sql import SparkSession
 from spark_analysis.answers import ask
 from spark_analysis.tables import read_tables
 from spark_analysis.views import views_of
-from spark_analysis.warming import RUN, tiny_run
+from spark_analysis.warmup import RUN, tiny_run
 
 
 def test_warming_up_leaves_no_question_out(tmp_path: Path, spark: SparkSession) -> None:

@@ -12,9 +12,9 @@ decided: the leader epoch, the leader and the ISR.
 
 Of a real Kafka the decisions are read from a log in which each has its number by counting, and brokers do not tell
 theirs. There the records of the metadata logs themselves are compared, as those of every other log are (see
-:mod:`checkers.replicas_agree`, :mod:`checkers.lineages_match`, :mod:`checkers.epochs_only_rise` and
-:mod:`checkers.logs_are_whole`; their topic is ``__cluster_metadata``), and what its leaders say is committed (see
-:mod:`checkers.watermarks_only_rise`).
+:mod:`checkers.replica_divergence`, :mod:`checkers.lineage_break`, :mod:`checkers.epoch_regression` and
+:mod:`checkers.defective_log`; their topic is ``__cluster_metadata``), and what its leaders say is committed (see
+:mod:`checkers.hw_regression`).
 
 Severity: ``VIOLATION``.
 """

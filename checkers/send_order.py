@@ -26,7 +26,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby, pairwise
 from typing import NamedTuple
 
-from checkers.offsets_agree import places, sent_ns
+from checkers.inconsistent_offsets import places, sent_ns
 from checkers.row import ALL, Row, Send, where
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses

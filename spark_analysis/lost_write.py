@@ -15,7 +15,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def lost_writes(views: Views) -> DataFrame:
-    """``lost-write``, as ``checkers.acked_writes_survive`` defines it."""
+    """``lost-write``, as ``checkers.lost_write`` defines it."""
     survives = f.when(f.col("offset").isNull(), f.col("final_offset").isNotNull()).otherwise(f.col("finally"))
     gone = views.records.where(f.col("ack_row").isNotNull() & ~survives)
     lost = with_partitions(gone, views).where(missing(f.col("offset"), read=f.col("value_read_row").isNotNull()))

@@ -8,7 +8,7 @@ diverge (KIP-320).
 The epochs of a log follow each other, so it is enough to know from which offset to which each was named: that range
 must lie within what the log holds of the epoch, as far as the log reaches. Logs with records that are damaged, or of
 no epoch (message formats 0 and 1), are not compared; the records themselves are compared elsewhere
-(:mod:`checkers.logs_keep_records`). One anomaly for each epoch: the first offset.
+(:mod:`checkers.altered_record`). One anomaly for each epoch: the first offset.
 
 What a consumer is given is below the high watermark, and so stays where it is, in its epoch, unless it is lost. So the
 polls under load are not judged in a partition in which something that was read is gone, or is there no more as it was

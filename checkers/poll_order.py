@@ -28,8 +28,8 @@ the election that it would have been given on the way. A skip is ``DOCUMENTED`` 
 deleted on purpose by then (see :mod:`checkers.deletions`) and the configuration permits that, even if a later leader
 still holds it; and where the configuration permits unclean elections, when one before it gave up what lay at the
 consumer's position, which then says nothing of the new log, or the one that was skipped, which whoever led then did not
-have, or the marker that committed it, so that the next one aborts it (see :mod:`checkers.closings`); or, where nobody
-knows the epochs, when one after it gave up everything from there on.
+have, or the marker that committed it, so that the next one aborts it (see :mod:`checkers.transaction_markers`); or,
+where nobody knows the epochs, when one after it gave up everything from there on.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from checkers.closings import gave_up_some, replaced
 from checkers.forks import Fork
-from checkers.offsets_agree import sightings
+from checkers.inconsistent_offsets import sightings
 from checkers.row import Read, where
 from checkers.rows import RunRows
+from checkers.transaction_markers import gave_up_some, replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence

@@ -19,7 +19,7 @@ says that this one is of it, too.
 :mod:`checkers.deletions`) and the configuration permits that; or when an unclean election gave it up and the
 configuration permits such elections: one that began a later epoch than the record's and whose winner did not have it
 (see :mod:`checkers.forks`), or lacked the marker that committed it, so that the next one aborts it (see
-:mod:`checkers.closings`); or, when nobody knows the record's epoch, one after its invocation.
+:mod:`checkers.transaction_markers`); or, when nobody knows the record's epoch, one after its invocation.
 
 The record's leader epoch is what a replica's log says, else what a poll reported, else the epoch of the only leader
 whose log end passed the offset while the send was under way. Where there are several, it is excused when one of their
@@ -30,11 +30,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from checkers.closings import replaced
-from checkers.offsets_agree import first_seen
+from checkers.inconsistent_offsets import first_seen
 from checkers.row import ALL, Send
 from checkers.rows import RunRows
 from checkers.terms import Term
+from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence

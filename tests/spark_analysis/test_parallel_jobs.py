@@ -7,7 +7,7 @@ from threading import Event
 import pytest
 from pyspark.sql import SparkSession
 
-from spark_analysis.together import together
+from spark_analysis.parallel_jobs import together
 
 
 def test_results_come_in_the_order_of_the_tasks_whoever_is_done_first(spark: SparkSession) -> None:

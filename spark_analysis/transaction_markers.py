@@ -10,7 +10,7 @@ from spark_analysis.tables import PLACE
 
 
 def closings(replica_logs: DataFrame, ends: DataFrame) -> DataFrame:
-    """The records in the final leaders' logs that have a producer, as ``checkers.closings`` defines what closes them.
+    """The records in the final leaders' logs that have a producer, as ``checkers.transaction_markers`` closes them.
 
     Args:
         replica_logs: the table.

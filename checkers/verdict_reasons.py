@@ -53,7 +53,7 @@ class Doubts(NamedTuple):
         unknown: lossy failures may have taken every copy of what explains it (see :mod:`checkers.lossy_failures`).
         untold: no broker was there to tell of its excuse (see :mod:`checkers.excuses`).
         resent: it rests on which send a value is of, and there are values that were sent more than once.
-        counted: it may follow from findings of which only the number is known (see :mod:`checkers.truncation`).
+        counted: it may follow from findings of which only the number is known (see :mod:`checkers.capped_findings`).
     """
 
     unrecorded: bool = False

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from checkers.capped_findings import Rest
 from checkers.promises import KINDS
-from checkers.truncation import Rest
 from harness.checker import Verdict
 from spark_analysis.answer import Finding, FindingRange
 

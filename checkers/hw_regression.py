@@ -26,10 +26,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import pairwise
 
-from checkers.passings import Passings
 from checkers.row import ALL, Read, Row, Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
+from checkers.watermark_history import Passings
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,

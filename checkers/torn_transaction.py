@@ -14,8 +14,8 @@ purpose (see :mod:`checkers.deletions`) and the configuration permits that: its 
 a deletion since it was sent went beyond where the leaders since then had begun; or when an unclean election may have
 given it up and the configuration permits such elections: one of a later epoch than that of a leader which can have
 written it, whose winner lacked that offset, or, where nobody knows that, anything that this leader had written; or
-whose winner lacked the marker, so that the next one aborts it (see :mod:`checkers.closings`). What is delivered because
-a commit marker took another one's place does not prove that a transaction was committed.
+whose winner lacked the marker, so that the next one aborts it (see :mod:`checkers.transaction_markers`). What is
+delivered because a commit marker took another one's place does not prove that a transaction was committed.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 
-from checkers.closings import gave_up_some, proofs, replaced
 from checkers.row import Send, where
 from checkers.rows import RunRows
 from checkers.terms import Term
+from checkers.transaction_markers import gave_up_some, proofs, replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,

@@ -3,8 +3,8 @@
 In the final leader's log the records of a transaction are closed by the next marker of their producer. A transaction is
 known to be committed when its client was told so, when a consumer that reads only what is committed was delivered one
 of its records, or when any of its records is closed by a commit marker; and to have failed when its client proved it. A
-commit marker that may have taken the place of another one, after an unclean election (see :mod:`checkers.closings`),
-proves nothing, nor does what was delivered because of it.
+commit marker that may have taken the place of another one, after an unclean election (see
+:mod:`checkers.transaction_markers`), proves nothing, nor does what was delivered because of it.
 
 * ``wrong-marker``: records of a transaction that is known to be committed are closed by an abort marker, so that
   consumers are not given them; or records of one that failed are closed by a commit marker.
@@ -30,9 +30,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
-from checkers.closings import Closing, closings, proofs
 from checkers.row import Send
 from checkers.rows import RunRows
+from checkers.transaction_markers import Closing, closings, proofs
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     AnomalyKind,

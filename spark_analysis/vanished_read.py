@@ -12,7 +12,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def vanished_reads(views: Views) -> DataFrame:
-    """``vanished-read``, as ``checkers.committed_reads_stay`` defines it."""
+    """``vanished-read``, as ``checkers.vanished_read`` defines it."""
     gone = views.records.where(f.col("delivered_row").isNotNull() & ~f.col("finally") & ~is_uncommitted())
     expired = begins_behind(f.col("offset"))
     given = given_up(f.col("polled_epoch"), f.col("offset"), f.col("delivered_ns"))

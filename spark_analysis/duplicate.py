@@ -12,7 +12,7 @@ from spark_analysis.views import Views, findings, with_partitions
 
 
 def duplicates(views: Views) -> DataFrame:
-    """``duplicate``, as ``checkers.no_duplicates`` defines it."""
+    """``duplicate``, as ``checkers.duplicate`` defines it."""
     twice = views.records.where(f.col("value").isNotNull() & (f.col("lowest") < f.col("highest")))
     found = f.col("seen_row").isNotNull() | f.col("in_final_log_intact")
     copies = with_partitions(twice, views).where(f.col("used") & found)  # who sent nothing has sent nothing once

@@ -10,16 +10,16 @@ One anomaly per partition, offset and value, in this order of precedence. Final 
 
 Severity: ``VIOLATION``. An ``aborted-read`` of a transaction's record is ``DOCUMENTED`` when an unclean election before
 it may have given up the marker that aborted the record, so that a commit marker took its place (see
-:mod:`checkers.closings`), and the configuration permits such elections.
+:mod:`checkers.transaction_markers`), and the configuration permits such elections.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from checkers.closings import replaced
 from checkers.row import Read, Send
 from checkers.rows import RunRows
+from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import (
     NOTHING,

@@ -8,8 +8,8 @@ watermark
 * or, where the final read did not come so far, than the one that a producer got an acknowledgement for. (What
   the final read shows is a ``lost-write``.)
 
-That the other replicas hold what the leader holds is another promise (:mod:`checkers.replicas_agree`); together they
-say that no replica's log differs from what clients were told, also where all replicas agree. Damaged records are a
+That the other replicas hold what the leader holds is another promise (:mod:`checkers.replica_divergence`); together
+they say that no replica's log differs from what clients were told, also where all replicas agree. Damaged records are a
 ``damaged-record``, and not compared.
 
 Severity: ``VIOLATION``. Where an acknowledgement alone says what was there it is excused as a ``lost-write`` is. What
@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from checkers.acked_writes_survive import excuse_of
+from checkers.lost_write import excuse_of
 from checkers.row import Read, Row, Send
 from checkers.rows import RunRows
 from checkers.witnesses import Witnesses

@@ -10,7 +10,7 @@ from spark_analysis.views import Views, findings
 
 
 def unfounded_reads(views: Views) -> DataFrame:
-    """``corrupt-read``, ``unwritten-read`` and ``aborted-read``, as ``checkers.reads_are_of_writes`` defines them."""
+    """``corrupt-read``, ``unwritten-read`` and ``aborted-read``, as ``checkers.unfounded_read`` defines them."""
     read = views.records.where(f.col("read_row").isNotNull())
     wronged = f.col("txn_op").isNull() | f.col("committed_row").isNotNull()
     kind = (

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.closings import closings
 from spark_analysis.records import FAILED, OK, is_proof
 from spark_analysis.tables import PLACE
+from spark_analysis.transaction_markers import closings
 from spark_analysis.views import Views, findings
 
 
 def unmarked_transactions(views: Views) -> DataFrame:
-    """``wrong-marker`` and ``open-transaction``, as ``checkers.transactions_are_marked`` defines them."""
+    """``wrong-marker`` and ``open-transaction``, as ``checkers.wrong_marker`` defines them."""
     sends = views.records.where(f.col("txn_op").isNotNull()).groupBy(*PLACE, "value", "txn_op")
     known = sends.agg(
         f.max("sent").alias("sent"),
