@@ -19,9 +19,9 @@ from typing import Any
 
 from checkers.configurations_agree import disagreements
 from harness.history import Manifest
-from harness.refusal import shortened
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.knobs import GENERATIONS
+from harness.validation import shortened
 
 MISSTATED = "guarantees"
 """What a run lacks whose configuration does not fit its guarantees or its rows: a name beside those of its tables."""

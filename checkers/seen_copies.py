@@ -14,8 +14,8 @@ from checkers.copies import Copy, split
 from checkers.row import Row
 from faults import traits_of
 from harness.fault import DiskEffect, ProcessEffect
+from harness.fault_losses import taken
 from harness.model import NO_LEADER, TopicPartition
-from harness.takings import taken
 from spark_analysis.facts import Stretch
 
 BETWEEN_LOOKS = "between two looks"

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from checkers.row import Row, detail, where
 from faults import traits_of
 from harness.checker import Evidence
+from harness.fault_losses import taken
 from harness.model import TopicPartition
-from harness.takings import taken
 from spark_analysis.answer import Finding
 
 

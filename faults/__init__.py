@@ -19,7 +19,7 @@ from faults.stop import Stop
 from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
-from harness.refusal import closest, validated
+from harness.validation import closest, validated
 
 AnyFault = (
     Kill | Stop | Pause | Partition | Stall | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure

@@ -38,7 +38,7 @@ class Stall(Partition):
 
     def heal(self, target: Target) -> None:
         """Let the links go on."""
-        target.let_go_on(self._links())
+        target.resume_links(self._links())
 
     def probe_healed(self, target: Target) -> Receipt:
         """Holds when on every link that request got through."""

@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import RootModel
 
 from harness.errors import ExitCode, InvalidRun, UsageError
-from harness.refusal import validated
+from harness.validation import validated
 
 
 class Verdict(StrEnum):

@@ -20,7 +20,7 @@ import yaml
 from pydantic_core import from_json
 
 from harness.errors import UsageError
-from harness.refusal import shortened
+from harness.validation import shortened
 
 MOST_YAML_BYTES = 1 << 20
 """The size of a scenario file or a compose file."""

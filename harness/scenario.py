@@ -27,9 +27,9 @@ from harness import documents
 from harness.documents import BeyondLimits, BoundedLoader, Unfit, yaml_document
 from harness.errors import UsageError
 from harness.outcome import Word
-from harness.refusal import closest, validated
 from harness.schedule import Chaos, Step, wrong_names
 from harness.steps import PartitionName, Seconds
+from harness.validation import closest, validated
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 _SHIPPED = Path(__file__).parent / "scenarios"

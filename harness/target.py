@@ -260,7 +260,7 @@ class Target(Protocol):
         """Let no byte pass on these directed links, in the connections that there are now, until they are let go on."""
         ...
 
-    def let_go_on(self, links: Sequence[Link]) -> None:
+    def resume_links(self, links: Sequence[Link]) -> None:
         """Undo :meth:`stall` for these links."""
         ...
 

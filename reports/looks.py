@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from faults import traits_of
+from harness.fault_losses import taken
 from harness.model import TopicPartition
-from harness.takings import taken
 from reports import rows
 from reports.scale import NS, seconds
 

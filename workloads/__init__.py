@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from harness.errors import UsageError
-from harness.refusal import closest, validated
+from harness.validation import closest, validated
 from workloads.unique_sends import UniqueSends, UniqueSendsParameters
 
 NAMES: Mapping[str, tuple[type[UniqueSends], type[UniqueSendsParameters]]] = MappingProxyType(

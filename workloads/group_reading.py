@@ -13,8 +13,8 @@ from harness.clients.reader import BEGINNING, MOVED_ERRORS, TRUNCATED, Bounds, R
 from harness.errors import EnvironmentFault
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.workload import CommitOrder, Consumed, ConsumeOrder, Done
-from workloads.crew import Patience
-from workloads.surroundings import Surroundings
+from workloads.workers import Deadline
+from workloads.workload_context import WorkloadContext
 
 Incident = Literal["reset", "out_of_range", "truncated", "unreachable"]
 
@@ -27,10 +27,10 @@ _BACKOFF_S = 0.05
 class GroupMember:
     """Carries one order out, partition after partition: their readers must not spoil each other's history."""
 
-    def __init__(self, around: Surroundings, order: ConsumeOrder) -> None:
+    def __init__(self, around: WorkloadContext, order: ConsumeOrder) -> None:
         self._around = around
         self._order = order
-        self._patience = Patience(order.timeout_s)
+        self._patience = Deadline(order.timeout_s)
         self._process = GroupProcess(around.recorder, around.new_process, order.group)
         self._incident: Incident | None = None
         self._values: dict[TopicPartition, list[int | None]] = {name: [] for name in order.partitions}
@@ -128,7 +128,7 @@ class GroupMember:
     ) -> str | None:  # fmt: skip
         """Poll until the end is reached, or an error comes: out of range it must, and at the very end it may."""
         in_range = bounds.start_offset <= first <= bounds.end_offset
-        least = Patience(_LOOK_TIMEOUT_S if validates and first == bounds.end_offset else 0.0)
+        least = Deadline(_LOOK_TIMEOUT_S if validates and first == bounds.end_offset else 0.0)
         process, reader = who
         group, isolation = self._order.group, reader.isolation
         while not in_range or least.left_s() or max(first, reader.positions[partition]) < bounds.end_offset:
@@ -156,9 +156,9 @@ class GroupMember:
         return None
 
 
-def commit(around: Surroundings, order: CommitOrder) -> Done:
+def commit(around: WorkloadContext, order: CommitOrder) -> Done:
     """Commit what ``order`` says; tries again until its time is over, for the coordinator may be moving."""
-    patience = Patience(order.timeout_s)
+    patience = Deadline(order.timeout_s)
     group = GroupClient(around.bootstrap, f"seawall-{order.group}", order.group, around.log)
     process = GroupProcess(around.recorder, around.new_process, order.group)
     offsets = {name: CommittedOffset(offset, order.leader_epoch) for name, offset in order.offsets.items()}
@@ -172,7 +172,7 @@ def _commit(
     client: GroupClient,
     process: GroupProcess,
     offsets: Mapping[TopicPartition, CommittedOffset],
-    patience: Patience,
+    patience: Deadline,
     log: logging.Logger,
 ) -> str | None:
     """Commit ``offsets``, again and again until it works or the time is up; the last error's name, None: it worked."""

@@ -13,13 +13,13 @@ from harness.clients.transactional_sender import TransactionalSender
 from harness.history.recorder import Completion
 from harness.model import TopicPartition
 from harness.workload import SendOrder, Sent
-from workloads.surroundings import Surroundings
+from workloads.workload_context import WorkloadContext
 
 
 class ProducingProcess:
     """Sends one record at a time; a context manager that closes its client. ``acks``: -1 (all), 1 or 0."""
 
-    def __init__(self, around: Surroundings, manner: Manner, acks: int, timeout_s: float, size: int) -> None:
+    def __init__(self, around: WorkloadContext, manner: Manner, acks: int, timeout_s: float, size: int) -> None:
         number = around.new_process()
         self._process = SendingProcess(around.recorder, number, around.carried)
         self._acks = acks
@@ -51,7 +51,7 @@ class OrderedProducer:
     own in the history: none has more than one operation under way.
     """
 
-    def __init__(self, around: Surroundings, order: SendOrder, size: int) -> None:
+    def __init__(self, around: WorkloadContext, order: SendOrder, size: int) -> None:
         manner = PLAIN
         if order.retries or order.idempotent or order.batch > 1:
             manner = Manner(order.retries, order.retry_after_s, order.idempotent, order.batch)
@@ -101,7 +101,7 @@ class TransactingProducer:
     One that an order leaves open the next order goes on with. Each is of a process of its own in the history.
     """
 
-    def __init__(self, around: Surroundings, order: SendOrder, size: int) -> None:
+    def __init__(self, around: WorkloadContext, order: SendOrder, size: int) -> None:
         self._around = around
         self._size = size
         self._one_at_a_time = threading.Lock()

@@ -38,11 +38,11 @@ from harness.workload import (
     SpoofedFetchOrder,
     Unread,
 )
-from workloads.crew import Crew, Patience
 from workloads.group_reading import GroupMember, commit
 from workloads.pending import Threaded
 from workloads.producing_process import OrderedProducer, ProducingProcess, TransactingProducer
-from workloads.surroundings import Surroundings
+from workloads.workers import Deadline, Workers
+from workloads.workload_context import WorkloadContext
 
 _POLL_S = 0.2
 _POLL_RECORDS = 500
@@ -96,16 +96,16 @@ class UniqueSends:
 
     name: ClassVar[str] = "unique_sends"
 
-    def __init__(self, parameters: UniqueSendsParameters, around: Surroundings) -> None:
+    def __init__(self, parameters: UniqueSendsParameters, around: WorkloadContext) -> None:
         self._parameters = parameters
         self._around = around
         self._partitions = sorted(around.partitions)
-        self._crew = Crew(around.failed)
+        self._crew = Workers(around.failed)
         self._sendings: list[Threaded[list[Sent]]] = []
         self._naming = threading.Lock()
         self._named: dict[str, OrderedProducer | TransactingProducer] = {}
         self._polled: dict[TopicPartition, Offset] = dict.fromkeys(self._partitions, 0)
-        self._readers: Crew | None = None
+        self._readers: Workers | None = None
         self._unread: dict[TopicPartition, Unread] = {}
 
     def start(self) -> None:
@@ -156,7 +156,7 @@ class UniqueSends:
         with self._naming:
             while self._named:
                 self._named.popitem()[1].close()
-        self._crew = Crew(self._around.failed)
+        self._crew = Workers(self._around.failed)
         if self._readers is not None:
             readers, self._readers = self._readers, None
             readers.stop()
@@ -165,7 +165,7 @@ class UniqueSends:
         """See :class:`harness.workload.Workload`."""
         if self._readers is None:
             self._readers = self._begin_final_read()
-        patience = Patience(timeout_s)
+        patience = Deadline(timeout_s)
         while not self._readers.join(min(patience.left_s(), _LOOK_S)):
             if not patience.left_s() or all(one.error for one in self.unread().values()):
                 return False
@@ -251,9 +251,9 @@ class UniqueSends:
             self._around.recorder.complete_poll(op, records)
         return error
 
-    def _begin_final_read(self) -> Crew:
+    def _begin_final_read(self) -> Workers:
         self._unread = dict.fromkeys(self._partitions, Unread())
-        readers = Crew(self._around.failed)
+        readers = Workers(self._around.failed)
         for number in range(_READERS_AT_ONCE):
             if share := self._partitions[number::_READERS_AT_ONCE]:
                 readers.start(partial(self._read_all, share, readers.stopping))

@@ -18,12 +18,12 @@ from harness.broker.kafka_time import kafka_time_ns
 from harness.broker.log_directories import LogDirectories
 from harness.broker.log_directory import LogDirectory
 from harness.broker.metadata import ClusterMetadata
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.producer_ids import ProducerIds
 from harness.broker.purgatory import Purgatory
 from harness.broker.session import Sessions
 from harness.broker.settings import Address, NodeConfig
-from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.topic_ids import TopicIds
 from harness.model import CONTROLLER, NO_LEADER, NodeId, Offset, TopicPartition
@@ -55,7 +55,7 @@ class Broker:
 
     partition_type: ClassVar[type[Partition]] = Partition
 
-    def __init__(self, config: NodeConfig, surroundings: Surroundings) -> None:
+    def __init__(self, config: NodeConfig, surroundings: NodeEnvironment) -> None:
         self.node = config.node_id
         self.cluster_id = config.cluster_id
         self.settings = config.settings

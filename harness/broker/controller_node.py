@@ -11,10 +11,10 @@ from harness.broker.consumer_offsets import ConsumerOffsets
 from harness.broker.control import Answer, Operation
 from harness.broker.control_fields import MAX_INT32, flag, text, whole, whole_or_none
 from harness.broker.controller_requests import controller_handlers
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.pusher import Pusher
 from harness.broker.session import Request, Session, Sessions
 from harness.broker.settings import Address, NodeConfig
-from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, StorageRefusal
 from harness.broker.topic_ids import TopicIds
 from harness.model import NodeId, TopicPartition, node_id
@@ -55,7 +55,7 @@ Token = Callable[[ControllerEffect], None]
 class ControllerNode:
     """The cluster's controller on nothing but ports; arguments as :class:`harness.broker.broker.Broker`."""
 
-    def __init__(self, config: NodeConfig, surroundings: Surroundings) -> None:
+    def __init__(self, config: NodeConfig, surroundings: NodeEnvironment) -> None:
         self.clock = surroundings.clock
         self.settings = config.settings
         self.knobs = config.knobs

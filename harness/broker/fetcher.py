@@ -13,10 +13,10 @@ from harness.broker.broken import replicated
 from harness.broker.caller import Caller
 from harness.broker.codes import replication_error
 from harness.broker.kafka_time import kafka_time_ns
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, span_of
 from harness.broker.settings import Address, NodeConfig
-from harness.broker.surroundings import Surroundings
 from harness.broker.topic_ids import TopicIds
 from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition, node_name
 from harness.replication.knobs import Knobs
@@ -93,7 +93,7 @@ class Fetcher:
     def __init__(
         self,
         config: NodeConfig,
-        surroundings: Surroundings,
+        surroundings: NodeEnvironment,
         leader: NodeId,
         address: Address,
         broker_epoch: Callable[[], int],

@@ -21,10 +21,10 @@ from harness.broker.control_fields import MAX_INT64, address, number, one_of, pa
 from harness.broker.files import Disk
 from harness.broker.log_directories import log_dir_names
 from harness.broker.network import AsyncioNetwork
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.ping import Ping
 from harness.broker.secret import Secret
 from harness.broker.settings import Address, NodeConfig, NodeFaults
-from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import Timeline
 from harness.clock import MAX_OFFSET_MS, SystemClock
 from harness.errors import ExitCode
@@ -65,7 +65,7 @@ class Node(Protocol):
         ...
 
 
-Build = Callable[[NodeConfig, Surroundings], Node]
+Build = Callable[[NodeConfig, NodeEnvironment], Node]
 
 
 class NodeProcess:
@@ -104,7 +104,7 @@ class NodeProcess:
         _tell(f"{stamp}.{now % 1000:03d} [{self.name}] {sentence}")
 
     def report(self, request: str, error: Exception) -> None:
-        """See :attr:`harness.broker.surroundings.Surroundings.report`: a real node says so in its log and lives on."""
+        """See :attr:`harness.broker.node_environment.NodeEnvironment.report`: a real node logs it and lives on."""
         self.say(f"ERROR: {request} could not be served and is answered with UNKNOWN_SERVER_ERROR: {error!r}.")
         _tell("".join(traceback.format_exception(error)).rstrip())
 
@@ -119,7 +119,7 @@ class NodeProcess:
         )
         self.network.cut(self.config.faults.cut)
         self._announce_faults(self.config.faults)
-        surroundings = Surroundings(
+        surroundings = NodeEnvironment(
             self.network, self.disk, self.clock, self.timeline, self.say, self.halt, self.report
         )
         self._node = self._build(self.config, surroundings)

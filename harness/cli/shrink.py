@@ -107,9 +107,9 @@ def _best_on_the_stack(shrunk: Shrunk, say: Say) -> tuple[Document, list[str]]:
 
 def _written(what: str, generation: str | None) -> tuple[Document, str, Mapping[str, str]]:
     """The schedule to shrink as a plain document, its generation, and knobs that its run had overridden."""
-    from harness.refusal import validated
     from harness.runner.expectation import expectations
     from harness.scenario import Scenario
+    from harness.validation import validated
 
     path = Path(what)
     if (path / "run.json").exists():
@@ -205,11 +205,11 @@ def _consistent(steps: Sequence[Document]) -> list[Document]:
 def _harm(document: Document, generation: str, settings: Mapping[str, str]) -> list[str]:
     """What a run of this scenario in virtual time comes to, in words; nothing when it is safe, or proves nothing."""
     from harness.outcome import Word
-    from harness.refusal import validated
     from harness.runner import plan
     from harness.runner.observation import Gathered, observe
     from harness.runner.rehearsal import rehearse
     from harness.scenario import Scenario
+    from harness.validation import validated
 
     try:
         scenario = validated(Scenario, document, "")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from harness.refusal import validated
 from harness.replication.knobs import CURRENT_GENERATION
 from harness.scenario import Scenario
 from harness.simulation.core.configuration import CORE, STACK, Setup, setup
+from harness.validation import validated
 
 SYNTHETIC = "synthetic"
 """The depth of what no broker here does: histories that are made up."""

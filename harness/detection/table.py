@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 from harness.detection.mixes import SYNTHETIC
 from harness.errors import UsageError
-from harness.refusal import closest
 from harness.replication.bugs import BUGS
 from harness.simulation.core.configuration import CORE, STACK
+from harness.validation import closest
 
 
 @dataclass(frozen=True, slots=True)

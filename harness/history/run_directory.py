@@ -33,8 +33,8 @@ from harness.history.run_json import wrong
 from harness.history.schema import FORMAT_VERSION, TABLES, Table
 from harness.history.table_file import read_files, require_readable
 from harness.history.unwritable import unwritable, writing_below
-from harness.refusal import shortened, validated
 from harness.scratch import unfinished
+from harness.validation import shortened, validated
 
 _LAST_WORDS_BYTES = 256 * 1024
 

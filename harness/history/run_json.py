@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from harness.refusal import shortened
+from harness.validation import shortened
 
 VERDICTS = ("VIOLATION", "EXPECTED", "DOCUMENTED", "WEAK", "INDETERMINATE")
 """What a prediction's verdict may be: the values of ``harness.checker.Verdict``."""

@@ -41,7 +41,7 @@ from harness.history.arrow import write_columns
 from harness.history.schema import HISTORY, MOST_OFFSET
 from harness.jepsen.edn import Line, keys, micro_operations, read_line, rebalances
 from harness.jepsen.sent_values import SentValues
-from harness.refusal import shortened
+from harness.validation import shortened
 
 TOPIC = "jepsen"
 """The topic of every imported partition."""

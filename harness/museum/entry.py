@@ -16,7 +16,6 @@ from harness import documents
 from harness.documents import Unfit
 from harness.errors import InvalidRun, UsageError
 from harness.history.run_directory import Manifest, RunDirectory
-from harness.refusal import validated
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.matrix import compared
 from harness.runner.observation import Gathered, observe
@@ -24,6 +23,7 @@ from harness.runner.real import PROCESS
 from harness.scenario import Scenario, load
 from harness.targets.awaiting import WHAT_NODES_SAID
 from harness.targets.kafka.releases import numbers
+from harness.validation import validated
 
 _WHAT_IS_PLAYED = ("cluster", "topics", "workload", "schedule")
 _HOW_LONG_IS_WAITED = "within_s"

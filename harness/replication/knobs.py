@@ -13,8 +13,8 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args, get_type_hints
 
 from harness.errors import UsageError
-from harness.refusal import closest
 from harness.replication.bugs import BUGS
+from harness.validation import closest
 
 
 @dataclass(frozen=True, slots=True)

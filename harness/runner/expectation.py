@@ -6,10 +6,10 @@ from collections.abc import Iterable, Iterator
 
 from harness.errors import UsageError
 from harness.outcome import ALIKE, PREDICTED
-from harness.refusal import closest
 from harness.replication.knobs import GENERATIONS
 from harness.scenario import Expectation, Prediction, Scenario
 from harness.schedule import Step
+from harness.validation import closest
 
 
 def generations(ranges: Iterable[str], path: str) -> list[str]:

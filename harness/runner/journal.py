@@ -25,12 +25,12 @@ from harness.births import boot, start_time
 from harness.documents import Unfit
 from harness.errors import EnvironmentFault, InvalidRun, UsageError
 from harness.history.run_directory import RunDirectory
-from harness.refusal import validated
 from harness.scratch import outside
 from harness.targets import log_dirs
 from harness.targets.compose.leftovers import remove_lost, remove_project
 from harness.targets.node_evidence import left_behind
 from harness.targets.node_logs import copy_logs
+from harness.validation import validated
 
 _KILL_TIMEOUT_S = 5.0
 _POLL_S = 0.02

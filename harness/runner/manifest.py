@@ -99,7 +99,7 @@ def _guarantees(plan: Plan) -> dict[str, Any]:
         "retention": _retention(plan),
         "idempotent_producers": _idempotent(plan),
         "eligible_replicas": plan.knobs.elections == "elr",
-        # A run of which nothing else is known to come is given up when it does not settle; see ``Stage.settle``.
+        # A run of which nothing else is known to come is given up when it does not settle; see ``RunLifecycle.settle``.
         "settles": plan.expectation is None and plan.kafka is None,
         **_laggards(plan),
     }

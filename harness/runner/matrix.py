@@ -8,12 +8,12 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.outcome import LETTERS, Word
-from harness.refusal import closest
 from harness.runner.expectation import expectations, generations
 from harness.runner.known_differences import why_it_differs
 from harness.runner.observation import Observed, differences, shortened
 from harness.runner.plan import Plan
 from harness.scenario import Scenario
+from harness.validation import closest
 
 
 @dataclass(frozen=True, slots=True)

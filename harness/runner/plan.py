@@ -16,7 +16,6 @@ from harness.errors import UsageError
 from harness.fault import Fault
 from harness.model import CONTROLLER, NodeId, TopicPartition, partition_named
 from harness.payload import EVERYTHING, Carried
-from harness.refusal import closest
 from harness.replication.knobs import CURRENT_GENERATION, Knobs
 from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
@@ -32,6 +31,7 @@ from harness.targets.builtin import BuiltinTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.simulated import SimulatedTarget
+from harness.validation import closest
 from workloads.unique_sends import UniqueSendsParameters
 
 TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType(

@@ -14,9 +14,9 @@ from harness.runner.journal import NothingToUndo
 from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
-from harness.runner.rig import simulated
 from harness.runner.run import play
-from harness.runner.stage import Stage
+from harness.runner.run_environment import simulated
+from harness.runner.run_lifecycle import RunLifecycle
 
 _NOBODY = logging.getLogger("seawall.clients.nobody")
 _NOBODY.addHandler(logging.NullHandler())
@@ -41,7 +41,7 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
     made = manifest(plan, archive.run, started)
     why = ""
     with TemporaryDirectory() as scratch:
-        stage = Stage(plan, archive, simulated(plan, Path(scratch), _NOBODY), NothingToUndo(), report)
+        stage = RunLifecycle(plan, archive, simulated(plan, Path(scratch), _NOBODY), NothingToUndo(), report)
         try:
             play(stage)
         except InvalidRun as error:

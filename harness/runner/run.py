@@ -19,8 +19,8 @@ from harness.runner.journal import Journal, heal_leftovers
 from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
-from harness.runner.rig import Voice, rig_of
-from harness.runner.stage import Stage
+from harness.runner.run_environment import Voice, environment_of
+from harness.runner.run_lifecycle import RunLifecycle
 from harness.scratch import note_unfinished
 
 
@@ -60,12 +60,12 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
         directory = _new_directory(plan, out_dir)
         journal = last_things_first.enter_context(Journal(directory.path))
         log = file_log(directory.broker_logs / "clients.log", directory.path.name)
-        rig = rig_of(plan, directory.path, Voice(log, interruption.give_up), journal)
-        stage = Stage(plan, DirectoryArchive(directory), rig, journal, report)
+        environment = environment_of(plan, directory.path, Voice(log, interruption.give_up), journal)
+        lifecycle = RunLifecycle(plan, DirectoryArchive(directory), environment, journal, report)
         try:
             try:
                 interruption.let_in()
-                _play(stage, directory, interruption)
+                _play(lifecycle, directory, interruption)
                 state, why = "complete", ""
             except InvalidRun as error:
                 why = str(error)
@@ -80,47 +80,47 @@ def run(plan: Plan, out_dir: Path, report: Reporter = silent) -> RunDirectory:
             raise Interrupted(f"{why} Everything was healed and stopped; see {directory.path}.") from None
         finally:
             try:
-                _clear(stage, directory)
+                _clear(lifecycle, directory)
             finally:
                 close_log(log)
                 _require(directory)
-                if not stage.waited:
+                if not lifecycle.waited:
                     directory.write_manifest(restless(directory.manifest()))
                 directory.finish(state, time.monotonic() - started_s, why)
-                _refuse_remains(stage)
+                _refuse_remains(lifecycle)
                 journal.all_is_undone()
     return directory
 
 
-def _play(stage: Stage, directory: RunDirectory, interruption: Interruption) -> None:
+def _play(lifecycle: RunLifecycle, directory: RunDirectory, interruption: Interruption) -> None:
     """Play; what the background load could not go on for ends the run at once."""
     with writing_below(directory.path):
         try:
-            play(stage)
+            play(lifecycle)
         except KeyboardInterrupt:
             if interruption.failure is None:
                 raise
             raise interruption.failure from None
 
 
-def _clear(stage: Stage, directory: RunDirectory) -> None:
-    """Clear the stage. Where the environment has ended the run, what it refuses after that is no news."""
+def _clear(lifecycle: RunLifecycle, directory: RunDirectory) -> None:
+    """Clear the lifecycle. Where the environment has ended the run, what it refuses after that is no news."""
     ended = sys.exception()
     try:
         with writing_below(directory.path):
-            stage.clear()
+            lifecycle.clear()
     except EnvironmentFault:
         if not isinstance(ended, EnvironmentFault):
             raise
 
 
-def _refuse_remains(stage: Stage) -> None:
+def _refuse_remains(lifecycle: RunLifecycle) -> None:
     """Look for what is left of the run.
 
     Raises:
         EnvironmentFault: something is, or it cannot be known.
     """
-    if remains := stage.remains():
+    if remains := lifecycle.remains():
         raise EnvironmentFault(
             f"the run has ended, and of its cluster there is still {', '.join(remains)}.",
             "`seawall heal` ends and removes it.",
@@ -133,17 +133,17 @@ def _require(directory: RunDirectory) -> None:
         raise EnvironmentFault(f"run directory {directory.path} was removed during the run.")
 
 
-def play(stage: Stage) -> None:
+def play(lifecycle: RunLifecycle) -> None:
     """Everything that happens in a run that nothing goes wrong with."""
-    stage.start_cluster()
-    stage.start_load()
-    stage.do_harm()
-    stage.heal()
-    stage.stop_load()
-    stage.settle()
-    stage.read_everything()
-    stage.stop_cluster()
-    stage.collect()
+    lifecycle.start_cluster()
+    lifecycle.start_load()
+    lifecycle.run_faults()
+    lifecycle.heal()
+    lifecycle.stop_load()
+    lifecycle.settle()
+    lifecycle.read_everything()
+    lifecycle.stop_cluster()
+    lifecycle.collect()
 
 
 def _new_directory(plan: Plan, out_dir: Path) -> RunDirectory:

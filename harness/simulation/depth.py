@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from harness.simulation.core.configuration import STACK, Configuration, Setup
-from harness.simulation.core.trouble import Trouble
+from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.core.world import World
-from harness.simulation.stack.swarm import Swarm
+from harness.simulation.stack.stack_simulation import StackSimulation
 
 if TYPE_CHECKING:
     from harness.simulation.trace import Trace
 
-Run = World | Swarm
+Run = World | StackSimulation
 """One run of one seed."""
 
 
@@ -21,11 +21,11 @@ def run_of(
     seed: int,
     setup: Setup,
     *,
-    troubles: Sequence[Trouble] | None = None,
+    troubles: Sequence[PlannedFault] | None = None,
     configuration: Configuration | None = None,
     trace: Trace | None = None,
     recorded: bool = False,
 ) -> Run:
     """A run at the depth of ``setup``; arguments as of :class:`harness.simulation.core.world.World`."""
-    kind = Swarm if setup.depth == STACK else World
+    kind = StackSimulation if setup.depth == STACK else World
     return kind(seed, setup, troubles=troubles, configuration=configuration, trace=trace, recorded=recorded)

@@ -12,7 +12,7 @@ import yaml
 from harness.model import CLIENTS, CONTROLLER
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.core.configuration import DELETIONS, MS, PARTITION, Configuration
-from harness.simulation.core.trouble import Trouble
+from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.shrink import Shrunk
 
 PRECISION_MS = 1
@@ -113,7 +113,7 @@ def _send(records: int, acks: int, name: str) -> dict[str, Any]:
     return {"per_partition": records, "acks": "all" if acks == -1 else acks, "expect": "any", "as": name}
 
 
-def _trouble_moments(trouble: Trouble, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
+def _trouble_moments(trouble: PlannedFault, name: str, configuration: Configuration, horizon_ns: int) -> list[Moment]:
     late = 1 << 40
     if trouble.kind in INEXPRESSIBLE:
         return []
@@ -126,7 +126,7 @@ def _trouble_moments(trouble: Trouble, name: str, configuration: Configuration, 
     ]
 
 
-def _fault(trouble: Trouble, configuration: Configuration) -> dict[str, Any]:
+def _fault(trouble: PlannedFault, configuration: Configuration) -> dict[str, Any]:
     match trouble.kind:
         case "kill" | "stop" | "power_loss" | "pause":
             return {"fault": trouble.kind, "node": trouble.aim}
@@ -140,7 +140,7 @@ def _fault(trouble: Trouble, configuration: Configuration) -> dict[str, Any]:
             return {"fault": "partition", "links": _links(trouble, configuration)}
 
 
-def _links(trouble: Trouble, configuration: Configuration) -> list[list[int | str]]:
+def _links(trouble: PlannedFault, configuration: Configuration) -> list[list[int | str]]:
     node = trouble.aim
     others: list[int | str] = [broker for broker in range(configuration.nodes) if broker != node]
     far: dict[str, list[int | str]] = {

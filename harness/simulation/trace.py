@@ -11,7 +11,7 @@ from harness.replication.messages import BatchSpan, ErrorCode, Tick
 from harness.simulation.core.configuration import DELETIONS
 
 if TYPE_CHECKING:
-    from harness.simulation.core.trouble import Trouble
+    from harness.simulation.core.planned_fault import PlannedFault
     from harness.simulation.violations import Violation
     from harness.simulation.witnessed import Broker, Process, Produce
 
@@ -73,7 +73,7 @@ class Trace:
         """The consumer got records."""
         self._line("con", "polled", "", " ".join(f"{value}@{offset}" for offset, value, _ in found))
 
-    def trouble(self, what: str, trouble: Trouble) -> None:
+    def trouble(self, what: str, trouble: PlannedFault) -> None:
         """A fault begins or ends."""
         self._line("!", f"{trouble.kind} {what}", "", describe(trouble))
 
@@ -82,7 +82,7 @@ class Trace:
         self._line("!!", f"{violation.verdict} {violation.invariant}", "", f"{violation.kind}: {violation.why}")
 
 
-def describe(trouble: Trouble) -> str:
+def describe(trouble: PlannedFault) -> str:
     """A fault in words."""
     if trouble.kind in DELETIONS:
         return f"broker {trouble.aim}, {trouble.amount} %"

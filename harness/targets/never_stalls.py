@@ -20,7 +20,7 @@ class NeverStalls:
         """
         raise EnvironmentFault(f"{', '.join(map(str, links))} cannot be stalled.", "Use --target process:RELEASE.")
 
-    def let_go_on(self, links: Sequence[Link]) -> None:
+    def resume_links(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`. Nothing has been stalled."""
 
     def is_stalled(self, link: Link) -> Receipt:

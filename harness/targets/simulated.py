@@ -21,7 +21,7 @@ from harness.replication.knobs import Knobs
 from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.world import Weather, World
+from harness.simulation.stack.world import LinkConditions, World
 from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.never_stalls import NeverStalls
@@ -71,9 +71,9 @@ class SimulatedTarget(NeverStalls, SimulatedDisks):
         settings: Settings,
         *,
         seed: int = 0,
-        weather: Weather | None = None,
+        weather: LinkConditions | None = None,
     ) -> None:
-        clock = World(seed, weather or Weather())
+        clock = World(seed, weather or LinkConditions())
         super().__init__(SimulatedCluster(clock, brokers, knobs, settings), settings.log_dirs_count)
         self.clock = clock
         self._directory = directory

@@ -189,7 +189,7 @@ class ScriptedTarget:
         if self._obeys("stall", *links):
             self._stalled |= set(links)
 
-    def let_go_on(self, links: Sequence[Link]) -> None:
+    def resume_links(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`."""
         if self._obeys("let_go_on", *links):
             self._stalled -= set(links)

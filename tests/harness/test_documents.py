@@ -19,7 +19,7 @@ from harness import documents
 from harness.documents import BeyondLimits, Unfit, content, json_document, json_file, opened, require_yaml, text
 from harness.documents import yaml_document as read_yaml
 from harness.errors import UsageError
-from harness.refusal import shortened
+from harness.validation import shortened
 
 PLAIN = st.recursive(
     st.none()

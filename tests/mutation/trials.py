@@ -21,7 +21,6 @@ from harness.checker import Outcome, Verdict
 from harness.detection.mixes import core_setup
 from harness.detection.trial import OWN_SCENARIOS, SCENARIO, Endless, limited, scenario_of
 from harness.history import Manifest
-from harness.refusal import validated
 from harness.replication.knobs import CURRENT_GENERATION, GENERATIONS
 from harness.runner import plan
 from harness.runner.archive import Rows
@@ -29,6 +28,7 @@ from harness.runner.rehearsal import rehearse
 from harness.scenario import Scenario, shipped
 from harness.simulation.core.configuration import CORE, STACK
 from harness.simulation.depth import run_of
+from harness.validation import validated
 
 CLUSTER = "cluster"
 """The depth of a scenario on the simulated target."""

@@ -20,8 +20,8 @@ from harness.target import ReplicaView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.wire import batches
 from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
-from workloads.surroundings import Surroundings
 from workloads.unique_sends import UniqueSends
+from workloads.workload_context import WorkloadContext
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ class Recorded:
         log = logging.getLogger("seawall.tests.workloads")
         log.propagate = False
         log.addHandler(logging.NullHandler())
-        around = Surroundings(cluster.bootstrap(), partitions, self.recorder, 1, log)
+        around = WorkloadContext(cluster.bootstrap(), partitions, self.recorder, 1, log)
         self.workload = UniqueSends(workloads.parse("unique_sends", parameters), around)
 
     def history(self) -> list[dict[str, Any]]:

@@ -44,7 +44,7 @@ from harness.replication.replica import Replica
 from harness.simulation.core.clients import Poll, Produce
 from harness.simulation.core.configuration import MS, PARTITION
 from harness.simulation.core.disk import Batch, Disk, laid_out
-from harness.simulation.core.letters import Asked, StateUpdate
+from harness.simulation.core.in_flight import Asked, StateUpdate
 from harness.simulation.core.process import Process
 
 if TYPE_CHECKING:

@@ -26,7 +26,7 @@ FAULTS = (
     "kill", "stop", "power_loss", "pause", "isolate", "cut", "slow", "clock", "disk_full", "controller_kill",
     "controller_pause", "elect",
 )  # fmt: skip
-"""Every kind of trouble there is; see :mod:`harness.simulation.core.trouble`."""
+"""Every kind of trouble there is; see :mod:`harness.simulation.core.planned_fault`."""
 
 DELETIONS = ("retention", "delete_records")
 """What makes a log begin later: no fault, but drawn, aimed and left out like one."""

@@ -16,7 +16,7 @@ from harness.replication.controller_messages import Elected, IsrChanged, Partiti
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.messages import ErrorCode, RaiseLogStart, ReplicaFailed, StartLogAt, Truncate
 from harness.simulation.core.configuration import PARTITION, Configuration
-from harness.simulation.core.trouble import Trouble, hit
+from harness.simulation.core.planned_fault import PlannedFault, hit
 
 if TYPE_CHECKING:
     from harness.simulation.witnessed import Broker, Process, Produce, World
@@ -52,7 +52,7 @@ class Recording:
         self._sequences: dict[int, int] = {}
         self._incarnations: dict[int, int] = {}
         self._states: dict[NodeId, tuple[Any, ...]] = {}
-        self._begun: dict[Trouble, Row] = {}
+        self._begun: dict[PlannedFault, Row] = {}
 
     # ------------------------------------------------------------------------------------------------------- history
 
@@ -182,7 +182,7 @@ class Recording:
 
     # -------------------------------------------------------------------------------------------------------- faults
 
-    def struck(self, trouble: Trouble) -> None:
+    def struck(self, trouble: PlannedFault) -> None:
         """A fault has happened; being simulated, it is its own proof."""
         node, now_ns = hit(trouble), self._world.now_ns
         row = {
@@ -194,7 +194,7 @@ class Recording:
         self.faults.append(row)
         self._begun[trouble] = row
 
-    def healed(self, trouble: Trouble) -> None:
+    def healed(self, trouble: PlannedFault) -> None:
         """A fault is over."""
         row = self._begun.pop(trouble)
         now_ns = self._world.now_ns
@@ -309,7 +309,7 @@ def _eligible(state: PartitionState) -> Row:
     return {"elr": elr, "last_known_elr": last_known} if elr or last_known else {}
 
 
-def _parameters(trouble: Trouble) -> Row:
+def _parameters(trouble: PlannedFault) -> Row:
     return {"for_ns": trouble.for_ns, "peer": trouble.peer, "direction": trouble.direction, "amount": trouble.amount}
 
 

@@ -19,12 +19,12 @@ from harness.simulation.core.broker import Broker
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.clients import Consumer, Producer
 from harness.simulation.core.configuration import MS, Configuration, Setup, drawn_for
-from harness.simulation.core.controlling import Controlling
+from harness.simulation.core.controller_process import Controlling
 from harness.simulation.core.network import Held, Link, Network
+from harness.simulation.core.planned_fault import PlannedFault, Troublemaker, draw_all
 from harness.simulation.core.process import Process
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, Troublemaker, draw_all
-from harness.simulation.telling import Telling
+from harness.simulation.run_observers import RunObservers
 from harness.simulation.violations import Violation
 from harness.simulation.witness import Witness
 
@@ -52,12 +52,12 @@ class Finished(NamedTuple):
     seed: int
     events: int
     virtual_ns: int
-    happened: tuple[Trouble, ...]
+    happened: tuple[PlannedFault, ...]
     violations: tuple[Violation, ...]
     converged: bool
 
 
-class World(Telling):
+class World(RunObservers):
     """One run; see the module.
 
     Args:
@@ -74,7 +74,7 @@ class World(Telling):
         seed: int,
         setup: Setup,
         *,
-        troubles: Sequence[Trouble] | None = None,
+        troubles: Sequence[PlannedFault] | None = None,
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,

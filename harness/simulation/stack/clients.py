@@ -18,7 +18,7 @@ from harness.simulation.stack.reading import Reader
 from harness.simulation.stack.tasks import Task
 
 if TYPE_CHECKING:
-    from harness.simulation.stack.swarm import Swarm
+    from harness.simulation.stack.stack_simulation import StackSimulation
 
 _AFTER_ERROR_S = 0.02
 _POLL_RECORDS = 500
@@ -43,7 +43,7 @@ class Producer:
         name: in traces.
     """
 
-    def __init__(self, world: Swarm, number: int, acks: int) -> None:
+    def __init__(self, world: StackSimulation, number: int, acks: int) -> None:
         self.number = number
         self.name = f"p{number}"
         self._world = world
@@ -83,7 +83,7 @@ class Producer:
 class Consumer:
     """Reads on from its position, for ever; from the beginning where it has lost its place."""
 
-    def __init__(self, world: Swarm) -> None:
+    def __init__(self, world: StackSimulation) -> None:
         self._world = world
 
     async def tail(self) -> None:
@@ -117,7 +117,7 @@ class Clients:
         producers: at least one.
     """
 
-    def __init__(self, world: Swarm) -> None:
+    def __init__(self, world: StackSimulation) -> None:
         configuration = world.configuration
         acks = configuration.acks
         numbers = range(configuration.producers)
@@ -140,7 +140,7 @@ class Clients:
             task.result()
 
 
-def _client(world: Swarm, name: str) -> Client:
+def _client(world: StackSimulation, name: str) -> Client:
     bootstrap = [listener(NodeId(node)) for node in range(world.configuration.nodes)]
     return Client(world.cluster.network(), bootstrap, name)
 

@@ -12,9 +12,9 @@ from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
 from harness.broker.ledger import Cut
 from harness.broker.node import Node
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.session import raise_again
 from harness.broker.settings import NodeConfig, NodeFaults
-from harness.broker.surroundings import Surroundings
 from harness.broker.timeline import ReplicaState, Timeline
 from harness.model import CONTROLLER_ID, Link, NodeId, TopicPartition, node_name
 from harness.simulation.stack.clock import NodeClock
@@ -78,7 +78,7 @@ class SimulatedNode:
         self.ending: Ending | None = None
         self.endings: list[OwnEnd] = []
         self.dropped: Sequence[Cut] | None = None
-        self.build: Callable[[NodeConfig, Surroundings], Node] = (
+        self.build: Callable[[NodeConfig, NodeEnvironment], Node] = (
             ControllerNode if self.node == CONTROLLER_ID else Broker
         )
         self.is_quiet = False
@@ -142,7 +142,7 @@ class SimulatedNode:
             self.node, self.incarnation, self.clock, self.rows.append
         )
         halt = partial(self._halt, network)
-        surroundings = Surroundings(network, self.disk, self.clock, timeline, self._say, halt, raise_again)
+        surroundings = NodeEnvironment(network, self.disk, self.clock, timeline, self._say, halt, raise_again)
         config = replace(self._config, incarnation=self.incarnation, faults=faults or NodeFaults())
         self._program = self.build(config, surroundings)
         timeline.about_node("started")

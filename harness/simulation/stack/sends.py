@@ -17,8 +17,8 @@ from harness.history.recorder import Recorder
 from harness.model import Offset, ProcessId, TopicPartition
 from harness.payload import Carried
 from harness.simulation.stack.client import Client
+from harness.simulation.stack.client_operations import GroupMember, commit, delete_records, spoof_fetch
 from harness.simulation.stack.cluster import SimulatedCluster
-from harness.simulation.stack.errands import GroupMember, commit, delete_records, spoof_fetch
 from harness.simulation.stack.polling import poll
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.reading import Reader
@@ -84,7 +84,7 @@ class Parameters(Protocol):
 
 
 class Around(Protocol):
-    """What a workload is given to work with; see ``workloads.surroundings``."""
+    """What a workload is given to work with; see ``workloads.workload_context``."""
 
     @property
     def bootstrap(self) -> str:

@@ -33,7 +33,7 @@ _COMPACT_ABOVE = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Weather:
+class LinkConditions:
     """How a link carries frames.
 
     Attributes:
@@ -48,7 +48,7 @@ class Weather:
     late_factor: int = 1
 
 
-CALM = Weather(delay_ns=(0, 0))
+CALM = LinkConditions(delay_ns=(0, 0))
 """Everything arrives at once."""
 
 
@@ -102,11 +102,11 @@ class World:
         watch: is shown every frame as it is handed over: the link, and the bytes.
     """
 
-    def __init__(self, seed: int = 0, weather: Weather = CALM) -> None:
+    def __init__(self, seed: int = 0, weather: LinkConditions = CALM) -> None:
         self.now_ns = START_NS
         self.random = random.Random(seed)
         self.weather = weather
-        self.local_weather: dict[Link, Weather] = {}
+        self.local_weather: dict[Link, LinkConditions] = {}
         self.listeners: dict[Address, tuple[SimulatedNetwork, Callable[[Connection], FrameHandler]]] = {}
         self.events = 0
         self.watch: Callable[[Link, memoryview], None] | None = None
@@ -167,17 +167,17 @@ class World:
             heapify(self._heap)
             self._cancelled = 0
 
-    def weather_on(self, link: Link) -> Weather:
+    def weather_on(self, link: Link) -> LinkConditions:
         """How ``link`` carries frames."""
         return self.local_weather.get(link, self.weather) if self.local_weather else self.weather
 
-    def travel_ns(self, weather: Weather) -> int:
+    def travel_ns(self, weather: LinkConditions) -> int:
         """Draw how long a frame travels."""
         shortest, longest = weather.delay_ns
         took_ns = shortest if shortest == longest else shortest + int(self.random.random() * (longest - shortest))
         return took_ns * weather.late_factor if weather.late and self.random.random() < weather.late else took_ns
 
-    def is_lost(self, weather: Weather) -> bool:
+    def is_lost(self, weather: LinkConditions) -> bool:
         """Draw whether a frame takes its connection down."""
         return weather.loss > 0 and self.random.random() < weather.loss
 

@@ -32,13 +32,13 @@ from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka import flushed
 from harness.targets.kafka.flushed import Flushed
-from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.metadata_log import DIRECTORY
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.offline import offline_log_dirs
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
+from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.kafka.topics import create_assigned
-from harness.targets.kafka.watching import Watching
 from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_disk import in_words
 
@@ -145,9 +145,9 @@ class ComposeTarget(NeverStalls, ComposeCluster):
     # ------------------------------------------------------------------------------------------------ looking
 
     @cached_property
-    def looking(self) -> Looking:
+    def looking(self) -> ClusterObservation:
         """How the running cluster is looked at."""
-        return Looking(
+        return ClusterObservation(
             ComposeScene(
                 release=self._kafka.release,
                 broker_names=self.brokers(),
@@ -165,9 +165,9 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         return [name for name, broker in zip(self.brokers(), self._file.brokers, strict=True) if broker.is_controller]
 
     @cached_property
-    def watching(self) -> Watching:
+    def watching(self) -> TimelineSampler:
         """How the running cluster is watched."""
-        return Watching(
+        return TimelineSampler(
             self.looking,
             self._directory / "watch",
             {name: self._disk(name) for name in self.brokers()},

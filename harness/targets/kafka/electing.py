@@ -20,7 +20,7 @@ from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import NO_LEADER, NodeId, TopicPartition, node_name
 from harness.target import PartitionView
 from harness.targets.awaiting import answered_view
-from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.releases import numbers
 from harness.targets.kafka.zookeeper import zookeeper
 from harness.wire.messages import (
@@ -53,7 +53,7 @@ _REASSIGNMENT = "/admin/reassign_partitions"
 class Electing:
     """The part of :class:`harness.target.Target` that asks for elections."""
 
-    def __init__(self, looking: Looking) -> None:
+    def __init__(self, looking: ClusterObservation) -> None:
         self._looking = looking
         self._by_request = looking.release.numbers >= numbers(ON_REQUEST_SINCE)
 

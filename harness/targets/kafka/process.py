@@ -15,13 +15,13 @@ from harness.targets.kafka import shim
 from harness.targets.kafka.clocks import KafkaClocks
 from harness.targets.kafka.disks import NEEDS_SHIM
 from harness.targets.kafka.local import LocalKafka
-from harness.targets.kafka.looking import Looking
 from harness.targets.kafka.metadata_log import DIRECTORY
 from harness.targets.kafka.nodes import KafkaNode
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.scene import LocalScene
 from harness.targets.kafka.server_properties import KafkaSettings, metadata_dir
-from harness.targets.kafka.watching import Watching
+from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
@@ -81,17 +81,17 @@ class ProcessTarget(KafkaClocks):
     # ------------------------------------------------------------------------------------------------ looking
 
     @cached_property
-    def looking(self) -> Looking:
+    def looking(self) -> ClusterObservation:
         """How the running cluster is looked at."""
         logs = {name: self._node(name).log for name in self.brokers()}
         disks = {name: metadata_dir(name, self._node(name).data_dir) for name in self._controllers}
-        return Looking(LocalScene(self.layout, self._release, disks, logs))
+        return ClusterObservation(LocalScene(self.layout, self._release, disks, logs))
 
     @cached_property
-    def watching(self) -> Watching:
+    def watching(self) -> TimelineSampler:
         """How the running cluster is watched."""
         disks = {name: self._disk(name) for name in self.brokers()}
-        return Watching(
+        return TimelineSampler(
             self.looking,
             self._directory / "watch",
             disks,
@@ -129,9 +129,9 @@ class ProcessTarget(KafkaClocks):
         """See :class:`harness.target.Target`."""
         self.proxies.stall(links)
 
-    def let_go_on(self, links: Sequence[Link]) -> None:
+    def resume_links(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`."""
-        self.proxies.let_go_on(links)
+        self.proxies.resume_links(links)
 
     def is_stalled(self, link: Link) -> Receipt:
         """See :class:`harness.target.Target`."""

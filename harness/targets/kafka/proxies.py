@@ -129,7 +129,7 @@ class Proxies:
                 raise EnvironmentFault(f"{link} cannot be stalled: nobody answers there ({error}).") from error
         self._set_stalled(self._stalled | set(links))
 
-    def let_go_on(self, links: Iterable[Link]) -> None:
+    def resume_links(self, links: Iterable[Link]) -> None:
         """Undo :meth:`stall` for these links."""
         self._set_stalled(self._stalled - set(links))
 

@@ -13,9 +13,9 @@ from harness.model import NodeId, Offset, TopicPartition, node_id
 from harness.target import ClusterView, Ending, Receipt, ReplicaView, TopicSpec
 from harness.targets.awaiting import Talkative, await_that
 from harness.targets.kafka.electing import Electing
-from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.observation import ClusterObservation
+from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.kafka.topics import TIMEOUT_S, is_whole
-from harness.targets.kafka.watching import Watching
 from harness.targets.replica_logs import metadata_log_rows, replica_log_rows
 
 
@@ -109,12 +109,12 @@ class RealKafka(ABC, Generic[SomeNode]):
 
     @property
     @abstractmethod
-    def looking(self) -> Looking:
+    def looking(self) -> ClusterObservation:
         """How the running cluster is looked at."""
 
     @property
     @abstractmethod
-    def watching(self) -> Watching:
+    def watching(self) -> TimelineSampler:
         """How the running cluster is watched."""
 
     @abstractmethod

@@ -30,7 +30,7 @@ from harness.history.schema import Table
 from harness.history.unwritable import unwritable
 from harness.runner import heal_leftovers, plan, run
 from harness.runner.journal import Journal, journal_directory
-from harness.runner.stage import Stage
+from harness.runner.run_lifecycle import RunLifecycle
 from harness.targets.simulated import SimulatedTarget
 
 HARNESS = Path(__file__).parent / "harness_to_be_ended.py"
@@ -148,7 +148,7 @@ def test_a_run_is_marked_although_writing_its_evidence_down_fails(
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Stage, "collect", full)
+    monkeypatch.setattr(RunLifecycle, "collect", full)
     with pytest.raises(
         EnvironmentFault, match=rf"{tmp_path}/small/.* cannot be written: No space left on device\. Make"
     ):

@@ -9,7 +9,7 @@ import pytest
 from harness.model import NodeId
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, Configuration, setup
-from harness.simulation.core.trouble import Trouble
+from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.core.world import World
 
 SAFE = {"min.insync.replicas": "2", "unclean.leader.election.enable": "false"}
@@ -17,11 +17,11 @@ CALM = Configuration(horizon_ms=1_000, poll_every_ms=1_000_000)
 LONG = 2_000
 
 
-def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> Trouble:
-    return Trouble(at_ms * MS, for_ms * MS, kind, aim)
+def strike(kind: str, aim: int, at_ms: int, for_ms: int = LONG) -> PlannedFault:
+    return PlannedFault(at_ms * MS, for_ms * MS, kind, aim)
 
 
-def play(*troubles: Trouble, configuration: Configuration = CALM, until_ms: int = 990) -> World:
+def play(*troubles: PlannedFault, configuration: Configuration = CALM, until_ms: int = 990) -> World:
     """A world up to a time in its safety phase."""
     world = World(1, setup("4.1", SAFE), troubles=troubles, configuration=configuration)
     world._begin()

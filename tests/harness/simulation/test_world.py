@@ -15,7 +15,7 @@ from harness.replication.messages import RaiseLogStart, ReplicaEffect
 from harness.replication.replica import Replica
 from harness.replication.storage import Raising
 from harness.simulation.core.configuration import DELETIONS, Setup, draw, setup
-from harness.simulation.core.trouble import draw_troubles
+from harness.simulation.core.planned_fault import draw_troubles
 from harness.simulation.core.world import World
 from harness.simulation.explore import run_seed
 from harness.simulation.trace import Trace

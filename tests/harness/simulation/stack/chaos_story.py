@@ -22,13 +22,13 @@ from harness.runner.archive import KeptArchive
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.sends import SimulatedSends
-from harness.simulation.stack.world import Weather, World
+from harness.simulation.stack.world import LinkConditions, World
 from harness.wire.keys import ApiKey
 from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
 from workloads.unique_sends import UniqueSendsParameters
 
 PARTITIONS = [TopicPartition("ledger", 0), TopicPartition("ledger", 1)]
-WEATHER = Weather(delay_ns=(50_000, 2_000_000), loss=0.0005)
+WEATHER = LinkConditions(delay_ns=(50_000, 2_000_000), loss=0.0005)
 _BOOTSTRAP = "10.0.0.10:9092,10.0.0.11:9092,10.0.0.12:9092"
 
 
@@ -91,7 +91,7 @@ class Chaos:
             if not node.lives:
                 node.start()
             node.thaw()
-        self.world.weather = Weather()
+        self.world.weather = LinkConditions()
         self.sends.stop()
         self.world.sleep(8)
 

@@ -10,7 +10,7 @@ from harness.model import Link, NodeId, TopicPartition
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.archive import KeptArchive
 from harness.simulation.stack.sends import SimulatedSends
-from harness.simulation.stack.world import Weather
+from harness.simulation.stack.world import LinkConditions
 from harness.target import TopicSpec
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Pending, SendOrder, Sent
@@ -18,7 +18,7 @@ from tests.harness.simulation.stack.chaos_story import Around, Parameters
 
 ValueT = TypeVar("ValueT")
 LEDGER = TopicPartition("ledger", 0)
-STEADY = Weather(delay_ns=(100_000, 100_000))
+STEADY = LinkConditions(delay_ns=(100_000, 100_000))
 
 
 class LoadedTarget:

@@ -9,7 +9,7 @@ import pytest
 from harness.broker.ports import Connection
 from harness.model import CLIENTS, Link
 from harness.simulation.stack.network import SimulatedNetwork, Stream
-from harness.simulation.stack.world import CALM, Weather, World
+from harness.simulation.stack.world import CALM, LinkConditions, World
 
 ADDRESS = ("10.0.0.10", 9092)
 HELD = Link("1", "0")
@@ -47,7 +47,7 @@ class End:
 class Pair:
     """Node 0, which listens, and node ``peer``, which is connected to it."""
 
-    def __init__(self, weather: Weather = CALM, peer: str = "1", seed: int = 0) -> None:
+    def __init__(self, weather: LinkConditions = CALM, peer: str = "1", seed: int = 0) -> None:
         self.world = World(seed, weather)
         self.server, self.client = End(), End()
         self.zero = SimulatedNetwork(self.world, "0")
@@ -58,7 +58,7 @@ class Pair:
 
 
 def test_frames_of_one_connection_keep_their_order_however_long_they_travel() -> None:
-    pair = Pair(Weather(delay_ns=(0, 50_000_000)))
+    pair = Pair(LinkConditions(delay_ns=(0, 50_000_000)))
     words = [b"%d" % number for number in range(100)]
     pair.world.sleep(1)
     pair.client.say(*words)
@@ -68,7 +68,7 @@ def test_frames_of_one_connection_keep_their_order_however_long_they_travel() ->
 
 def test_a_frame_travels_no_shorter_and_no_longer_than_the_weather_of_its_own_link_says() -> None:
     pair = Pair()
-    pair.world.local_weather[Link("1", "0")] = Weather(delay_ns=(20_000_000, 30_000_000))
+    pair.world.local_weather[Link("1", "0")] = LinkConditions(delay_ns=(20_000_000, 30_000_000))
     pair.client.say(b"there")
     pair.server.say(b"back")
     pair.world.sleep(0)
@@ -81,12 +81,12 @@ def test_a_frame_travels_no_shorter_and_no_longer_than_the_weather_of_its_own_li
 
 def test_frames_travel_for_as_long_as_chance_says_within_the_weather() -> None:
     world = World(3)
-    drawn = [world.travel_ns(Weather(delay_ns=(10, 1000))) for _ in range(200)]
+    drawn = [world.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
     assert min(drawn) >= 10
     assert max(drawn) < 1000
     assert len(set(drawn)) > 100
     again = World(3)
-    assert drawn == [again.travel_ns(Weather(delay_ns=(10, 1000))) for _ in range(200)]
+    assert drawn == [again.travel_ns(LinkConditions(delay_ns=(10, 1000))) for _ in range(200)]
 
 
 def test_nobody_listens_is_a_failure_and_not_a_connection() -> None:
@@ -175,7 +175,7 @@ def test_frames_to_clients_leave_after_mending_and_a_close_after_them() -> None:
 
 
 def test_what_was_sent_before_a_death_arrives_and_then_the_end() -> None:
-    pair = Pair(Weather(delay_ns=(1_000_000, 1_000_000)))
+    pair = Pair(LinkConditions(delay_ns=(1_000_000, 1_000_000)))
     pair.server.say(b"last words")
     pair.zero.die()
     pair.server.say(b"from the grave")
@@ -195,7 +195,7 @@ def test_each_end_learns_once_that_a_connection_was_closed_whoever_closed_it() -
 
 
 def test_a_closed_connection_delivers_nothing_more_to_whoever_closed_it() -> None:
-    pair = Pair(Weather(delay_ns=(1_000_000, 1_000_000)))
+    pair = Pair(LinkConditions(delay_ns=(1_000_000, 1_000_000)))
     pair.server.say(b"on its way")
     pair.client.close()
     pair.world.sleep(1)
@@ -255,7 +255,7 @@ def test_an_owner_that_has_enough_is_given_nothing_until_it_wants_more_and_then_
 
 
 def test_a_severed_connection_is_lost_at_both_ends_with_all_that_was_under_way() -> None:
-    pair = Pair(Weather(delay_ns=(1_000_000, 1_000_000)))
+    pair = Pair(LinkConditions(delay_ns=(1_000_000, 1_000_000)))
     pair.client.say(b"under way")
     assert pair.peer.sever("0") == 1
     pair.world.sleep(1)
@@ -266,7 +266,7 @@ def test_losses_take_the_connection_and_never_a_frame_out_of_the_middle() -> Non
     outcomes = []
     for seed in range(30):
         pair = Pair(seed=seed)
-        pair.world.weather = Weather(delay_ns=(0, 0), loss=0.05)
+        pair.world.weather = LinkConditions(delay_ns=(0, 0), loss=0.05)
         pair.client.say(*(b"%d" % number for number in range(30)))
         pair.world.sleep(1)
         frames = [word for word in pair.server.heard if word != "lost"]

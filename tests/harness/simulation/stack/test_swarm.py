@@ -20,12 +20,12 @@ from harness.cli import main
 from harness.errors import ExitCode
 from harness.replication.knobs import GENERATIONS
 from harness.simulation.core.configuration import Configuration, Setup, setup
-from harness.simulation.core.trouble import LEADER, Trouble
+from harness.simulation.core.planned_fault import LEADER, PlannedFault
 from harness.simulation.depth import run_of
 from harness.simulation.explore import run_seed
 from harness.simulation.shrink import shrink_seed
 from harness.simulation.stack.disk import MemoryFile
-from harness.simulation.stack.swarm import Swarm
+from harness.simulation.stack.stack_simulation import StackSimulation
 from harness.simulation.violations import Violation
 from tests.harness.simulation.judging import judged
 
@@ -79,11 +79,13 @@ def test_the_witness_and_the_checkers_count_the_same() -> None:
 def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -> None:
     configuration = Configuration(horizon_ms=300)
     troubles = [
-        Trouble(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "isolate" else "")
+        PlannedFault(50 * MS, 100 * MS, kind, LEADER, peer="all" if kind == "isolate" else "")
         for kind in ("kill", "stop", "power_loss", "pause", "isolate", "slow", "clock", "disk_full", "controller_kill")
     ]
     for trouble in troubles:
-        run = Swarm(1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[trouble], recorded=True)
+        run = StackSimulation(
+            1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[trouble], recorded=True
+        )
         finished = run.run()
         assert [one.kind for one in finished.happened] == [trouble.kind]
         assert finished.converged
@@ -98,8 +100,8 @@ def test_a_fault_that_is_aimed_hits_whom_it_means_and_is_over_after_its_time() -
 def test_an_order_to_delete_is_in_the_evidence_and_is_all_that_may_be_gone(depth: str) -> None:
     configuration = Configuration(horizon_ms=300)
     troubles = [
-        Trouble(100 * MS, 0, "delete_records", LEADER, amount=50),
-        Trouble(250 * MS, 0, "delete_records", LEADER, amount=0),
+        PlannedFault(100 * MS, 0, "delete_records", LEADER, amount=50),
+        PlannedFault(250 * MS, 0, "delete_records", LEADER, amount=0),
     ]
     chosen = setup("4.1", SAFE, depth)
     run = run_of(1, chosen, troubles=troubles, configuration=configuration, recorded=True)
@@ -124,8 +126,10 @@ def test_frames_that_waited_at_a_cut_that_drops_are_lost_with_their_connection()
     configuration = Configuration(horizon_ms=400, producers=1, send_every_ms=20, send_timeout_ms=300)
     acknowledged = []
     for holds in (True, False):
-        cut = Trouble(50 * MS, 60 * MS, "isolate", 0, peer="clients", direction="in", holds=holds)
-        run = Swarm(1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[cut], recorded=True)
+        cut = PlannedFault(50 * MS, 60 * MS, "isolate", 0, peer="clients", direction="in", holds=holds)
+        run = StackSimulation(
+            1, setup("4.1", SAFE, "stack"), configuration=configuration, troubles=[cut], recorded=True
+        )
         assert run.run().violations == ()
         assert run.recording is not None
         sent = [row for row in run.recording.history if row["f"] == "send"]
@@ -205,8 +209,8 @@ def test_a_seed_is_shrunk_at_the_depth_at_which_it_was_found() -> None:
     seed, chosen = first_lost_write("3.7"), setup("3.7", POWER, "stack")
     drawn = run_of(seed, chosen)
     shrunk = shrink_seed(seed, chosen)
-    assert isinstance(drawn, Swarm)
-    assert isinstance(shrunk.world, Swarm)
+    assert isinstance(drawn, StackSimulation)
+    assert isinstance(shrunk.world, StackSimulation)
     assert shrunk.violation.kind == "lost-write"
     assert shrunk.violation.verdict is Verdict.VIOLATION
     assert 0 < 2 * len(shrunk.troubles) <= len(drawn.troubles), "half of it has nothing to do with the loss"

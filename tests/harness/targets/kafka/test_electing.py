@@ -12,7 +12,7 @@ from harness.model import NodeId, TopicPartition
 from harness.target import ClusterView, PartitionView
 from harness.targets.kafka import electing
 from harness.targets.kafka.electing import Electing
-from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.releases import release
 from harness.wire.messages import ElectLeadersResponse
 
@@ -35,7 +35,7 @@ def played(*views: ClusterView) -> Electing:
         asks_controllers=lambda: True,
         conversation_with_controller=lambda _: controller,
     )
-    return Electing(cast("Looking", looking))
+    return Electing(cast("ClusterObservation", looking))
 
 
 def test_a_controller_that_is_late_to_answer_is_asked_again() -> None:

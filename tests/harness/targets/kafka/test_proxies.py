@@ -328,7 +328,7 @@ def test_what_stands_is_stalled_and_what_is_new_passes_it(layout: Layout, proxie
             with socket.create_connection(layout.seen_by(CLIENTS, "1", Listener.CLIENTS), TIMEOUT_S) as after:
                 after.sendall(bytes(14))
                 assert received(after, 4) == ANSWER
-            proxies.let_go_on([link])
+            proxies.resume_links([link])
             assert received(before, 4) == ANSWER
         assert proxies.has_gone_on(link).holds
         assert not proxies.is_stalled(link).holds
@@ -347,7 +347,7 @@ def test_what_was_stalled_arrives_although_its_sender_has_gone(layout: Layout, p
         with far:
             far.settimeout(TIMEOUT_S)
             assert nothing_comes(far)
-            proxies.let_go_on([link])
+            proxies.resume_links([link])
             assert received(far, 5) == b"late"
         answering.join(TIMEOUT_S)
 
@@ -361,7 +361,7 @@ def test_what_is_stalled_stays_so_when_its_link_is_cut_and_mended(layout: Layout
         proxies.mend([link])
         assert proxies.is_stalled(link).holds
         proxies.cut([link])
-        proxies.let_go_on([link])
+        proxies.resume_links([link])
         assert not proxies.has_gone_on(link).holds, "a cut holds what was stalled before"
         proxies.mend([link])
         assert proxies.has_gone_on(link).holds

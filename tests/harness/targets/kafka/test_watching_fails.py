@@ -17,13 +17,13 @@ from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NodeId, TopicPartition, node_name
 from harness.replication.controller_messages import PartitionState
 from harness.target import ClusterView
-from harness.targets.kafka import watching as module
+from harness.targets.kafka import timeline_sampler as module
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal
-from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.quorum import QuorumSight
-from harness.targets.kafka.sight import Sight
+from harness.targets.kafka.replica_probe import ReplicaObservation
 from harness.targets.kafka.silence import TOLD_NS, Silence
-from harness.targets.kafka.watching import Watching
+from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.wire.messages.quorum import QuorumPartition, QuorumReplica
 
 LEDGER = TopicPartition("ledger", 0)
@@ -34,7 +34,7 @@ ALONE = PartitionState(LEDGER, NodeId(0), 0, 0, (NodeId(0),), (NodeId(0),))
 class Scripted:
     """A cluster of one broker as it is looked at: ``see`` and ``decide`` say what one look at each finds."""
 
-    see: Callable[[], Mapping[TopicPartition, Sight]] = dict
+    see: Callable[[], Mapping[TopicPartition, ReplicaObservation]] = dict
     decide: Callable[[], Sequence[Decision | Withdrawal]] = tuple
     looked: threading.Event = field(default_factory=threading.Event)
     decided: threading.Event = field(default_factory=threading.Event)
@@ -53,7 +53,7 @@ class Scripted:
     def eyes(self, name: str, timeout_s: float) -> Scripted:
         return self
 
-    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
         try:
             return self.see()
         finally:
@@ -66,11 +66,13 @@ class Scripted:
         return ClusterView(0, (), {})
 
 
-def watching(scripted: Scripted, directory: Path) -> Watching:
+def watching(scripted: Scripted, directory: Path) -> TimelineSampler:
     data = directory / "data"
     data.mkdir()
-    looking = cast("Looking", scripted)
-    return Watching(looking, directory / "seen", {"0": data}, clock_offset_ms=lambda node: 0, is_up=lambda node: True)
+    looking = cast("ClusterObservation", scripted)
+    return TimelineSampler(
+        looking, directory / "seen", {"0": data}, clock_offset_ms=lambda node: 0, is_up=lambda node: True
+    )
 
 
 def once(problem: BaseException) -> Callable[[], Any]:
@@ -117,7 +119,7 @@ def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypat
     monkeypatch.setattr(module, "_STOP_TIMEOUT_S", 0.0)
     asked, answered = threading.Event(), threading.Event()
 
-    def see() -> Mapping[TopicPartition, Sight]:
+    def see() -> Mapping[TopicPartition, ReplicaObservation]:
         asked.set()
         if threading.current_thread() is not threading.main_thread():
             answered.wait()
@@ -157,7 +159,7 @@ def test_the_time_without_an_attempt_counts_and_that_of_a_broker_that_was_down_d
 def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("harness.targets.kafka.silence.TOLD_NS", -1)
     decisions = [PartitionDecision(None, ALONE, 0, 0, "test")]
-    seen = Sight("leader", 0, 3, 3, 0, 1)
+    seen = ReplicaObservation("leader", 0, 3, 3, 0, 1)
     scripted = Scripted(see=lambda: {LEDGER: seen}, decide=lambda: [decisions.pop()] if decisions else [])
     watched = watching(scripted, tmp_path)
     watched.started("0", 0, 0)
@@ -235,8 +237,8 @@ def test_of_controllers_whose_clocks_differ_no_clock_is_believed(tmp_path: Path)
     (tmp_path / "data").mkdir()
     offsets = {"controller-1": 0, "controller-2": 0, "controller-3": 0}
     scripted = Scripted(scene=SimpleNamespace(nodes=("0", *offsets), controllers=tuple(offsets)))
-    watched = Watching(
-        cast("Looking", scripted), tmp_path, {"0": tmp_path}, clock_offset_ms=offsets.__getitem__, is_up=bool
+    watched = TimelineSampler(
+        cast("ClusterObservation", scripted), tmp_path, {"0": tmp_path}, clock_offset_ms=offsets.__getitem__, is_up=bool
     )
     now_ns = time.monotonic_ns()
     decision = PartitionDecision(None, ALONE, 0, time.time_ns() // 1_000_000 - 1000, "a second ago")
@@ -269,7 +271,7 @@ def test_what_had_not_been_decided_when_one_read_before_was_decided_after_that(t
 
 def test_where_a_log_starts_is_by_the_last_word_of_a_broker_that_lives_to_the_end(tmp_path: Path) -> None:
     starts = iter(range(10**9))
-    scripted = Scripted(see=lambda: {LEDGER: Sight("leader", 0, 10**9, 10**9, next(starts), 1)})
+    scripted = Scripted(see=lambda: {LEDGER: ReplicaObservation("leader", 0, 10**9, 10**9, next(starts), 1)})
     watched = watching(scripted, tmp_path)
     assert watched.last_log_starts("0") == {}
     watched.start()

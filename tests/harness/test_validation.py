@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict
 
 from harness.errors import UsageError
-from harness.refusal import closest, validated
+from harness.validation import closest, validated
 
 
 class Inner(BaseModel):

@@ -11,7 +11,7 @@ from harness.runner import plan
 from harness.runner.diary import Diary
 from harness.runner.journal import NothingToUndo
 from harness.runner.nemesis import Nemesis
-from harness.runner.performance import Cast, Performance
+from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.target import PartitionView
 from harness.testing.leaping_clock import LeapingClock
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
@@ -57,9 +57,9 @@ class Performing:
         made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
         diary = Diary(made.partitions)
-        cast = Cast(self.target, self.workload, nemesis, self.clock)
+        context = ExecutionContext(self.target, self.workload, nemesis, self.clock)
         self.noted.clear()
-        Performance(made, cast, diary, lambda line: None, self._note).perform()
+        ScheduleExecutor(made, context, diary, lambda line: None, self._note).perform()
         return diary
 
     def _note(self, diary: Diary) -> None:

@@ -11,7 +11,7 @@ from harness.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class NodeEnvironment:
     """What a node is given to live on, by a process or by a simulation.
 
     Attributes:

@@ -17,16 +17,21 @@ from harness.history.orders import Orders
 from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
+from harness.simulation.core.planned_fault import PlannedFault, draw_all
 from harness.simulation.core.recording import Recording
-from harness.simulation.core.trouble import Trouble, draw_all
 from harness.simulation.core.world import SETTLE_MS, Finished
+from harness.simulation.run_observers import RunObservers
 from harness.simulation.stack.clients import Clients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.node import Ending, SimulatedNode
-from harness.simulation.stack.troubles import Troubles
-from harness.simulation.stack.watching import BrokerInSight, ControllerInSight, WatchedController, WatchedNode
-from harness.simulation.stack.world import START_NS, Weather, World
-from harness.simulation.telling import Telling
+from harness.simulation.stack.observed_nodes import (
+    ObservedBroker,
+    ObservedController,
+    ObservedControllerNode,
+    ObservedNode,
+)
+from harness.simulation.stack.planned_faults import Troubles
+from harness.simulation.stack.world import START_NS, LinkConditions, World
 from harness.simulation.witness import Witness
 from harness.wire.keys import ApiKey
 from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
@@ -43,7 +48,7 @@ _BATCH_BYTES = 150
 _ALL_BYTES = 1 << 20
 
 
-class Swarm(Telling):
+class StackSimulation(RunObservers):
     """One run; see the module.
 
     Args:
@@ -66,7 +71,7 @@ class Swarm(Telling):
         seed: int,
         setup: Setup,
         *,
-        troubles: Sequence[Trouble] | None = None,
+        troubles: Sequence[PlannedFault] | None = None,
         configuration: Configuration | None = None,
         trace: Trace | None = None,
         recorded: bool = False,
@@ -89,8 +94,8 @@ class Swarm(Telling):
         self.witness: Witness = Witness(self)
         self.budget: Budget = Budget(self)
         self.cluster = SimulatedCluster(self.clock, self.configuration.nodes, setup.knobs, self._settings())
-        self.controller = WatchedController(self, self.cluster.nodes[CONTROLLER])
-        self.brokers = [WatchedNode(self, node) for node in self.cluster.brokers()]
+        self.controller = ObservedControllerNode(self, self.cluster.nodes[CONTROLLER])
+        self.brokers = [ObservedNode(self, node) for node in self.cluster.brokers()]
         self._watch()
         self._troubles = Troubles(self)
         self._clients = Clients(self)
@@ -120,10 +125,10 @@ class Swarm(Telling):
     def _watch(self) -> None:
         for node in self.cluster.nodes.values():
             node.is_quiet = True
-        self.controller.simulated.build = partial(ControllerInSight, self)
+        self.controller.simulated.build = partial(ObservedController, self)
         self.controller.simulated.begun = partial(self.started, self.controller)
         for broker in self.brokers:
-            broker.simulated.build = partial(BrokerInSight, broker)
+            broker.simulated.build = partial(ObservedBroker, broker)
             broker.simulated.begun = partial(self.started, broker)
             broker.simulated.ended = partial(self._ended, broker)
 
@@ -187,7 +192,7 @@ class Swarm(Telling):
         self.clock.sleep((begun_ns + _BRING_UP_MS * MS - self.clock.now_ns) / 1e9)
         drawn = self.configuration
         shortest_ns = drawn.delay_us * 1_000
-        self.clock.weather = Weather(
+        self.clock.weather = LinkConditions(
             (shortest_ns, shortest_ns + drawn.spread_us * 1_000), drawn.loss, drawn.late, drawn.late_factor
         )
 
@@ -196,7 +201,7 @@ class Swarm(Telling):
         self.mended = True
         self.producing = False
         self._troubles.heal_all()
-        self.clock.weather = Weather(self.clock.weather.delay_ns)
+        self.clock.weather = LinkConditions(self.clock.weather.delay_ns)
         for broker in self.brokers:
             self.start(broker.simulated)
 
@@ -237,7 +242,7 @@ class Swarm(Telling):
         if not node.lives:
             node.start()
 
-    def _ended(self, broker: WatchedNode, ending: Ending) -> None:
+    def _ended(self, broker: ObservedNode, ending: Ending) -> None:
         """A broker that has ended itself has stopped uncleanly, and is started again in a while."""
         if ending.exit_code is None or ending.asked:
             return

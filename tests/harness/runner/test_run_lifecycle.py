@@ -24,8 +24,8 @@ from harness.runner.manifest import manifest, now
 from harness.runner.nemesis import Nemesis
 from harness.runner.plan import Plan
 from harness.runner.real import RealKafka
-from harness.runner.rig import Rig
-from harness.runner.stage import Stage
+from harness.runner.run_environment import RunEnvironment
+from harness.runner.run_lifecycle import RunLifecycle
 from harness.target import Ending, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
@@ -85,16 +85,16 @@ def on_real_kafka(made: Plan) -> Plan:
 
 
 def settle(made: Plan, target: ScriptedTarget, path: Path, *harm: dict[str, Any]) -> list[str]:
-    """What the stage says while it waits for ``target``, which has suffered ``harm``."""
+    """What the lifecycle says while it waits for ``target``, which has suffered ``harm``."""
     said: list[str] = []
     directory = RunDirectory.create(path / "run", manifest(plan(made.scenario), "small/1", now()))
-    rig = Rig(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
+    environment = RunEnvironment(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
     with Journal(path / "journal") as journal:
-        stage = Stage(made, DirectoryArchive(directory), rig, journal, said.append)
+        lifecycle = RunLifecycle(made, DirectoryArchive(directory), environment, journal, said.append)
         for number, written in enumerate(harm):
-            stage._nemesis.inject(f"f{number}", faults.parse(written, "test"))
-        stage.heal()
-        stage.settle()
+            lifecycle._nemesis.inject(f"f{number}", faults.parse(written, "test"))
+        lifecycle.heal()
+        lifecycle.settle()
     return said
 
 
@@ -107,9 +107,9 @@ def test_how_nodes_ended_by_themselves_is_written_down(chaotic: Plan, tmp_path: 
     ending = Ending(NodeId(1), 0, 17, 1, "FATAL over")
     target = ScriptedTarget(shown=cluster_view(3, {LEDGER: WHOLE}), ended=[ending])
     directory = RunDirectory.create(tmp_path / "run", manifest(chaotic, "small/1", now()))
-    rig = Rig(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
+    environment = RunEnvironment(target, Hurried(), cast("Callable[..., Any]", logging.getLogger))
     with Journal(tmp_path / "journal") as journal:
-        Stage(chaotic, DirectoryArchive(directory), rig, journal, lambda _: None).collect()
+        RunLifecycle(chaotic, DirectoryArchive(directory), environment, journal, lambda _: None).collect()
     assert RunDirectory.open(directory.path).manifest().endings == [dataclasses.asdict(ending)]
 
 

@@ -14,8 +14,8 @@ from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
 from harness.targets.kafka.quorum import QuorumEyes, described
 from harness.targets.kafka.releases import Metadata, numbers
+from harness.targets.kafka.replica_probe import ReplicaProbe
 from harness.targets.kafka.scene import Scene
-from harness.targets.kafka.sight import Eyes
 from harness.targets.kafka.zookeeper import answers
 from harness.wire.messages import (
     ApiVersionsRequest,
@@ -39,7 +39,7 @@ _NO_COMMIT = -1
 Answer = TypeVar("Answer")
 
 
-class Looking:
+class ClusterObservation:
     """The parts of :class:`harness.target.Target` that look.
 
     Args:
@@ -123,14 +123,14 @@ class Looking:
         """The controller's log, from its beginning."""
         return self.scene.controller_log()
 
-    def eyes(self, broker: str, timeout_s: float) -> Eyes:
-        """Eyes of one's own for the replicas of a broker."""
+    def eyes(self, broker: str, timeout_s: float) -> ReplicaProbe:
+        """A probe of its own for the replicas of a broker."""
         tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
         beliefs = None if tells else Beliefs(self.scene.printed(broker))
-        return Eyes(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
+        return ReplicaProbe(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
     def quorum_eyes(self, controllers: Iterable[str], timeout_s: float) -> QuorumEyes:
-        """Eyes of one's own for the quorum of these controllers."""
+        """A probe of its own for the quorum of these controllers."""
         addresses = {name: self.scene.controller_address(name) for name in controllers}
         return QuorumEyes(
             {name: Conversation(node_id(name), at, timeout_s) for name, at in addresses.items() if at is not None}

@@ -10,11 +10,11 @@ from harness.history.orders import GAVE_UP, LOST
 from harness.model import CLIENTS, CONTROLLER, Link, Offset
 from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import DELETIONS, PARTITION
-from harness.simulation.core.trouble import CONTROLLER_KINDS, Trouble, aimed_at
+from harness.simulation.core.planned_fault import CONTROLLER_KINDS, PlannedFault, aimed_at
 from harness.simulation.stack.cluster import Request
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.watching import WatchedNode
-from harness.simulation.stack.world import Weather
+from harness.simulation.stack.observed_nodes import ObservedNode
+from harness.simulation.stack.world import LinkConditions
 from harness.wire.declaration import Message
 from harness.wire.keys import ApiKey
 from harness.wire.messages import (
@@ -25,7 +25,7 @@ from harness.wire.messages import (
 )
 
 if TYPE_CHECKING:
-    from harness.simulation.stack.swarm import Swarm
+    from harness.simulation.stack.stack_simulation import StackSimulation
 
 Undo = Callable[[], None]
 
@@ -42,13 +42,13 @@ class Troubles:
         happened: those that had an effect, aimed at whom they hit.
     """
 
-    def __init__(self, world: Swarm) -> None:
+    def __init__(self, world: StackSimulation) -> None:
         self._world = world
         self._undone: dict[int, Undo] = {}
         self._cuts: Counter[Link] = Counter()
-        self.happened: list[Trouble] = []
+        self.happened: list[PlannedFault] = []
 
-    def strike(self, trouble: Trouble) -> None:
+    def strike(self, trouble: PlannedFault) -> None:
         """Let it happen, if it can and may; heal it after its time."""
         undo = self._controller_trouble(trouble) if trouble.kind in CONTROLLER_KINDS else self._aimed(trouble)
         if undo is None:
@@ -68,14 +68,14 @@ class Troubles:
             self._world.healed(self.happened[key - 1])
             undo()
 
-    def _note(self, trouble: Trouble, aim: int) -> None:
+    def _note(self, trouble: PlannedFault, aim: int) -> None:
         exact = trouble._replace(aim=aim, at_ns=self._world.now_ns)
         self.happened.append(exact)
         self._world.struck(exact)
 
     # ------------------------------------------------------------------------------------------------------- aiming
 
-    def _controller_trouble(self, trouble: Trouble) -> Undo | None:
+    def _controller_trouble(self, trouble: PlannedFault) -> Undo | None:
         node = self._world.controller.simulated
         if not node.runs:
             return None
@@ -85,7 +85,7 @@ class Troubles:
         node.kill()
         return lambda: self._world.start(node)
 
-    def _aimed(self, trouble: Trouble) -> Undo | None:
+    def _aimed(self, trouble: PlannedFault) -> Undo | None:
         broker = aimed_at(trouble.aim, self._world.brokers, self._world.controller.partition)
         if broker is None or not broker.simulated.lives or not self._can_or_may(broker, trouble):
             return None
@@ -98,7 +98,7 @@ class Troubles:
                 self._note(trouble, broker.node)
                 return self._simple(broker, trouble)
 
-    def _simple(self, broker: WatchedNode, trouble: Trouble) -> Undo:
+    def _simple(self, broker: ObservedNode, trouble: PlannedFault) -> Undo:
         if trouble.kind in DELETIONS:
             self._delete(broker, trouble)
             return lambda: None
@@ -114,7 +114,7 @@ class Troubles:
             case _:
                 return self._end(broker, trouble.kind)
 
-    def _can_or_may(self, broker: WatchedNode, trouble: Trouble) -> bool:
+    def _can_or_may(self, broker: ObservedNode, trouble: PlannedFault) -> bool:
         """Whether a trouble is possible, and within the budget."""
         match trouble.kind:
             case "pause":
@@ -141,16 +141,16 @@ class Troubles:
         node.clock.wall_offset_ms = offset_ms
         return lambda: setattr(node.clock, "wall_offset_ms", 0)
 
-    def _fill_disk(self, broker: WatchedNode) -> Undo:
+    def _fill_disk(self, broker: ObservedNode) -> Undo:
         broker.fill_disk(is_full=True)
         return lambda: broker.fill_disk(is_full=False)
 
-    def _elect(self, broker: WatchedNode) -> Undo:
+    def _elect(self, broker: ObservedNode) -> Undo:
         request = {"topic": PARTITION.topic, "partition": PARTITION.partition, "leader": broker.node, "unclean": False}
         self._world.controller.simulated.operate("elect", request)
         return lambda: None
 
-    def _delete(self, broker: WatchedNode, trouble: Trouble) -> None:
+    def _delete(self, broker: ObservedNode, trouble: PlannedFault) -> None:
         """As if its oldest batches had reached ``log.retention.ms``; or because a client asks it to."""
         disk, replica = broker.disk, broker.replica
         assert replica is not None
@@ -161,7 +161,7 @@ class Troubles:
         before = disk.start + (replica.high_watermark - disk.start) * trouble.amount // 100
         self._order(broker, before)
 
-    def _order(self, broker: WatchedNode, before: Offset) -> None:
+    def _order(self, broker: ObservedNode, before: Offset) -> None:
         """A client asks for the deletion, and waits as long as the leader may, and its frames may be on their way."""
         drawn, orders = self._world.configuration, self._world.orders
         wait_ms = drawn.send_timeout_ms
@@ -184,7 +184,7 @@ class Troubles:
 
         caller = self._world.cluster.call(broker.simulated.name, request, answered)
 
-    def _end(self, broker: WatchedNode, kind: str) -> Undo:
+    def _end(self, broker: ObservedNode, kind: str) -> Undo:
         node = broker.simulated
         match kind:
             case "stop":
@@ -197,7 +197,7 @@ class Troubles:
         life = node.incarnation
         return lambda: self._world.start(node) if node.incarnation == life else None
 
-    def _cut(self, broker: WatchedNode, trouble: Trouble) -> Undo | None:
+    def _cut(self, broker: ObservedNode, trouble: PlannedFault) -> Undo | None:
         links = self._links(broker.simulated.name, trouble)
         if not links:
             return None
@@ -221,14 +221,14 @@ class Troubles:
         for node in self._world.cluster.nodes.values():
             node.cut(tuple(link for link in cut if node.name in link))
 
-    def _slow(self, broker: WatchedNode, trouble: Trouble) -> Undo | None:
+    def _slow(self, broker: ObservedNode, trouble: PlannedFault) -> Undo | None:
         clock = self._world.clock
         links = self._links(broker.simulated.name, trouble._replace(peer="all", direction="both"))
         if any(link in clock.local_weather for link in links):
             return None
         self._note(trouble, broker.node)
         least, most = clock.weather.delay_ns
-        slow = Weather((least * _SLOWER, most * _SLOWER), clock.weather.loss)
+        slow = LinkConditions((least * _SLOWER, most * _SLOWER), clock.weather.loss)
         clock.local_weather.update(dict.fromkeys(links, slow))
 
         def hasten() -> None:
@@ -237,7 +237,7 @@ class Troubles:
 
         return hasten
 
-    def _links(self, node: str, trouble: Trouble) -> list[Link]:
+    def _links(self, node: str, trouble: PlannedFault) -> list[Link]:
         brokers = [broker.simulated.name for broker in self._world.brokers if broker.simulated.name != node]
         match trouble.peer:
             case int(peer):

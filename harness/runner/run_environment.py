@@ -24,11 +24,11 @@ from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
-from workloads.surroundings import Surroundings
+from workloads.workload_context import WorkloadContext
 
 
 @dataclass(frozen=True, slots=True)
-class Rig:
+class RunEnvironment:
     """Everything that differs between targets.
 
     Attributes:
@@ -61,45 +61,45 @@ class Voice:
     failed: Callable[[BaseException], None]
 
 
-def builtin(plan: Plan, directory: Path, voice: Voice, started: NodeStarted) -> Rig:
+def builtin(plan: Plan, directory: Path, voice: Voice, started: NodeStarted) -> RunEnvironment:
     """Real processes, which keep their files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     target = BuiltinTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, started)
-    return Rig(target, SystemClock(), _measuring(plan, target, voice))
+    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
 
 
-def simulated(plan: Plan, directory: Path, log: logging.Logger) -> Rig:
+def simulated(plan: Plan, directory: Path, log: logging.Logger) -> RunEnvironment:
     """The same brokers in this process and in virtual time; ``directory`` is for evidence, once they have stopped."""
     brokers = plan.scenario.cluster.brokers
     target = SimulatedTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, seed=plan.seed)
 
     def workload(recorder: Recorder) -> Workload:
-        around = Surroundings(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
+        around = WorkloadContext(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
         return SimulatedSends(plan.workload, around, target.cluster)
 
-    return Rig(target, target.clock, workload)
+    return RunEnvironment(target, target.clock, workload)
 
 
-def process(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, started: NodeStarted) -> Rig:
+def process(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, started: NodeStarted) -> RunEnvironment:
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
     assert isinstance(kafka.source, LocalKafka), "a compose file is another target"
     target = ProcessTarget(RunDirectory(directory).cluster, brokers, kafka.source, kafka.settings, started)
-    return Rig(target, SystemClock(), _measuring(plan, target, voice))
+    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
 
 
-def compose(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> Rig:
+def compose(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
     """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
     assert isinstance(kafka.source, ComposedKafka), "a release is another target"
     target = ComposeTarget(RunDirectory(directory).cluster, kafka.source, kafka.settings, journal.project_coming)
-    return Rig(target, SystemClock(), _measuring(plan, target, voice))
+    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
 
 
 def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder], Workload]:
     """The clients of a cluster in real time."""
 
     def workload(recorder: Recorder) -> Workload:
-        around = Surroundings(
+        around = WorkloadContext(
             target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
         )
         return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
@@ -107,8 +107,8 @@ def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder],
     return workload
 
 
-def rig_of(plan: Plan, directory: Path, voice: Voice, journal: Journal) -> Rig:
-    """The rig of the plan's target, which tells ``journal`` what it starts."""
+def environment_of(plan: Plan, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
+    """The environment of the plan's target, which tells ``journal`` what it starts."""
     if plan.kafka is not None:
         if isinstance(plan.kafka.source, ComposedKafka):
             return compose(plan, plan.kafka, directory, voice, journal)

@@ -25,7 +25,7 @@ from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, NO_LEADER, Link, NodeId, TopicPartition, node_id, node_name
 from harness.target import ClusterView, PartitionView, ReplicaView, TopicSpec
 from harness.targets.kafka.local import LocalKafka
-from harness.targets.kafka.looking import Looking
+from harness.targets.kafka.observation import ClusterObservation
 from harness.targets.kafka.process import ProcessTarget
 from harness.targets.kafka.releases import TRIED
 from harness.targets.kafka.server_properties import understood
@@ -49,7 +49,7 @@ class Trial:
     cluster: ProcessTarget
 
     @property
-    def looking(self) -> Looking:
+    def looking(self) -> ClusterObservation:
         return self.cluster.looking
 
     def send(self, acks: int = -1) -> int:

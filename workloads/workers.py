@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 
-class Crew:
+class Workers:
     """Threads that run until :attr:`stopping` is set.
 
     Args:
@@ -64,7 +64,7 @@ class Crew:
             self._failed(failure)
 
 
-class Patience:
+class Deadline:
     """How long threads go on trying."""
 
     def __init__(self, timeout_s: float) -> None:

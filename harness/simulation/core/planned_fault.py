@@ -35,7 +35,7 @@ CONTROLLER_KINDS = frozenset({"controller_kill", "controller_pause"})
 DIRECTIONS = ("both", "in", "out")
 
 
-class Trouble(NamedTuple):
+class PlannedFault(NamedTuple):
     """One fault.
 
     Attributes:
@@ -67,7 +67,7 @@ class Trouble(NamedTuple):
 Aimed = TypeVar("Aimed", bound=Process)
 
 
-def draw_troubles(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
+def draw_troubles(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
     """The faults of ``seed``, in the order of their times."""
     chance = random.Random(f"{seed}:trouble")
     weights = [configuration.faults.get(kind, 0) for kind in FAULTS]
@@ -76,12 +76,12 @@ def draw_troubles(seed: int, configuration: Configuration) -> tuple[Trouble, ...
     return tuple(sorted(_draw(chance, kind, horizon_ns, configuration) for kind in kinds))
 
 
-def draw_deletions(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
+def draw_deletions(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
     """When records are deleted; drawn apart, so that the faults of a seed are the same without."""
     chance = random.Random(f"{seed}:deletions")
     horizon_ns = configuration.horizon_ms * MS
     return tuple(
-        Trouble(
+        PlannedFault(
             at_ns=int(chance.uniform(0.1, 0.98) * horizon_ns),
             for_ns=0,
             kind=chance.choice(DELETIONS),
@@ -92,7 +92,7 @@ def draw_deletions(seed: int, configuration: Configuration) -> tuple[Trouble, ..
     )
 
 
-def draw_all(seed: int, configuration: Configuration) -> tuple[Trouble, ...]:
+def draw_all(seed: int, configuration: Configuration) -> tuple[PlannedFault, ...]:
     """Faults and deletions of ``seed``, in the order of their times."""
     return tuple(sorted((*draw_troubles(seed, configuration), *draw_deletions(seed, configuration))))
 
@@ -109,12 +109,12 @@ def aimed_at(aim: int, brokers: Sequence[Aimed], partition: PartitionState | Non
     return others[place] if place < len(others) else None
 
 
-def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Configuration) -> Trouble:
+def _draw(chance: random.Random, kind: str, horizon_ns: int, configuration: Configuration) -> PlannedFault:
     session_ms = configuration.session_timeout_ms
     short = chance.random() < 0.4
     for_ms = chance.uniform(0.5, 0.3 * session_ms) if short else chance.uniform(0.5, 4) * session_ms
     aim = chance.choice((LEADER, LEADER, FOLLOWER, OTHER_FOLLOWER, chance.randrange(configuration.nodes)))
-    return Trouble(
+    return PlannedFault(
         at_ns=int(chance.uniform(0.02, 0.95) * horizon_ns),
         for_ns=int(for_ms * MS),
         kind=kind,
@@ -145,9 +145,9 @@ class Troublemaker:
     def __init__(self, world: World) -> None:
         self._world = world
         self._undone: dict[int, Undo] = {}
-        self.happened: list[Trouble] = []
+        self.happened: list[PlannedFault] = []
 
-    def strike(self, trouble: Trouble) -> None:
+    def strike(self, trouble: PlannedFault) -> None:
         """Let it happen, if it can and may; heal it after its time."""
         world = self._world
         undo = self._controller_trouble(trouble) if trouble.kind in CONTROLLER_KINDS else self._aimed(trouble)
@@ -168,12 +168,12 @@ class Troublemaker:
         for key in list(self._undone):
             self._heal(key)
 
-    def _note(self, trouble: Trouble, aim: int) -> None:
+    def _note(self, trouble: PlannedFault, aim: int) -> None:
         exact = trouble._replace(aim=aim, at_ns=self._world.now_ns)
         self.happened.append(exact)
         self._world.struck(exact)
 
-    def _controller_trouble(self, trouble: Trouble) -> Undo | None:
+    def _controller_trouble(self, trouble: PlannedFault) -> Undo | None:
         world = self._world
         controller = world.controller
         if not controller.alive or controller.paused:
@@ -185,7 +185,7 @@ class Troublemaker:
         controller.paused = True
         return lambda: world.resume(controller)
 
-    def _aimed(self, trouble: Trouble) -> Undo | None:
+    def _aimed(self, trouble: PlannedFault) -> Undo | None:
         broker = aimed_at(trouble.aim, self._world.brokers, self._world.controller.partition)
         if broker is None or not broker.alive:
             return None
@@ -199,7 +199,7 @@ class Troublemaker:
             case _:
                 return self._simple(broker, trouble)
 
-    def _simple(self, broker: Broker, trouble: Trouble) -> Undo | None:
+    def _simple(self, broker: Broker, trouble: PlannedFault) -> Undo | None:
         world = self._world
         if not self._can_or_may(broker, trouble):
             return None
@@ -221,7 +221,7 @@ class Troublemaker:
                 world.controller.elect(broker.node)
         return lambda: None
 
-    def _delete(self, broker: Broker, trouble: Trouble) -> None:
+    def _delete(self, broker: Broker, trouble: PlannedFault) -> None:
         replica, disk = broker.replica, broker.disk
         assert replica is not None
         if trouble.kind == "retention":
@@ -247,7 +247,7 @@ class Troublemaker:
         error = None if answer.error is NO_ERROR else answer.error.name
         self._world.orders.ended(order, error, answer.low_watermark)
 
-    def _can_or_may(self, broker: Broker, trouble: Trouble) -> bool:
+    def _can_or_may(self, broker: Broker, trouble: PlannedFault) -> bool:
         """Whether a simple trouble is possible, and within the budget."""
         controller = self._world.controller
         match trouble.kind:
@@ -264,7 +264,7 @@ class Troublemaker:
 
     # ----------------------------------------------------------------------------------------- one kind after another
 
-    def _end(self, broker: Broker, trouble: Trouble) -> Undo | None:
+    def _end(self, broker: Broker, trouble: PlannedFault) -> Undo | None:
         """Crash, power loss or clean shutdown, if the budget allows it."""
         world = self._world
         lossy = trouble.kind == "power_loss"
@@ -283,7 +283,7 @@ class Troublemaker:
         life = broker.life
         return lambda: broker.start() if broker.life == life else None
 
-    def _cut(self, broker: Broker, trouble: Trouble) -> Undo | None:
+    def _cut(self, broker: Broker, trouble: PlannedFault) -> Undo | None:
         links = self._world.network.some(self._pairs(broker.index, trouble))
         if not links:
             return None
@@ -301,7 +301,7 @@ class Troublemaker:
                 for message in held:
                     self._world.release(link, message)
 
-    def _pairs(self, node: int, trouble: Trouble) -> list[tuple[int, int]]:
+    def _pairs(self, node: int, trouble: PlannedFault) -> list[tuple[int, int]]:
         world = self._world
         brokers = [broker.index for broker in world.brokers if broker.index != node]
         clients = [client.index for client in (*world.producers, world.consumer)]
@@ -320,7 +320,7 @@ class Troublemaker:
         inward = [(end, node) for end in far] if trouble.direction != "out" else []
         return outward + inward
 
-    def _slow(self, broker: Broker, trouble: Trouble) -> Undo | None:
+    def _slow(self, broker: Broker, trouble: PlannedFault) -> Undo | None:
         links = self._world.network.some(self._pairs(broker.index, trouble._replace(peer="all", direction="both")))
         if any(link.slow > 1 for link in links):
             return None
@@ -335,6 +335,6 @@ class Troublemaker:
         return hasten
 
 
-def hit(trouble: Trouble) -> NodeId | None:
+def hit(trouble: PlannedFault) -> NodeId | None:
     """The broker that a trouble which happened has hit; None: the controller."""
     return None if trouble.kind in CONTROLLER_KINDS else NodeId(trouble.aim)

@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pytest
 
-from workloads.crew import Crew
+from workloads.workers import Workers
 
 
 def test_threads_end_when_they_are_told_to() -> None:
-    crew, ended = Crew(), []
+    crew, ended = Workers(), []
 
     def work() -> None:
         crew.stopping.wait()
@@ -20,7 +20,7 @@ def test_threads_end_when_they_are_told_to() -> None:
 
 
 def test_a_thread_that_broke_is_not_forgotten() -> None:
-    crew = Crew()
+    crew = Workers()
     crew.start(lambda: 1 // 0)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError):
         crew.stop()
@@ -28,7 +28,7 @@ def test_a_thread_that_broke_is_not_forgotten() -> None:
 
 def test_whoever_wants_to_know_hears_at_once_that_a_thread_broke() -> None:
     heard: list[BaseException] = []
-    crew = Crew(heard.append)
+    crew = Workers(heard.append)
     crew.start(lambda: 1 // 0)  # type: ignore[arg-type]
     with pytest.raises(ZeroDivisionError) as broken:
         crew.stop()

@@ -2,16 +2,16 @@
 
 Nobody hears what happens inside a real broker. So a thread for each broker looks at its replicas at a bounded rate, and
 what it sees is a row (``guarantees.timeline`` is ``sampled``): true at one instant, see
-:mod:`harness.targets.kafka.sight`, and silent about what happened between two looks. What cannot be known is null: the
-ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its epoch. The
-elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
+:mod:`harness.targets.kafka.replica_probe`, and silent about what happened between two looks. What cannot be known is
+null: the ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its
+epoch. The elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
 
 The controllers of a quorum that are nodes of their own are looked at, too: whichever leads says how far the metadata
 log goes and is committed, and that is a row about ``__cluster_metadata``. In the end it says that of all of them.
 
 The looks go past every proxy, and no broker's silence delays those at another. Where a broker that was up could not be
 looked at for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the next row about it says so in its ``detail``.
-A thread that ends before its time leaves no timeline: :meth:`Watching.rows` says why.
+A thread that ends before its time leaves no timeline: :meth:`TimelineSampler.rows` says why.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from typing import TextIO
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
-from harness.targets.kafka.looking import Leaders, Looking
+from harness.targets.kafka.observation import ClusterObservation, Leaders
 from harness.targets.kafka.quorum import QuorumSight
-from harness.targets.kafka.sight import Eyes, Sight
+from harness.targets.kafka.replica_probe import ReplicaObservation, ReplicaProbe
 from harness.targets.kafka.silence import Silence
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
 from harness.wire.messages import METADATA_TOPIC
@@ -56,7 +56,7 @@ _INTERNAL = "__"
 _MS = 1_000_000
 
 
-class Watching:
+class TimelineSampler:
     """Watches from :meth:`start` to :meth:`stop`.
 
     Args:
@@ -69,7 +69,7 @@ class Watching:
 
     def __init__(
         self,
-        looking: Looking,
+        looking: ClusterObservation,
         directory: Path,
         disks: Mapping[str, Path],
         clock_offset_ms: Callable[[str], int],
@@ -150,7 +150,7 @@ class Watching:
                 self._over.wait(max(pause / 2, pause - (time.monotonic() - begun)))
         eyes.close()
 
-    def _look(self, name: str, eyes: Eyes, seen: TextIO, last: dict[TopicPartition, Row]) -> bool:
+    def _look(self, name: str, eyes: ReplicaProbe, seen: TextIO, last: dict[TopicPartition, Row]) -> bool:
         """One look at a broker's replicas; False: it does not answer."""
         incarnation = self._incarnation(name)
         try:
@@ -166,7 +166,7 @@ class Watching:
                     seen.write(json.dumps(self._silences[name].told(row)) + "\n")
         return True
 
-    def _state(self, name: str, partition: TopicPartition, sight: Sight) -> Row:
+    def _state(self, name: str, partition: TopicPartition, sight: ReplicaObservation) -> Row:
         return {
             "kind": "state",
             "topic": partition.topic,

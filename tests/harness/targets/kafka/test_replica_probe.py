@@ -8,7 +8,7 @@ import pytest
 
 from harness.clients.conversation import Conversation
 from harness.model import NodeId, TopicPartition
-from harness.targets.kafka.sight import Eyes
+from harness.targets.kafka.replica_probe import ReplicaProbe
 from harness.wire.messages import (
     FetchResponse,
     ListOffsetsPartitionResponse,
@@ -36,7 +36,7 @@ def seen_while(epoch: Callable[[int], int], monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(Conversation, "ask", ask)
     monkeypatch.setattr(Conversation, "version", lambda *_: 12)
-    return Eyes(NodeId(0), ("127.0.0.1", 1), 1.0, None).look([LEDGER]).get(LEDGER)
+    return ReplicaProbe(NodeId(0), ("127.0.0.1", 1), 1.0, None).look([LEDGER]).get(LEDGER)
 
 
 def test_a_replica_that_gets_its_first_epoch_while_it_is_looked_at_is_not_seen(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""Performing a schedule: its steps, one after the other, each awaited."""
+"""Executes a schedule: its steps, one after the other, each awaited."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from harness.clock import PacedClock
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, node_name
+from harness.runner.client_operations import AnyErrand, ClientOperations
 from harness.runner.conditions import leaderless, unmet
 from harness.runner.diary import Diary
-from harness.runner.errands import AnyErrand, Errands
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
@@ -24,7 +24,7 @@ _GRACE_S = 6.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cast:
+class ExecutionContext:
     """Who takes part in a performance."""
 
     target: Target
@@ -33,13 +33,13 @@ class Cast:
     clock: PacedClock
 
 
-class Performance:
+class ScheduleExecutor:
     """Performs the schedule of one plan, and keeps ``diary``, of which ``noted`` is told after every step."""
 
     def __init__(
         self,
         plan: Plan,
-        cast: Cast,
+        context: ExecutionContext,
         diary: Diary,
         report: Reporter,
         noted: Callable[[Diary], None] = lambda diary: None,
@@ -47,12 +47,12 @@ class Performance:
         self.diary = diary
         self._noted = noted
         self._plan = plan
-        self._target = cast.target
-        self._workload = cast.workload
-        self._nemesis = cast.nemesis
-        self._clock = cast.clock
+        self._target = context.target
+        self._workload = context.workload
+        self._nemesis = context.nemesis
+        self._clock = context.clock
         self._report = report
-        self._errands = Errands(plan.partitions, cast.workload, diary, report)
+        self._operations = ClientOperations(plan.partitions, context.workload, diary, report)
         self._named: dict[str, AnyErrand] = {}
 
     def perform(self) -> None:
@@ -88,14 +88,14 @@ class Performance:
             case _ if index in self._plan.steps_faults:
                 self._proven(path, self._nemesis.inject(step.name or "", self._plan.steps_faults[index]))
             case _:
-                self._run_errand(self._errands.begin(step, path))
+                self._run_operation(self._operations.begin(step, path))
 
     def _proven(self, path: str, record: FaultRecord) -> FaultRecord:
         if record.proven_ns is None:
             raise InvalidRun(f"{path}: fault {record.name} was not proven: {record.proof}.")
         return record
 
-    def _run_errand(self, errand: AnyErrand) -> None:
+    def _run_operation(self, errand: AnyErrand) -> None:
         if errand.name is not None:
             self._named[errand.name] = errand
         else:

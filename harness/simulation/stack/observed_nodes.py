@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from harness import payload
 from harness.broker.broker import Broker
 from harness.broker.controller_node import ControllerNode
+from harness.broker.node_environment import NodeEnvironment
 from harness.broker.partition import Partition
 from harness.broker.segments import Batches, SegmentLog, span_of
 from harness.broker.settings import NodeConfig
-from harness.broker.surroundings import Surroundings
 from harness.model import CONTROLLER_ID, NodeId, Offset
 from harness.payload import StoredRecord
 from harness.replication.controller import Controller
@@ -60,12 +60,12 @@ from harness.wire import batches as wire
 from harness.wire.batches import BatchHeader
 
 if TYPE_CHECKING:
-    from harness.simulation.stack.swarm import Swarm
+    from harness.simulation.stack.stack_simulation import StackSimulation
 
 _WHOLE = 1 << 30
 
 
-class WatchedNode:
+class ObservedNode:
     """What can be seen of one broker, through all its lives.
 
     Attributes:
@@ -76,7 +76,7 @@ class WatchedNode:
         lossy: the same after it lost power.
     """
 
-    def __init__(self, world: Swarm, simulated: SimulatedNode) -> None:
+    def __init__(self, world: StackSimulation, simulated: SimulatedNode) -> None:
         self.node: NodeId = simulated.node
         self.name = f"b{simulated.node}"
         self.disk = Disk(0, checkpoints_flushed=True)
@@ -165,13 +165,13 @@ class WatchedNode:
             assert found == list(map(_plain, self.disk.batches)), f"the log of {self.name} is another: {found}"
 
 
-class WatchedController:
+class ObservedControllerNode:
     """What can be seen of the controller, through all its lives."""
 
     name = "ctl"
     node = CONTROLLER_ID
 
-    def __init__(self, world: Swarm, simulated: SimulatedNode) -> None:
+    def __init__(self, world: StackSimulation, simulated: SimulatedNode) -> None:
         self.simulated = simulated
         self._world = world
 
@@ -197,20 +197,20 @@ class WatchedController:
         return core is not None and any((one.broker, one.epoch) == (node, epoch) for one in core.brokers)
 
 
-class BrokerInSight(Broker):
+class ObservedBroker(Broker):
     """A broker; arguments as there, and who it is for those who look."""
 
-    def __init__(self, watched: WatchedNode, config: NodeConfig, surroundings: Surroundings) -> None:
+    def __init__(self, watched: ObservedNode, config: NodeConfig, surroundings: NodeEnvironment) -> None:
         super().__init__(config, surroundings)
         self.watched = watched
 
 
-class PartitionInSight(Partition):
+class ObservedPartition(Partition):
     """A replica of such a broker."""
 
     def __init__(self, *arguments: Any) -> None:
         super().__init__(*arguments)
-        self._watched = cast("BrokerInSight", self._owner).watched
+        self._watched = cast("ObservedBroker", self._owner).watched
         self._world = self._watched.world
         self._witness = self._world.witness
         self._events: list[ReplicaEvent] = []
@@ -308,7 +308,7 @@ class PartitionInSight(Partition):
             self._witness.acknowledged(self._watched, Acknowledged(acks, values), effect.base_offset)
 
 
-BrokerInSight.partition_type = PartitionInSight
+ObservedBroker.partition_type = ObservedPartition
 
 
 class Acknowledged(NamedTuple):
@@ -324,10 +324,10 @@ class Wanted(NamedTuple):
     leader_epoch: int
 
 
-class ControllerInSight(ControllerNode):
+class ObservedController(ControllerNode):
     """The controller node; arguments as there, and who is to be told."""
 
-    def __init__(self, world: Swarm, config: NodeConfig, surroundings: Surroundings) -> None:
+    def __init__(self, world: StackSimulation, config: NodeConfig, surroundings: NodeEnvironment) -> None:
         super().__init__(config, surroundings)
         self._world = world
         self._effects: list[ControllerEffect] = []

@@ -13,7 +13,7 @@ from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
 from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import Configuration
-from harness.simulation.core.trouble import Trouble
+from harness.simulation.core.planned_fault import PlannedFault
 from harness.simulation.witnessed import Process, Produce
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.simulation.witness import Witness
 
 
-class Telling:
+class RunObservers:
     """A run that tells its listeners; see the module. Who is one sets the attributes.
 
     Attributes:
@@ -43,14 +43,14 @@ class Telling:
     budget: Budget
     _values: int
 
-    def struck(self, trouble: Trouble) -> None:
+    def struck(self, trouble: PlannedFault) -> None:
         """A fault has happened."""
         if self.trace is not None:
             self.trace.trouble("strikes", trouble)
         if self.recording is not None:
             self.recording.struck(trouble)
 
-    def healed(self, trouble: Trouble) -> None:
+    def healed(self, trouble: PlannedFault) -> None:
         """A fault is over."""
         if self.trace is not None:
             self.trace.trouble("is over", trouble)

@@ -33,9 +33,9 @@ from harness.replication.controller_messages import (
 from harness.replication.messages import NO_ERROR, IsrAnswered, ProposeIsr, Tick
 from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS, PARTITION
-from harness.simulation.core.informing import Informing
-from harness.simulation.core.letters import StateUpdate
+from harness.simulation.core.in_flight import StateUpdate
 from harness.simulation.core.process import Process
+from harness.simulation.core.session_updates import Informing
 
 if TYPE_CHECKING:
     from harness.simulation.core.world import World

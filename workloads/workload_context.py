@@ -13,7 +13,7 @@ from harness.payload import EVERYTHING, Carried
 
 
 @dataclass(frozen=True)
-class Surroundings:
+class WorkloadContext:
     """The cluster, the history, and the seed.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""What a schedule has its clients do: a step becomes an order to the workload, and its result is held against it."""
+"""Client operations that a schedule orders: a step becomes an order to the workload, and its result is checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNCERTAIN = frozenset({"REQUEST_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT"})
 """Errors after which a leader may have done what it was asked."""
 
 
-class Errand(Generic[ResultT]):
+class ClientOperation(Generic[ResultT]):
     """An order under way.
 
     Attributes:
@@ -71,11 +71,11 @@ class Errand(Generic[ResultT]):
         return []
 
 
-AnyErrand = Errand[Sequence[Sent]] | Errand[Consumed] | Errand[Done]
+AnyErrand = ClientOperation[Sequence[Sent]] | ClientOperation[Consumed] | ClientOperation[Done]
 """What a step may begin."""
 
 
-class Errands:
+class ClientOperations:
     """Begins what the schedule has the clients of one run do."""
 
     def __init__(
@@ -104,7 +104,7 @@ class Errands:
     def _meant(self, where: Where) -> tuple[TopicPartition, ...]:
         return meant(self._partitions, where)
 
-    def _send(self, send: Send, path: str) -> Errand[Sequence[Sent]]:
+    def _send(self, send: Send, path: str) -> ClientOperation[Sequence[Sent]]:
         order = SendOrder(
             self._meant(send), send.count, _ACKS[send.acks], send.within_s, send.batch, round(send.age_s * 1000),
             send.retries, send.retry_after_s, send.producer, send.idempotent, send.transaction,
@@ -122,9 +122,9 @@ class Errands:
                 raise InvalidRun(f"{path}: {acknowledged} of {wanted} records were acknowledged ({errors}).")
 
         self._report(f"sending {send.count} to {_listed(order.partitions)} with acks={send.acks}")
-        return Errand(path, send.within_s, self._workload.send(order), check, send.name)
+        return ClientOperation(path, send.within_s, self._workload.send(order), check, send.name)
 
-    def _consume(self, consume: Consume, path: str) -> Errand[Consumed]:
+    def _consume(self, consume: Consume, path: str) -> ClientOperation[Consumed]:
         order = ConsumeOrder(
             consume.group, self._meant(consume), consume.start, consume.reset,
             consume.checks_epochs, consume.commit, consume.within_s,
@@ -139,7 +139,7 @@ class Errands:
                 self._compare(path, partition_named(name), expected, consumed)
 
         self._report(f"a member of group {consume.group} reads {_listed(order.partitions)}")
-        return Errand(path, consume.within_s, self._workload.consume(order), check)
+        return ClientOperation(path, consume.within_s, self._workload.consume(order), check)
 
     def _compare(self, path: str, partition: TopicPartition, expected: Sequence[str], consumed: Consumed) -> None:
         names = self._diary.names(partition)
@@ -150,7 +150,7 @@ class Errands:
                 f"not {', '.join(expected) or 'nothing'}."
             )
 
-    def _commit(self, commit: Commit, path: str) -> Errand[Done]:
+    def _commit(self, commit: Commit, path: str) -> ClientOperation[Done]:
         offsets = {partition_named(name): offset for name, offset in commit.offsets.items()}
         order = CommitOrder(commit.group, offsets, commit.leader_epoch, commit.within_s)
         what = ", ".join(f"{name} {offset}" for name, offset in commit.offsets.items())
@@ -161,24 +161,26 @@ class Errands:
                 self._diary.committed(commit.group, offsets)
             _require(path, commit.expect, done)
 
-        return Errand(path, commit.within_s, self._workload.commit(order), check)
+        return ClientOperation(path, commit.within_s, self._workload.commit(order), check)
 
-    def _delete(self, delete: DeleteRecords, path: str) -> Errand[Done]:
+    def _delete(self, delete: DeleteRecords, path: str) -> ClientOperation[Done]:
         before = delete.before if isinstance(delete.before, int) else None
         order = DeleteOrder(self._meant(delete), before, delete.within_s)
         self._report(f"deleting what is before {delete.before} of {_listed(order.partitions)}")
-        return Errand(
+        return ClientOperation(
             path, delete.within_s, self._workload.delete_records(order),
             lambda done: _require_of_deletion(path, delete.expect, done),
         )  # fmt: skip
 
-    def _spoof(self, spoof: SpoofFetch, path: str) -> Errand[Done]:
+    def _spoof(self, spoof: SpoofFetch, path: str) -> ClientOperation[Done]:
         order = SpoofedFetchOrder(
             NodeId(spoof.to), NodeId(spoof.replica), self._meant(spoof), spoof.offset,
             spoof.leader_epoch, spoof.last_fetched_epoch, spoof.within_s,
         )  # fmt: skip
         self._report(f"fetching offset {spoof.offset} from broker {spoof.to} as if from broker {spoof.replica}")
-        return Errand(path, spoof.within_s, self._workload.spoof_fetch(order), lambda done: _require(path, "ok", done))
+        return ClientOperation(
+            path, spoof.within_s, self._workload.spoof_fetch(order), lambda done: _require(path, "ok", done)
+        )
 
 
 def _require_of_deletion(path: str, expect: str, done: Done) -> None:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.fault import DiskEffect
+from harness.fault_losses import taken
 from harness.model import TopicPartition
-from harness.takings import taken
 
 GONE = "node 2: process 9 is gone, by SIGKILL"
 

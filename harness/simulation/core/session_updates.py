@@ -15,7 +15,7 @@ from harness.simulation.core.broker import Broker
 from harness.simulation.core.configuration import MS
 
 if TYPE_CHECKING:
-    from harness.simulation.core.controlling import Controlling
+    from harness.simulation.core.controller_process import Controlling
     from harness.simulation.core.world import World
 
 _AGAIN_NS = 5 * MS

@@ -1,4 +1,4 @@
-"""The stage of a run: the cluster, the load, the nemesis and the history, and what is done with them in turn."""
+"""The life of one run: it starts the cluster and the load, lets the nemesis work, settles, reads and collects."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from harness.runner.diary import Diary
 from harness.runner.journal import Undo
 from harness.runner.nemesis import Nemesis
 from harness.runner.overlapping_chaos import OverlappingChaos
-from harness.runner.performance import Cast, Performance
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
-from harness.runner.rig import Rig
+from harness.runner.run_environment import RunEnvironment
+from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.service import Sends, reads
 from harness.runner.unrest import STILL_TIMES, Look, Respect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
@@ -30,22 +30,24 @@ _FINAL_READ_TIMEOUT_S = 30.0
 _POLL_S = 0.05
 
 
-class Stage:
+class RunLifecycle:
     """Everything that one run uses; :meth:`clear` leaves nothing of it behind, however far the run came.
 
     Attributes:
         waited: whether the cluster had the time to come to rest that it was promised.
     """
 
-    def __init__(self, plan: Plan, archive: Archive, rig: Rig, journal: Undo, report: Reporter) -> None:
+    def __init__(
+        self, plan: Plan, archive: Archive, environment: RunEnvironment, journal: Undo, report: Reporter
+    ) -> None:
         self._plan = plan
         self._archive = archive
         self._report = report
-        self._rig = rig
-        self._target = rig.target
-        self._recorder = archive.recorder(rig.clock)
-        self._nemesis = Nemesis(self._target, journal, rig.clock, plan.seed, report, noted=archive.take_faults)
-        self._chaos = chaos_of(plan, self._target, self._nemesis, rig.clock)
+        self._environment = environment
+        self._target = environment.target
+        self._recorder = archive.recorder(environment.clock)
+        self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
+        self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
         self._diary = Diary(plan.partitions)
         self._workload: Workload | None = None
         self._collected = False
@@ -62,18 +64,18 @@ class Stage:
     def start_load(self) -> None:
         """Start the workload's producers and consumers."""
         plan = self._plan
-        self._workload = self._rig.workload(self._recorder)
+        self._workload = self._environment.workload(self._recorder)
         self._report(f"starting workload {plan.scenario.workload.name} on {len(plan.partitions)} partitions")
         self._workload.start()
 
-    def do_harm(self) -> None:
+    def run_faults(self) -> None:
         """Perform the schedule, or let chaos loose; a schedule that waits in vain may have found a stuck cluster.
 
         Raises:
             InvalidRun: it did not come to its end.
         """
         try:
-            self._do_harm()
+            self._run_faults()
         except InvalidRun:
             with suppress(InvalidRun, EnvironmentFault):  # the first of several reasons is the one to tell
                 self._look_for_a_stall()
@@ -86,15 +88,15 @@ class Stage:
         if self._plan.expectation is None:
             self._awaited()
 
-    def _do_harm(self) -> None:
+    def _run_faults(self) -> None:
         assert self._workload is not None
         if self._chaos is not None:
             self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
             self._chaos.unleash()
         else:
-            cast = Cast(self._target, self._workload, self._nemesis, self._rig.clock)
+            context = ExecutionContext(self._target, self._workload, self._nemesis, self._environment.clock)
             noted = self._archive.take_diary
-            Performance(self._plan, cast, self._diary, self._report, noted).perform()
+            ScheduleExecutor(self._plan, context, self._diary, self._report, noted).perform()
 
     def heal(self) -> None:
         """Heal whatever is still in force."""
@@ -121,7 +123,9 @@ class Stage:
         self._diary.exited = [receipt.seen for receipt in ended if receipt.holds]
 
     def _settle(self) -> list[str]:
-        return settling.settle(self._target, self._plan.partitions, self._plan.scenario.settle_s, self._rig.clock)
+        return settling.settle(
+            self._target, self._plan.partitions, self._plan.scenario.settle_s, self._environment.clock
+        )
 
     def _awaited(self) -> list[str]:
         """What a cluster of which nothing is predicted still lacks when it is stuck; raises as :meth:`_watched`."""
@@ -137,7 +141,7 @@ class Stage:
         Returns what a cluster still lacks that is stuck; raises as :meth:`_watched`.
         """
         assert self._workload is not None
-        plan, clock = self._plan, self._rig.clock
+        plan, clock = self._plan, self._environment.clock
         timeout_s = max(plan.workload.delivery_timeout_s, still_for_s(plan.settings) / STILL_TIMES)
         takes = [name for name, seen in self._target.view().partitions.items() if self._takes_records(name, seen)]
         sends = Sends(self._workload, takes, timeout_s=timeout_s, idempotent=plan.workload.idempotent)
@@ -163,7 +167,7 @@ class Stage:
         settling.require_healed(self._nemesis.records, lacks)
         still_s = still_for_s(self._plan.settings)
         self._report(f"{lacks}; looking whether anything gets nearer within {still_s:g} s")
-        unrest = watched(self._target, of, look, still_s, self._rig.clock)
+        unrest = watched(self._target, of, look, still_s, self._environment.clock)
         if unrest is None:
             return []
         settling.require_innocent(lacks, unrest.missing, unrest.blamed)

@@ -3,9 +3,9 @@
 Every replica answers a *debugging consumer* (replica id -2). ListOffsets tells where its log ends. Fetch, from that end
 on so that no records come, tells its high watermark and where its log starts. From 2.4 on both name the replica's
 leader epoch or are refused when it is another one (KIP-320), and who does not lead refuses an ordinary consumer: so
-epoch, role, watermark and log start of a :class:`Sight` were true together at one instant, and the log ended there in
-the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true of the instant,
-too, or less than the truth. A replica that has no epoch yet refuses nobody, so it is asked once more.
+epoch, role, watermark and log start of a :class:`ReplicaObservation` were true together at one instant, and the log
+ended there in the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true
+of the instant, too, or less than the truth. A replica that has no epoch yet refuses nobody, so it is asked once more.
 
 Before 2.4 brokers are not asked for their epochs. There the broker's own log says which role it took in which epoch
 (:mod:`harness.targets.kafka.beliefs`), and a sight counts when that was the same before and after.
@@ -50,7 +50,7 @@ Fetched = tuple[TopicPartition, Offset, PartitionData]
 """A replica, where its log ended before, and what it has answered."""
 
 
-class Sight(NamedTuple):
+class ReplicaObservation(NamedTuple):
     """One look at one replica.
 
     Attributes:
@@ -66,7 +66,7 @@ class Sight(NamedTuple):
     time_ns: int
 
 
-class Eyes:
+class ReplicaProbe:
     """Looks at the replicas of one broker.
 
     Args:
@@ -81,7 +81,7 @@ class Eyes:
         self._beliefs = beliefs
         self._roles: dict[tuple[TopicPartition, int], str] = {}
 
-    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+    def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
         """Those replicas that the broker holds, and of which everything could be seen.
 
         Raises:
@@ -96,7 +96,7 @@ class Eyes:
 
     # ------------------------------------------------------------------------------------------------ from 2.4 on
 
-    def _fenced(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, Sight]:
+    def _fenced(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
         ends = self._ends(names)
         epochs = {name: end.leader_epoch for name, end in ends.items()}
         roles = self._roles_in(epochs)
@@ -104,7 +104,9 @@ class Eyes:
         fetched = list(self._fetch(ends, epochs))
         moved_on = self._in_an_epoch(name for name, epoch in epochs.items() if epoch == _NO_EPOCH)
         return {
-            name: Sight(roles[name], epochs[name], seen.high_watermark, end, seen.log_start_offset, asked_ns)
+            name: ReplicaObservation(
+                roles[name], epochs[name], seen.high_watermark, end, seen.log_start_offset, asked_ns
+            )
             for name, end, seen in fetched
             if name in roles and name not in moved_on
         }
@@ -125,7 +127,9 @@ class Eyes:
 
     # ------------------------------------------------------------------------------------------------ before 2.4
 
-    def _believed(self, names: Iterable[TopicPartition], beliefs: Beliefs) -> Mapping[TopicPartition, Sight]:
+    def _believed(
+        self, names: Iterable[TopicPartition], beliefs: Beliefs
+    ) -> Mapping[TopicPartition, ReplicaObservation]:
         before = beliefs.read_on()
         ends = self._ends(name for name in names if name in before)
         asked_ns = time.monotonic_ns()
@@ -133,7 +137,7 @@ class Eyes:
         starts = self._log_starts(fetched)
         after = beliefs.read_on()
         return {
-            name: Sight(*before[name], seen.high_watermark, end, starts[name], asked_ns)
+            name: ReplicaObservation(*before[name], seen.high_watermark, end, starts[name], asked_ns)
             for name, end, seen in fetched
             if name in starts and before[name] == after.get(name)
         }
