@@ -16,7 +16,8 @@ from harness.errors import InvalidRun
 
 _FIELD = re.compile(r"[\s,]*:([\w\-?./!*+]+)[\s,]+(?:(-?\d+|:[^\s,\[\]{}()\";]+|nil|true|false)(?=[\s,}\])])|)")
 _USUAL = re.compile(
-    r"\{:index (\d+), :time (\d+), :type :(\w+), :process (-?\d+|:\w+), :f :([\w\-]+), :value ([^\"#]*)\}\s*\Z"
+    r"\{:index (\d{1,19}), :time (\d{1,19}), :type :(\w+), :process (-?\d+|:\w+), :f :([\w\-]+), "
+    r":value ([^\"#]*)\}\s*\Z"
 )
 """A line whose fields are the usual ones in the usual order; that none follows is known by ``, :`` not being there."""
 
@@ -27,7 +28,7 @@ _TAG = re.compile(r"\s*(?:#[\w.\-/]+\s*)?\{")
 _PLAIN = str.maketrans({"{": "[", "}": "]", ",": " "})
 _KNOWN = re.compile(r"(?<![^\s,\[\]{}])(?:-?\d+|:poll|:send|nil)(?=[\s,\[\]{}]|$)|[\[\]{}]")
 
-_KEYS = re.compile(r"(?:\[|\(|#\{)((?:[\s,]*-?\d+(?=[\s,\])}]))*)[\s,]*[\])}]")
+_KEYS = re.compile(r"(?:\[|\(|#\{)((?:[\s,]*-?\d{1,19}(?=[\s,\])}]))*)[\s,]*[\])}]")
 _REBALANCES = frozenset({"assigned", "revoked", "lost"})
 
 FORM = "One operation per line is expected: a map in EDN, with no comment and nothing around it."

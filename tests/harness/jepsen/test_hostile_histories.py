@@ -99,6 +99,26 @@ def test_a_line_beyond_the_limit_is_refused_without_being_read(
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.parametrize("digits", [20, 1_000, 5_000])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "{:index N, :time 1, :type :invoke, :process 0, :f :send, :value [[:send 0 1]]}",
+        "{:index 0, :time N, :type :invoke, :process 0, :f :send, :value [[:send 0 1]]}",
+        "{:time N, :index 0, :type :invoke, :process 0, :f :send, :value [[:send 0 1]]}",
+        "{:index 0, :time 1, :type :invoke, :process N, :f :send, :value [[:send 0 1]]}",
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :send, :value [[:send N 1]]}",
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :send, :value [[:send 0 N]]}",
+        "{:index 0, :time 1, :type :ok, :process 0, :f :poll, :value [[:poll {0 [[N 1]]}]]}",
+        "{:index 0, :time 1, :type :invoke, :process 0, :f :assign, :value [N]}",
+        "{:time 1, :type :ok, :process 0, :f :poll, :value [[:poll {}]], :rebalance-log [{:type :lost, :keys [N]}]}",
+    ],
+)
+def test_a_number_of_any_length_is_read_or_refused(line: str, digits: int) -> None:
+    imported(line.replace("N", "9" * digits).encode())
+    imported((WHOLE + line.replace("N", "9" * digits) + "\n").encode())
+
+
 @pytest.mark.parametrize("block", [1, 7, 64, 1 << 20])
 def test_the_final_phase_is_found_whatever_the_blocks_in_which_it_is_looked_for(
     block: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
