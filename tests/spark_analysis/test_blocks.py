@@ -67,11 +67,32 @@ def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession,
     """Whatever a chunk is: less than anything that belongs together for one half of them, everything for the other."""
     ours = CASES[half :: len(CHUNKS)]
     cases = [case.story(case.name).write(tmp_path / case.name, **case.manifest) for case in ours]
-    paths = [*cases, *random_runs(range(half, 40, len(CHUNKS)), tmp_path)]
+    paths = [
+        *cases,
+        *random_runs(range(half, 40, len(CHUNKS)), tmp_path),
+        read_before_sent(tmp_path / READ_BEFORE_SENT),
+    ]
     told = check(paths, engine="reference")
     with tiny_blocks(CHUNKS[half]):
         verdicts = check(paths, engine="spark", session=spark)
     assert not list(disagreements(list(zip(verdicts, told, strict=True))))
+    (unwritten,) = (verdict for verdict in verdicts if verdict.run == READ_BEFORE_SENT)
+    assert {anomaly.kind for anomaly in unwritten.anomalies} == {"unwritten-read"}
+
+
+READ_BEFORE_SENT = "read-before-sent"
+
+
+def read_before_sent(path: Path) -> Path:
+    """A run in which a value is read before it is sent, and the file with the send begins first."""
+    story = Story(READ_BEFORE_SENT)
+    story.send()
+    story.append(0, 1, [1, 2])
+    story.poll(5, [0, 1])
+    story.send(append=False, offset=1)
+    story.finish().write(path)
+    rewrite(path, "history", [[0, 1, *range(5, len(story.history))], [2, 3, 4]])
+    return path
 
 
 @pytest.mark.nightly
@@ -82,22 +103,6 @@ def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_p
     """
     cases = [deal(case.story(case.name).write(tmp_path / case.name, **case.manifest), case.name) for case in CASES]
     _are_judged_the_same(cases, spark)
-
-
-@pytest.mark.usefixtures("tiny")
-def test_what_is_read_before_it_is_sent_is_found_where_the_file_of_the_send_begins_first(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    story = Story()
-    story.send()
-    story.append(0, 1, [1, 2])
-    story.poll(5, [0, 1])
-    story.send(append=False, offset=1)
-    path = story.finish().write(tmp_path / "r")
-    rewrite(path, "history", [[0, 1, *range(5, len(story.history))], [2, 3, 4]])
-    verdicts = verdicts_in_blocks([path], spark, check([path], engine="reference"))
-    assert {anomaly.kind for verdict, _ in verdicts for anomaly in verdict.anomalies} == {"unwritten-read"}
-    assert not list(disagreements(verdicts))
 
 
 def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
