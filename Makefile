@@ -22,7 +22,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export UV_LINK_MODE ?= copy
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
+.PHONY: help setup demo test quick matrix museum detection mutation nightly bench lint check lock clean healthy-runs broken-clusters
 .PHONY: $(NIGHT) museum-page healthy-virtual healthy-real
 
 help: ## this list
@@ -32,6 +32,14 @@ setup: $(STAMP) ## create .venv with the command at .venv/bin/seawall, from requ
 
 demo: $(STAMP) ## lose acknowledged writes on Kafka 0.10, keep them on a current one, and prove both
 	@$(BIN)/seawall demo
+
+# The others need a JVM, many nodes, containers or a browser, wait for signals, or play many seeds.
+QUICK = tests/test_*.py tests/checkers tests/faults tests/bench
+QUICK += $(filter-out %/test_signals.py,$(wildcard tests/harness/test_*.py))
+QUICK += $(patsubst %,tests/harness/%,broker history jepsen replication scenarios wire)
+
+quick: $(STAMP) ## run the tests that take no JVM and little time: two minutes at most
+	@JAVA_HOME=/nonexistent $(BIN)/python -m pytest --numprocesses 2 --dist loadfile $(QUICK)
 
 test: $(STAMP) ## run every test
 	@$(BIN)/python -m pytest --numprocesses 2 --dist loadfile --no-loadscope-reorder
