@@ -42,7 +42,9 @@ _UNKNOWN = FaultTraits(
 def traits_of(kind: str) -> FaultTraits:
     """The traits of a recorded fault, by its kind.
 
-    A kind that this version does not have, and what the simulator alone can do, has none: it excuses nothing.
+    A kind that this version does not have, and what the simulator alone can do, has none: it ends no process, takes
+    nothing from a disk, cuts no link and moves no clock. What asks whether a fault *cannot* keep a node from others
+    takes it for one that can.
     """
     return KINDS[kind].traits if kind in KINDS else _UNKNOWN
 
