@@ -23,8 +23,8 @@ from itertools import chain
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
+from harness.facts import Stretch, ThinAcks
 from harness.model import TopicPartition
-from spark_analysis.facts import Stretch, ThinAcks
 
 ADVANCE_BELOW_MIN_ISR = AnomalyKind(
     name="advance-below-min-isr",

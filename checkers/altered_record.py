@@ -27,9 +27,9 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
+from harness.findings import Finding
 from harness.model import TopicPartition
 from harness.payload import FOREIGN_VALUE
-from spark_analysis.answer import Finding
 
 ALTERED_RECORD = AnomalyKind(
     name="altered-record",

@@ -27,7 +27,7 @@ from checkers.consequences import follows_one_of, reaches
 from checkers.extents import Group, group_of
 from harness.anomaly import AnomalyKind
 from harness.checker import Anomaly, Prediction, Verdict
-from spark_analysis.answer import Finding, FindingRange
+from harness.findings import Finding, FindingRange
 
 
 class Rest(NamedTuple):

@@ -17,8 +17,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from checkers.conclusion import RunFacts
+from harness.facts import Stretch
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.facts import Stretch
 
 _CUTS = frozenset({"truncation", "log_start"})
 

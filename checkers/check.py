@@ -22,9 +22,9 @@ from checkers.sources import ASKED, HadoopRun, LocalRun, Opened, Source, rows_of
 from checkers.witnesses import Witnesses
 from harness.checker import RunVerdict, to_json
 from harness.errors import UsageError
+from harness.findings import Answers
 from harness.history.seal import sealed
 from harness.history.table_file import TooManyRows
-from spark_analysis.answer import Answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

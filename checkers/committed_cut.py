@@ -37,9 +37,9 @@ from checkers.forks import Fork
 from checkers.generations import since
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Since, Unseen
 from harness.checker import Evidence
+from harness.facts import Stretch
+from harness.findings import Excuse
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse
-from spark_analysis.facts import Stretch
 
 COMMITTED_CUT = AnomalyKind(
     name="committed-cut",

@@ -21,9 +21,9 @@ from checkers.proofs_match import filed
 from checkers.row import Row
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
+from harness.facts import Facts, LogEpoch, Stretch
+from harness.findings import KEPT_PER_GROUP, Finding, of_group, position
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.answer import KEPT_PER_GROUP, Finding, of_group, position
-from spark_analysis.facts import Facts, LogEpoch, Stretch
 
 
 class Conclusion(NamedTuple):

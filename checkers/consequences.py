@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.anomaly import AnomalyKind, CauseAt
-from spark_analysis.answer import Finding, FindingRange
+from harness.findings import Finding, FindingRange
 
 
 def follows(finding: Finding, kind: AnomalyKind, cause: Finding) -> bool:

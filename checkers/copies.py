@@ -14,8 +14,8 @@ from typing import NamedTuple
 from checkers.conclusion import detail
 from checkers.row import Row
 from faults import traits_of
+from harness.facts import Stretch
 from harness.fault import DiskEffect
-from spark_analysis.facts import Stretch
 
 ROBBING = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING, DiskEffect.DAMAGE})
 """What takes from a disk what was on it; a failed log directory does when a new disk takes its place."""

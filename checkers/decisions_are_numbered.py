@@ -15,8 +15,8 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from checkers.conclusion import RunFacts
+from harness.facts import Stretch
 from harness.model import TopicPartition
-from spark_analysis.facts import Stretch
 
 
 def missing_decisions(run: RunFacts) -> list[str]:

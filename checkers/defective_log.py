@@ -44,9 +44,9 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.facts import LogEpoch, ProducerLog, Stretch
 from harness.fault import DiskEffect
 from harness.model import TopicPartition
-from spark_analysis.facts import LogEpoch, ProducerLog, Stretch
 
 LOG_OVERLAP = AnomalyKind(
     name="log-overlap",

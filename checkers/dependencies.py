@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from checkers.inconsistent_offsets import sightings
 from checkers.rows import RunRows
+from harness.facts import Dependency
 from harness.model import TopicPartition
-from spark_analysis.facts import Dependency
 
 
 class _Event(NamedTuple):

@@ -36,8 +36,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.findings import RESENT_NS, Excuse, Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import RESENT_NS, Excuse, Finding
 
 DUPLICATE = AnomalyKind(
     name="duplicate",

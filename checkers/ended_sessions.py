@@ -13,8 +13,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from checkers.conclusion import RunFacts, age, detail
+from harness.facts import Stretch
 from harness.model import CONTROLLER_ID
-from spark_analysis.facts import Stretch
 
 ENDED = frozenset({"expired"})
 """How a session ends, in the controller's words."""

@@ -28,8 +28,8 @@ from checkers.copies import robs
 from checkers.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
+from harness.facts import LogEpoch, Stretch
 from harness.model import TopicPartition
-from spark_analysis.facts import LogEpoch, Stretch
 
 EPOCH_REGRESSION = AnomalyKind(
     name="epoch-regression",

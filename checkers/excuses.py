@@ -20,10 +20,10 @@ from checkers.lossy_failures import may_excuse
 from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import AnomalyKind, Retention
+from harness.findings import Finding
 from harness.history import Manifest
 from harness.model import CLIENTS, TopicPartition
 from harness.payload import FOREIGN_VALUE
-from spark_analysis.answer import Finding
 
 
 def is_watched(run: RunFacts) -> bool:

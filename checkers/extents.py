@@ -1,7 +1,7 @@
 """How far the findings of each kind reach: counted over all of them, not over the examples that a verdict shows.
 
 Both engines say of each kind, partition and excuse at which runs of consecutive offsets the findings are
-(:class:`spark_analysis.answer.FindingRange`); the verdict joins that with how the examples were judged.
+(:class:`harness.findings.FindingRange`); the verdict joins that with how the examples were judged.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 
 from harness.checker import Anomaly, Extent, OffsetRange, Verdict
-from spark_analysis.answer import RANGES_KEPT, Excuse, Finding, FindingRange
+from harness.findings import RANGES_KEPT, Excuse, Finding, FindingRange
 
 Group = tuple[str, str, int, Excuse | None]
 """A kind, a topic, a partition and an excuse."""

@@ -1,4 +1,4 @@
-"""The reference: the facts about a run (see :mod:`spark_analysis.facts`), from lists of rows."""
+"""The reference: the facts about a run (see :mod:`harness.facts`), from lists of rows."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from checkers.rows import RunRows
 from checkers.stalls import stalls
 from checkers.thin_acks import thin_acks
 from checkers.unwatched import unwatched
-from harness.model import TopicPartition
-from spark_analysis.answer import Finding
-from spark_analysis.facts import (
+from harness.facts import (
     SILENCE_NS,
     Facts,
     FirstAck,
@@ -29,6 +27,8 @@ from spark_analysis.facts import (
     Stretch,
     UnfencedRead,
 )
+from harness.findings import Finding
+from harness.model import TopicPartition
 
 _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epoch", "isr")
 

@@ -14,8 +14,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from harness.findings import QUIET_NS
 from harness.model import TopicPartition
-from spark_analysis.answer import QUIET_NS
 
 
 class FinalReader(NamedTuple):

@@ -24,8 +24,8 @@ from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.facts import Stretch
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.facts import Stretch
 
 FOLLOWER_HW_REGRESSION = AnomalyKind(
     name="follower-hw-regression",

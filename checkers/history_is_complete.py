@@ -29,8 +29,8 @@ from checkers.hw_regression import claims_replication, is_accounted, is_justifie
 from checkers.row import ALL, NO_ACKS, Row, is_malformed, where
 from checkers.rows import RunRows
 from checkers.watermark_history import Passings
+from harness.findings import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 from harness.history import Manifest
-from spark_analysis.answer import COUNTS, GAPS_KEPT, HistoryGap, NodeLife, PartitionEnd, ReplicaEnd
 
 
 def history_gaps(rows: RunRows) -> list[HistoryGap]:

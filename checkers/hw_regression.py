@@ -44,8 +44,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.findings import Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
 
 HW_REGRESSION = AnomalyKind(
     name="hw-regression",

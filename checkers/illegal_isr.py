@@ -31,8 +31,8 @@ from checkers.conclusion import Conclusion, RunFacts, age, cite, detail, seen_at
 from checkers.ended_sessions import ENDED, neglected
 from checkers.generations import since
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.facts import Stretch
 from harness.model import CONTROLLER_ID, NO_LEADER, TopicPartition
-from spark_analysis.facts import Stretch
 
 ILLEGAL_ISR = AnomalyKind(
     name="illegal-isr",

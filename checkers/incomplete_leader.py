@@ -38,8 +38,8 @@ from harness.anomaly import (
     Since,
     Unseen,
 )
+from harness.facts import Stretch
 from harness.model import TopicPartition
-from spark_analysis.facts import Stretch
 
 INCOMPLETE_LEADER = AnomalyKind(
     name="incomplete-leader",

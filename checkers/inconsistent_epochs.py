@@ -36,8 +36,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.facts import LogEpoch, ReadEpoch
 from harness.model import TopicPartition
-from spark_analysis.facts import LogEpoch, ReadEpoch
 
 INCONSISTENT_EPOCHS = AnomalyKind(
     name="inconsistent-epochs",

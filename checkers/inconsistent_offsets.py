@@ -20,8 +20,8 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
+from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse, Finding
 
 INCONSISTENT_OFFSETS = AnomalyKind(
     name="inconsistent-offsets",

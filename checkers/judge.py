@@ -50,7 +50,7 @@ from checkers.witnesses import Witnesses
 from harness.anomaly import CauseAt, Needs
 from harness.checker import Anomaly, Outcome, Prediction, RunVerdict, Verdict
 from harness.checker import Evidence as EvidenceRow
-from spark_analysis.answer import Answers, Finding, NodeLife, position
+from harness.findings import Answers, Finding, NodeLife, position
 
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
 _CONSEQUENCES = frozenset(name for name, kind in KINDS.items() if kind.follows_from)

@@ -30,8 +30,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.facts import Lag
 from harness.model import TopicPartition
-from spark_analysis.facts import Lag
 
 LAGGARD_IN_SYNC = AnomalyKind(
     name="laggard-in-sync",

@@ -1,4 +1,4 @@
-"""The reference: who stood still in an ISR for too long (see :class:`spark_analysis.facts.Lag`), from lists of rows."""
+"""The reference: who stood still in an ISR for too long (see :class:`harness.facts.Lag`), from lists of rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from checkers.lasting import lasting, leads, version
 from checkers.row import Row, where
 from checkers.rows import RunRows
+from harness.facts import Lag
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.facts import Lag
 
 
 def lags(rows: RunRows) -> Iterator[Lag]:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from checkers.row import Row
-from spark_analysis.facts import LOOKS
+from harness.facts import LOOKS
 
 
 def leads(row: Row) -> bool:

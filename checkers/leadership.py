@@ -7,8 +7,8 @@ from itertools import zip_longest
 
 from checkers.conclusion import RunFacts
 from checkers.sampled_timelines import LOOK_NS
+from harness.facts import Stretch
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.facts import Stretch
 
 
 def elections(run: RunFacts, place: TopicPartition) -> list[Stretch]:

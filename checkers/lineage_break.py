@@ -22,8 +22,8 @@ from itertools import combinations
 from checkers.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Since, Unseen
 from harness.checker import Evidence
+from harness.facts import LogEpoch
 from harness.model import TopicPartition
-from spark_analysis.facts import LogEpoch
 
 LINEAGE_BREAK = AnomalyKind(
     name="lineage-break",

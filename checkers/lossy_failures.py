@@ -45,11 +45,11 @@ from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.anomaly import AnomalyKind, CauseAt, LossyFailure
 from harness.downtime import in_force
+from harness.facts import Stretch
 from harness.fault import DiskEffect
+from harness.findings import Finding
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.answer import Finding
-from spark_analysis.facts import Stretch
 
 LOSSY = frozenset({DiskEffect.UNFLUSHED, DiskEffect.EVERYTHING})
 """What a fault must take from a disk for records that were committed to be gone."""

@@ -38,8 +38,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.findings import Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
 
 LOST_COMMIT = AnomalyKind(
     name="lost-commit",

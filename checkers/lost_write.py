@@ -38,7 +38,7 @@ from checkers.transaction_markers import replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
-from spark_analysis.answer import Excuse, Finding
+from harness.findings import Excuse, Finding
 
 LOST_WRITE = AnomalyKind(
     name="lost-write",

@@ -27,8 +27,8 @@ from itertools import chain
 
 from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.facts import Stretch
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.facts import Stretch
 
 METADATA_DIVERGENCE = AnomalyKind(
     name="metadata-divergence",

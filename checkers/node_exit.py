@@ -38,8 +38,8 @@ from faults import traits_of
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Retention, Sampled, Unseen
 from harness.downtime import in_force
 from harness.fault import DiskEffect
+from harness.findings import Excuse
 from harness.model import CONTROLLER, NodeId, TopicPartition, is_broker, node_name
-from spark_analysis.answer import Excuse
 
 NODE_EXIT = AnomalyKind(
     name="node-exit",

@@ -27,10 +27,10 @@ from checkers.expected import Expected, Replicas
 from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import Kinds, Needs
+from harness.facts import Facts, Stretch
 from harness.fault import ProcessEffect
+from harness.findings import NodeLife, PartitionEnd, ReplicaEnd
 from harness.model import CONTROLLER_ID, NodeId, TopicPartition, node_name
-from spark_analysis.answer import NodeLife, PartitionEnd, ReplicaEnd
-from spark_analysis.facts import Facts, Stretch
 
 _NAMED = 3
 """How many of the faults that are missing are named."""

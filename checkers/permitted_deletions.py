@@ -39,11 +39,11 @@ from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.anomaly import AnomalyKind, Retention
 from harness.downtime import in_force
+from harness.facts import Stretch
+from harness.findings import Finding
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition, node_name
 from harness.payload import FOREIGN_VALUE, encode
-from spark_analysis.answer import Finding
-from spark_analysis.facts import Stretch
 
 _WEEK_MS: Final = 7 * 24 * 3_600_000
 _UNITS_MS: Final[Mapping[str, int]] = {

@@ -48,8 +48,8 @@ from checkers.transaction_markers import gave_up_some, replaced
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind, CauseAt, Excuses, Found, LossyFailure, Needs, Retention, Sampled, Unseen
 from harness.checker import Evidence
+from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse, Finding
 
 NONMONOTONIC_POLL = AnomalyKind(
     name="nonmonotonic-poll",

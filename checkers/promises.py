@@ -47,7 +47,7 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
-from spark_analysis.answer import Finding
+from harness.findings import Finding
 
 
 class Promise(Protocol):

@@ -10,8 +10,8 @@ from checkers.facts import facts
 from checkers.history_is_complete import counts, history_gaps, lives, replicas
 from checkers.promises import PROMISES
 from checkers.rows import RunRows
-from spark_analysis.answer import KEPT_PER_GROUP, Answers, Finding, of_group, position
-from spark_analysis.facts import joined
+from harness.facts import joined
+from harness.findings import KEPT_PER_GROUP, Answers, Finding, of_group, position
 
 
 def answer(runs: Sequence[RunRows]) -> Answers:

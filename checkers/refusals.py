@@ -1,4 +1,4 @@
-"""The reference: which sends were refused (see :class:`spark_analysis.facts.Refusal`)."""
+"""The reference: which sends were refused (see :class:`harness.facts.Refusal`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from checkers.row import ALL, Row, where
 from checkers.rows import RunRows
+from harness.facts import OUT_OF_SEQUENCE, UNDESERVED, Refusal, Standing
 from harness.model import ProcessId, TopicPartition
-from spark_analysis.facts import OUT_OF_SEQUENCE, UNDESERVED, Refusal, Standing
 
 _Producer = tuple[ProcessId, TopicPartition]
 

@@ -11,7 +11,7 @@ none came:
 * nothing came for as long as a client waits that tries again (``retry_after_s`` of a schedule's send with ``retries``;
   background producers try again for none of these reasons but the first).
 
-And it waits before it does (``retry.backoff.ms``): what was answered within :data:`~spark_analysis.answer.RESENT_NS`
+And it waits before it does (``retry.backoff.ms``): what was answered within :data:`~harness.findings.RESENT_NS`
 was sent once.
 """
 
@@ -28,10 +28,10 @@ from checkers.row import Row
 from checkers.sampled_timelines import LOOK_NS
 from faults import traits_of
 from harness.downtime import in_force
+from harness.facts import Stretch
 from harness.fault import DiskEffect
+from harness.findings import RESENT_NS, Finding
 from harness.model import CLIENTS, NO_LEADER, TopicPartition
-from spark_analysis.answer import RESENT_NS, Finding
-from spark_analysis.facts import Stretch
 
 
 def reason_to_resend(run: RunFacts, finding: Finding) -> str | None:

@@ -19,8 +19,8 @@ from checkers.final_reads import Ended, ended, is_superseded, readers
 from checkers.forks import End, Fork, Office, forks
 from checkers.row import Read, Row, Send, detail, is_malformed, read_of, sends, where
 from checkers.terms import Term, terms
+from harness.findings import PartitionEnd
 from harness.model import TopicPartition
-from spark_analysis.answer import PartitionEnd
 
 
 class Life(NamedTuple):

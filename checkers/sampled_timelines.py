@@ -33,9 +33,9 @@ from collections.abc import Iterator, Sequence
 from checkers.conclusion import RunFacts
 from harness.anomaly import AnomalyKind, Found, Kinds, Unseen, those
 from harness.downtime import in_force
+from harness.facts import UNWATCHED_NS, Stretch, Unwatched
+from harness.findings import Excuse, Finding
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.answer import Excuse, Finding
-from spark_analysis.facts import UNWATCHED_NS, Stretch, Unwatched
 
 LOOK_NS = 5_000_000_000
 """How long a look takes at most: a row's time is when it began, and what it says was true by its end."""

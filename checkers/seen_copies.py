@@ -13,10 +13,10 @@ from checkers.conclusion import RunFacts
 from checkers.copies import Copy, split
 from checkers.row import Row
 from faults import traits_of
+from harness.facts import Stretch
 from harness.fault import DiskEffect, ProcessEffect
 from harness.fault_losses import taken
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.facts import Stretch
 
 BETWEEN_LOOKS = "between two looks"
 """The reason for a truncation that no row tells of: the broker's process went on."""

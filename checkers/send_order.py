@@ -42,8 +42,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse, Finding
 
 INT_NONMONOTONIC_SEND = AnomalyKind(
     name="int-nonmonotonic-send",

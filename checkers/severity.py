@@ -22,8 +22,8 @@ from checkers.verdict_reasons import Doubts
 from checkers.weak_acks import may_have_gone
 from harness.anomaly import AnomalyKind, Needs
 from harness.checker import Verdict
+from harness.findings import Excuse, Finding
 from harness.history import Manifest
-from spark_analysis.answer import Excuse, Finding
 
 GIVEN_AWAY = frozenset({"group", "interleaving", "down", "damage", "harmed", "exits", "bare"})
 """The excuses that are always accepted. The others are accepted when the configuration gave the promise away, by the

@@ -30,9 +30,9 @@ from checkers.row import Row
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
+from harness.facts import Stretch
 from harness.fault import DiskEffect
 from harness.model import NodeId, TopicPartition, node_name
-from spark_analysis.facts import Stretch
 
 SHRUNK_LOG = AnomalyKind(
     name="shrunk-log",

@@ -32,8 +32,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.facts import Stall
 from harness.model import TopicPartition, is_broker
-from spark_analysis.facts import Stall
 
 STALLED_WATERMARK = AnomalyKind(
     name="stalled-watermark",

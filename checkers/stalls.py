@@ -1,4 +1,4 @@
-"""The reference: whose high watermark stood still for too long (see :class:`spark_analysis.facts.Stall`)."""
+"""The reference: whose high watermark stood still for too long (see :class:`harness.facts.Stall`)."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from checkers.lasting import lasting, leads, version
 from checkers.row import Row, where
 from checkers.rows import RunRows
+from harness.facts import Stall
 from harness.model import TopicPartition
-from spark_analysis.facts import Stall
 
 
 def stalls(rows: RunRows) -> Iterator[Stall]:

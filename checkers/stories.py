@@ -1,7 +1,7 @@
 """The story of each lost range, as data: who promised it, who had it, what took the last copy, and after which fault.
 
 Ranges are lost writes at consecutive offsets of one partition and one leader epoch. Everything is told from the facts
-(:mod:`spark_analysis.facts`), so a range of a million records has one story, and it costs no more than that of one.
+(:mod:`harness.facts`), so a range of a million records has one story, and it costs no more than that of one.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from checkers.conclusion import RunFacts, detail
 from checkers.copies import Copy, copies
 from checkers.seen_copies import BETWEEN_LOOKS, Last, epoch_of, last_seen, seen_copies, window
 from harness.checker import CopyStory, LossStory
+from harness.facts import LostRange, Stretch
 from harness.model import NO_LEADER, TopicPartition
-from spark_analysis.facts import LostRange, Stretch
 
 
 def stories(run: RunFacts) -> Iterator[LossStory]:

@@ -43,9 +43,9 @@ from harness.anomaly import (
     Sampled,
     Unseen,
 )
+from harness.facts import Stretch
+from harness.findings import Excuse
 from harness.model import TopicPartition, partition_named
-from spark_analysis.answer import Excuse
-from spark_analysis.facts import Stretch
 
 STUCK = AnomalyKind(
     name="stuck",

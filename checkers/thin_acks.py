@@ -1,4 +1,4 @@
-"""The reference: what was acknowledged in an ISR that is small (see :class:`spark_analysis.facts.ThinAcks`)."""
+"""The reference: what was acknowledged in an ISR that is small (see :class:`harness.facts.ThinAcks`)."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from checkers.row import ALL, Row, where
 from checkers.rows import RunRows
+from harness.facts import ThinAcks
 from harness.model import TopicPartition
-from spark_analysis.facts import ThinAcks
 
 _VERSION = ("node", "incarnation", "leader_epoch", "partition_epoch")
 

@@ -41,8 +41,8 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
+from harness.findings import Excuse, Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse, Finding
 
 PRECOMMITTED_READ = AnomalyKind(
     name="precommitted-read",

@@ -20,9 +20,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from checkers.conclusion import Conclusion, RunFacts
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
+from harness.facts import Dependency
+from harness.findings import Excuse
 from harness.model import TopicPartition
-from spark_analysis.answer import Excuse
-from spark_analysis.facts import Dependency
 
 G1C = AnomalyKind(
     name="G1c",

@@ -34,7 +34,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from spark_analysis.answer import Finding
+from harness.findings import Finding
 
 CORRUPT_READ = AnomalyKind(
     name="corrupt-read",

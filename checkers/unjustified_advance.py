@@ -40,8 +40,8 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Since, Unseen
 from harness.checker import Evidence
+from harness.findings import Finding
 from harness.model import CONTROLLER_ID, TopicPartition
-from spark_analysis.answer import Finding
 
 UNJUSTIFIED_ADVANCE = AnomalyKind(
     name="unjustified-advance",

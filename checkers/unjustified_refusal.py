@@ -36,9 +36,9 @@ from checkers.generations import since
 from faults import traits_of
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.checker import Evidence
+from harness.facts import Refusal, Standing, Stretch
 from harness.fault import DiskEffect
 from harness.model import CONTROLLER, TopicPartition
-from spark_analysis.facts import Refusal, Standing, Stretch
 
 UNJUSTIFIED_REFUSAL = AnomalyKind(
     name="unjustified-refusal",

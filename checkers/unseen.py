@@ -17,7 +17,7 @@ from checkers.rows import RunRows
 from checkers.witnesses import Witnesses
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Sampled, Unseen
 from harness.checker import Evidence
-from spark_analysis.answer import Finding
+from harness.findings import Finding
 
 UNSEEN = AnomalyKind(
     name="unseen",

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 from checkers.row import Row, detail
 from checkers.rows import RunRows
+from harness.facts import UNWATCHED_NS, Unwatched
 from harness.model import CONTROLLER_ID
-from spark_analysis.facts import UNWATCHED_NS, Unwatched
 
 _MS = 1_000_000
 

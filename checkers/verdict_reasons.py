@@ -12,7 +12,7 @@ from checkers.promises import KINDS
 from checkers.resends import reason_to_resend
 from checkers.row import ALL
 from harness.checker import Verdict
-from spark_analysis.answer import Finding
+from harness.findings import Finding
 
 _NOT_IDEMPOTENT = "producers are not idempotent (guarantees.idempotent_producers)"
 

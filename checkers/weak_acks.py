@@ -27,9 +27,9 @@ from checkers.excuses import is_watched
 from checkers.leadership import elections, starts
 from checkers.sampled_timelines import LOOK_NS, may_have_been_there
 from harness.anomaly import AnomalyKind
+from harness.facts import Stretch
+from harness.findings import Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
-from spark_analysis.facts import Stretch
 
 _LEADS = ("state", "leader")
 

@@ -14,8 +14,8 @@ from checkers.row import Row, detail, where
 from faults import traits_of
 from harness.checker import Evidence
 from harness.fault_losses import taken
+from harness.findings import Finding
 from harness.model import TopicPartition
-from spark_analysis.answer import Finding
 
 
 class Cut(NamedTuple):

@@ -36,9 +36,9 @@ from checkers.conclusion import Conclusion, RunFacts, cite, detail, seen_at
 from checkers.orders import Order
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
+from harness.facts import Stretch
 from harness.history.orders import GAVE_UP
 from harness.model import NodeId, TopicPartition, node_name
-from spark_analysis.facts import Stretch
 
 WRONG_DELETION = AnomalyKind(
     name="wrong-deletion",

@@ -46,7 +46,7 @@ from harness.anomaly import (
     Unseen,
 )
 from harness.checker import Evidence
-from spark_analysis.answer import Finding
+from harness.findings import Finding
 
 WRONG_MARKER = AnomalyKind(
     name="wrong-marker",

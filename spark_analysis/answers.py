@@ -16,9 +16,7 @@ from pyspark.sql import DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
 from harness.errors import EnvironmentFault
-from spark_analysis import sizing
-from spark_analysis.altered_record import altered_records
-from spark_analysis.answer import (
+from harness.findings import (
     COUNTS,
     GAPS_KEPT,
     KEPT_PER_GROUP,
@@ -31,6 +29,8 @@ from spark_analysis.answer import (
     ReplicaEnd,
     position,
 )
+from spark_analysis import sizing
+from spark_analysis.altered_record import altered_records
 from spark_analysis.completeness import counts, lives, replicas
 from spark_analysis.dependencies import dependencies
 from spark_analysis.digests import Digests

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.answer import RESENT_NS
+from harness.findings import RESENT_NS
 from spark_analysis.leadership import given_up
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views, findings, with_partitions

@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from spark_analysis.facts import (
+from harness.facts import (
     Dependency,
     Facts,
     FirstAck,

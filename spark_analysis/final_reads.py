@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.answer import QUIET_NS
+from harness.findings import QUIET_NS
 from spark_analysis.tables import PLACE
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.answer import RANGES_KEPT
+from harness.findings import RANGES_KEPT
 from spark_analysis.tables import PLACE
 
 _GROUP = (*PLACE, "kind", "excuse")
 
 
 def finding_ranges(found: DataFrame) -> DataFrame:
-    """The first ranges of each kind, partition and excuse: the fields of :class:`spark_analysis.answer.FindingRange`.
+    """The first ranges of each kind, partition and excuse: the fields of :class:`harness.findings.FindingRange`.
 
     ``found``: every finding, with the columns of ``answer.COLUMNS``.
     """

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 import pyarrow as pa
 
+from harness.facts import SILENCE_NS
 from spark_analysis.chunks import NEVER, ROOM, Chunk, Flags, Groups, Numbers, ranks, taken
 from spark_analysis.digest_rows import ACKS, EARLY, FINAL, Asked, Piece, nullable, word_columns
-from spark_analysis.facts import SILENCE_NS
 from spark_analysis.records import ALL
 
 READ = (

@@ -13,7 +13,7 @@ _SAME_LAG = (*SAME_ISR, "member", "since_ns", "reached")
 
 
 def lags(timeline: DataFrame, allowed: DataFrame) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.Lag`, as ``checkers.lags`` defines them.
+    """The fields of :class:`harness.facts.Lag`, as ``checkers.lags`` defines them.
 
     Replicas that say nothing for long are few, so the leaders' rows are looked up among them, and not sorted.
 

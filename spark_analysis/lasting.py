@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.facts import LOOKS
+from harness.facts import LOOKS
 from spark_analysis.tables import PLACE
 
 SAME_ISR = (*PLACE, "node", "incarnation", "leader_epoch", "partition_epoch")
@@ -25,7 +25,7 @@ def lasting(rows: DataFrame, same: Sequence[str], *kept: str) -> DataFrame:
 
     Args:
         rows: of the timeline, with ``lag_ns``: how long a group lasts at least; its rows are a
-            :data:`~spark_analysis.facts.LOOKS`-th of that apart at most.
+            :data:`~harness.facts.LOOKS`-th of that apart at most.
         same: the columns in which the rows of a group are alike.
         kept: the columns that ``first`` has besides.
     """

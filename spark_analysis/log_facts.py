@@ -11,7 +11,7 @@ from spark_analysis.views import Views
 
 
 def log_epochs(views: Views) -> DataFrame:
-    """The records of each leader epoch, with the fields of :class:`spark_analysis.facts.LogEpoch`.
+    """The records of each leader epoch, with the fields of :class:`harness.facts.LogEpoch`.
 
     Where an offset is in one log only once, so is what is there; only near offsets that are there more often the
     contents are compared.
@@ -39,7 +39,7 @@ def log_epochs(views: Views) -> DataFrame:
 
 
 def producer_logs(views: Views) -> DataFrame | None:
-    """Producers with whose records something is wrong: the fields of :class:`spark_analysis.facts.ProducerLog`."""
+    """Producers with whose records something is wrong: the fields of :class:`harness.facts.ProducerLog`."""
     logs = views.tables.replica_logs
     if views.digests:
         suspects = views.hold(_suspects(views.digests.producers()), few=True)

@@ -54,7 +54,7 @@ def with_authors(lost: DataFrame) -> DataFrame:
 
 
 def lost_ranges(found: DataFrame, replica_logs: DataFrame, sampled: Sequence[str]) -> DataFrame:
-    """Lost writes among findings, at consecutive offsets: the fields of :class:`spark_analysis.facts.LostRange`."""
+    """Lost writes among findings, at consecutive offsets: the fields of :class:`harness.facts.LostRange`."""
     placed = found.where((f.col("kind") == "lost-write") & f.col("offset").isNotNull())
     # acks=all is written as -1 and is the most that a sender can wait for.
     least = f.coalesce(f.min(f.when(f.col("acks") >= 0, f.col("acks"))), f.lit(ALL))

@@ -9,7 +9,7 @@ from spark_analysis.tables import PLACE
 
 
 def read_epochs(history: DataFrame) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.ReadEpoch`."""
+    """The fields of :class:`harness.facts.ReadEpoch`."""
     named = history.where(_given() & (f.col("leader_epoch") >= 0))
     return named.groupBy(*PLACE, "leader_epoch", "final").agg(
         f.min("offset").alias("first"), f.max("offset").alias("last"), f.min("time_ns").alias("begin_ns")
@@ -17,7 +17,7 @@ def read_epochs(history: DataFrame) -> DataFrame:
 
 
 def unfenced_reads(history: DataFrame) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.UnfencedRead`."""
+    """The fields of :class:`harness.facts.UnfencedRead`."""
     later = history.where(_given() & (f.col("leader_epoch") > f.col("current_leader_epoch")))
     first = f.min_by(f.struct("leader_epoch", "offset", "index", "time_ns"), "index").alias("first")
     return later.groupBy(*PLACE, f.col("current_leader_epoch").alias("named")).agg(first).select(

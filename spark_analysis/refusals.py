@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.facts import OUT_OF_SEQUENCE, UNDESERVED
+from harness.facts import OUT_OF_SEQUENCE, UNDESERVED
 from spark_analysis.records import ALL
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views
@@ -15,7 +15,7 @@ _SAID = ("op", "mop", "index", "value", "time_ns")
 
 
 def refusals(views: Views) -> DataFrame | None:
-    """The fields of :class:`spark_analysis.facts.Refusal`, as ``checkers.refusals`` defines them; None: there are none.
+    """The fields of :class:`harness.facts.Refusal`, as ``checkers.refusals`` defines them; None: there are none.
 
     Such errors are hardly ever there, so nothing else is planned before one is.
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
-from spark_analysis.facts import SILENCE_NS
+from harness.facts import SILENCE_NS
 from spark_analysis.tables import PLACE
 from spark_analysis.views import Views
 
 
 def silences(views: Views) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.Silence`.
+    """The fields of :class:`harness.facts.Silence`.
 
     Two acknowledgements a second apart are never in the same second, so it is enough to know the first and the last of
     each second: what is sorted grows with the time that a run takes, not with its operations.
@@ -55,7 +55,7 @@ def _seconds(history: DataFrame) -> DataFrame:
 
 
 def first_acks(views: Views, healed: DataFrame) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.FirstAck`; ``healed``: ``run, healed_ns``, a row for each run."""
+    """The fields of :class:`harness.facts.FirstAck`; ``healed``: ``run, healed_ns``, a row for each run."""
     if views.digests:
         return views.digests.first_acks()
     acked = views.tables.history.where((f.col("f") == "send") & (f.col("type") == "ok") & f.col("topic").isNotNull())

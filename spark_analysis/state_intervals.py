@@ -15,7 +15,7 @@ _SAME = ("incarnation", "kind", "role", "leader", "leader_epoch", "partition_epo
 
 
 def stretches(timeline: DataFrame) -> DataFrame:
-    """The timeline in stretches, with the fields of :class:`spark_analysis.facts.Stretch`."""
+    """The timeline in stretches, with the fields of :class:`harness.facts.Stretch`."""
     rows = Window.partitionBy(*PLACE, "node").orderBy("incarnation", "sequence", "time_ns")
     before = f.lag(f.struct(*_SAME)).over(rows)
     watermark, log_end = _or_zero("high_watermark"), _or_zero("log_end_offset")

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 
+from harness.facts import UNWATCHED_NS
 from harness.model import CONTROLLER_ID
-from spark_analysis.facts import UNWATCHED_NS
 
 _MS = 1_000_000
 
 
 def unwatched(timeline: DataFrame) -> DataFrame:
-    """The fields of :class:`spark_analysis.facts.Unwatched`; ``timeline``: of sampled runs."""
+    """The fields of :class:`harness.facts.Unwatched`; ``timeline``: of sampled runs."""
     live = (f.col("kind") == "final") & (f.get_json_object("detail", "$.source") == "live")
     looks = timeline.where((f.col("node") < CONTROLLER_ID) & ((f.col("kind") == "state") | live))
     unseen_ns = f.get_json_object("detail", "$.unseen_ms").cast("bigint") * _MS

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
-from spark_analysis.answer import COLUMNS
+from harness.findings import COLUMNS
 from spark_analysis.chunks import Place
 from spark_analysis.digests import Digests
 from spark_analysis.disorder import order_of, order_of_large, well_formed

@@ -11,8 +11,8 @@ from typing import Any
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from harness.findings import Finding
 from harness.history.schema import TABLES, ColumnType
-from spark_analysis.answer import Finding
 from spark_analysis.sizing import gathered
 from spark_analysis.tables import PLACE, Tables, table_of
 

@@ -86,6 +86,14 @@ def test_the_storeys_hold() -> None:
     assert linted.returncode == 0, linted.stdout + linted.stderr
 
 
+def test_the_layers_name_every_module() -> None:
+    layers = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"][0]["layers"]
+    named = {module.strip() for layer in layers for module in re.split(r"[|:]", layer)}
+    of_harness = {f"harness.{path.stem}" for path in (ROOT / "harness").iterdir() if path.stem[0] not in "_."}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} - {"harness"}
+    assert named == {name for name in of_harness if name != "harness.scenarios"} | packages
+
+
 @pytest.mark.parametrize("document", documents(), ids=lambda path: str(path.relative_to(ROOT)))
 class TestDocuments:
     def test_links_lead_somewhere(self, document: Path) -> None:

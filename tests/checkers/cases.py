@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from harness.checker import Outcome
-from spark_analysis.answer import RESENT_NS
+from harness.findings import RESENT_NS
 from tests.checkers.story import Story
 
 Expected = tuple[str, str, int | None]

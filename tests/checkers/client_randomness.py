@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from spark_analysis.answer import QUIET_NS
+from harness.findings import QUIET_NS
 from tests.checkers.clients import Polled, Sent, commit, move, poll, transact
 from tests.checkers.story import Story
 

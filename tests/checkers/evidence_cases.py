@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
-from spark_analysis.answer import GAPS_KEPT
+from harness.findings import GAPS_KEPT
 from tests.checkers.cases import case, lose_tail, lost, regression, unseen, write
 from tests.checkers.clients import Polled, Sent, transact
 from tests.checkers.other_end_cases import CASES

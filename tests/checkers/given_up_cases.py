@@ -6,7 +6,7 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
-from spark_analysis.answer import KEPT_PER_GROUP
+from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import Expected, case, lose_tail, lost, regression, write
 from tests.checkers.client_cases import two_partitions
 from tests.checkers.clients import Sent, poll, transact

@@ -6,7 +6,7 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
-from spark_analysis.answer import KEPT_PER_GROUP
+from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import case, write
 from tests.checkers.clients import commit
 from tests.checkers.excuse_cases import LEAST_2, UNCLEAN

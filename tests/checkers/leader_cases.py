@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
-from spark_analysis.answer import KEPT_PER_GROUP
+from harness.findings import KEPT_PER_GROUP
 from tests.checkers.cases import LOST_TAIL, case, lose_tail, lost, regression, unseen, write
 from tests.checkers.damage_cases import CASES
 from tests.checkers.story import Story

@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Callable
 
-from spark_analysis.facts import OUT_OF_SEQUENCE, UNDESERVED
+from harness.facts import OUT_OF_SEQUENCE, UNDESERVED
 from tests.checkers.clients import Polled, Sent, commit, poll, transact
 from tests.checkers.story import NODES, Row, Story
 

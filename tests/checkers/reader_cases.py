@@ -7,7 +7,7 @@ Importing this module adds them to ``CASES``.
 from __future__ import annotations
 
 from harness.checker import Outcome
-from spark_analysis.answer import QUIET_NS
+from harness.findings import QUIET_NS
 from tests.checkers.cases import case, write
 from tests.checkers.client_randomness import IMPORTED
 from tests.checkers.clients import commit, move, poll

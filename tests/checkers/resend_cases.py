@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from harness.checker import Outcome
-from spark_analysis.answer import RESENT_NS
+from harness.findings import RESENT_NS
 from tests.checkers.cases import case, write
 from tests.checkers.sampling import SAMPLED, samples
 from tests.checkers.story import GUARANTEES, NODES, Row, Story

@@ -9,7 +9,7 @@ import pytest
 from checkers.capped_findings import Rest
 from checkers.promises import KINDS
 from harness.checker import Verdict
-from spark_analysis.answer import Finding, FindingRange
+from harness.findings import Finding, FindingRange
 
 LAST = Finding("r", "lost-write", "ledger", 0, offset=26, value=1026, total=90)
 

@@ -10,9 +10,9 @@ import pytest
 from checkers import check
 from harness.checker import Anomaly, Outcome, Verdict, from_json, to_json
 from harness.errors import ExitCode, InvalidRun, UsageError
+from harness.findings import KEPT_PER_GROUP, RANGES_KEPT
 from harness.history import RunDirectory
 from harness.history.schema import TABLES
-from spark_analysis.answer import KEPT_PER_GROUP, RANGES_KEPT
 from tests.checkers.story import Story
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from checkers import CONCLUSIONS, PROMISES
 from checkers.promises import KINDS
 from harness.checker import Outcome, Verdict
-from spark_analysis.answer import KEPT_PER_GROUP
+from harness.findings import KEPT_PER_GROUP
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "anomalies.md").read_text()
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from checkers import check
 from harness.checker import LossStory, from_json
+from harness.findings import KEPT_PER_GROUP
 from harness.history import RunDirectory
-from spark_analysis.answer import KEPT_PER_GROUP
 from tests.checkers.story import Story
 
 

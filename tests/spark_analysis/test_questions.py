@@ -7,10 +7,10 @@ from pyspark.sql import SparkSession
 
 from checkers import check
 from harness.checker import Outcome
+from harness.findings import COLUMNS, COUNTS
 from harness.history import RunDirectory
 from harness.history.arrow import arrow_schema
 from harness.history.schema import TABLES
-from spark_analysis.answer import COLUMNS, COUNTS
 from spark_analysis.answers import QUESTIONS, ask
 from spark_analysis.files import local_files
 from spark_analysis.tables import SPARK_TYPES, Tables, read_tables, spark_schema

@@ -1,6 +1,6 @@
-"""What questions are answered with: observations and facts, before anybody judges them.
+"""What questions are answered with: observations and facts, before ``checkers.judge`` judges them.
 
-Both engines produce these rows, the questions of this package with Spark and the references in ``checkers`` in
+Both engines produce these rows, the questions of ``spark_analysis`` with Spark and the references in ``checkers`` in
 plain Python; what becomes of them is decided once, in ``checkers.judge``.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+from harness.facts import Facts
 from harness.history.schema import ColumnType
-from spark_analysis.facts import Facts
 
 Excuse = Literal[
     "acks", "retention", "unclean", "down", "group", "interleaving", "entangled", "unread", "restart", "damage",
