@@ -19,9 +19,9 @@ from harness.history.run_directory import Manifest, RunDirectory
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.matrix import compared
 from harness.runner.observation import Gathered, observe
-from harness.runner.real import PROCESS
 from harness.scenario import Scenario, load
 from harness.targets.awaiting import WHAT_NODES_SAID
+from harness.targets.kafka.process_source import KIND
 from harness.targets.kafka.releases import numbers
 from harness.validation import validated
 
@@ -147,7 +147,7 @@ def is_of_the_museum(path: Path) -> bool:
 
 def _is_a_release(manifest: Manifest) -> bool:
     """Whether Kafka ran as it was fetched: what a directory or an image holds, nobody knows."""
-    return manifest.configuration.get("target") == f"{PROCESS}{manifest.versions.get('kafka')}"
+    return manifest.configuration.get("target") == f"{KIND.prefix}{manifest.versions.get('kafka')}"
 
 
 def fingerprint(scenario: Scenario, generation: str) -> str:

@@ -17,8 +17,6 @@ from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
-from harness.targets.kafka.jvm import java_version
-from harness.targets.kafka.local import LocalKafka
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import ALL_ACKS
 
@@ -51,9 +49,7 @@ def now() -> datetime:
 
 
 def _versions(plan: Plan) -> dict[str, str]:
-    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version}
-    if plan.kafka is not None and isinstance(plan.kafka.source, LocalKafka):
-        kafka["java"] = java_version()
+    kafka = {} if plan.kafka is None else {"kafka": plan.kafka.release.version, **plan.kafka.source.versions()}
     found = {name: known for name in _PACKAGES if (known := _version(name)) is not None}
     return {
         **kafka,

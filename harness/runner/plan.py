@@ -21,7 +21,7 @@ from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.fault_budget import Promise
 from harness.runner.quorum import Coming, undecided, without_quorum
-from harness.runner.real import COMPOSE, PROCESS, RealKafka, configured, knows_idempotence, real_kafka
+from harness.runner.real import SOURCES, RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
@@ -93,14 +93,14 @@ class Plan:
         return f"generation {self.generation}" if self.kafka is None else f"Kafka {self.kafka.release.version}"
 
     @property
-    def is_composed(self) -> bool:
-        """Whether it runs in containers."""
-        return self.target.startswith(COMPOSE)
+    def runs_in_containers(self) -> bool:
+        """Whether its nodes are containers."""
+        return self.kafka is not None and self.kafka.source.runs_in_containers
 
     @property
     def control(self) -> Control:
         """Who controls it."""
-        return Control.ONE if self.kafka is None else self.kafka.control
+        return Control.ONE if self.kafka is None else self.kafka.source.control
 
     @property
     def carried(self) -> Carried:
@@ -133,7 +133,7 @@ class Plan:
             "workload": {"name": self.scenario.workload.name, **self.workload.model_dump(mode="json")},
             "duration_s": self.duration_s,
             **({"left_out": list(self.left_out.values())} if self.left_out else {}),
-            **({} if self.kafka is None else self.kafka.in_words()),
+            **({} if self.kafka is None else self.kafka.source.in_words()),
         }
 
     def _settings_in_force(self) -> dict[str, Any]:
@@ -218,8 +218,8 @@ def _named(scenario: Scenario) -> Iterator[None]:
 
 
 def _known_target(target: str) -> str:
-    if target not in TARGETS and not target.startswith((PROCESS, COMPOSE)):
-        known = [*TARGETS, f"{PROCESS}RELEASE", f"{COMPOSE}FILE"]
+    if target not in TARGETS and not target.startswith(tuple(SOURCES)):
+        known = [*TARGETS, *(f"{kind.prefix}{kind.argument}" for kind in SOURCES.values())]
         raise UsageError(f"target {target!r} is not known; {closest(target, known)}")
     return target
 
@@ -327,10 +327,10 @@ def _refuse_the_impossible(made: Plan) -> None:
 
 def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
     """Why the target cannot do that fault; None: it can."""
-    if fault.needs not in (TARGETS[target] if kafka is None else kafka.capabilities):
-        remedy = "" if kafka is None else kafka.why_not(fault.needs)
+    if fault.needs not in (TARGETS[target] if kafka is None else kafka.source.capabilities):
+        remedy = "" if kafka is None else kafka.source.why_not(fault.needs)
         return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
-    if kafka is not None and CONTROLLER in _named_by(fault, kafka.never_the_controller):
+    if kafka is not None and CONTROLLER in _named_by(fault, kafka.source.never_the_controller):
         return UsageError(
             f"{path}: {fault.kind!r} at the controller, and in {target!r} brokers are the controllers.",
             "Choose a target whose controllers are nodes of their own.",
@@ -341,11 +341,11 @@ def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> U
 def _possible(
     chosen: tuple[ChaosFault, ...], kafka: RealKafka | None, target: str
 ) -> tuple[tuple[ChaosFault, ...], Mapping[int, str]]:
-    """Those of a random mix that a compose file's Kafka can be broken by, and why the others are left out.
+    """Those of a random mix that the target can do, where it leaves faults out, and why the others are left out.
 
     Where nothing would be left, all are kept, to be refused.
     """
-    if kafka is None or not target.startswith(COMPOSE):
+    if kafka is None or not kafka.source.leaves_faults_out:
         return chosen, {}
     left_out = {
         index: str(refusal)

@@ -18,10 +18,6 @@ from harness.runner.real import RealKafka
 from harness.simulation.stack.sends import SimulatedSends
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
-from harness.targets.compose.source import ComposedKafka
-from harness.targets.compose.target import ComposeTarget
-from harness.targets.kafka.local import LocalKafka
-from harness.targets.kafka.process import ProcessTarget
 from harness.targets.simulated import SimulatedTarget
 from harness.workload import Workload
 from workloads.workload_context import WorkloadContext
@@ -80,18 +76,10 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> RunEnvironmen
     return RunEnvironment(target, target.clock, workload)
 
 
-def process(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, started: NodeStarted) -> RunEnvironment:
+def real(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
     """Real Kafka, which keeps its files below ``directory``, in real time."""
     brokers = plan.scenario.cluster.brokers
-    assert isinstance(kafka.source, LocalKafka), "a compose file is another target"
-    target = ProcessTarget(RunDirectory(directory).cluster, brokers, kafka.source, kafka.settings, started)
-    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
-
-
-def compose(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
-    """Real Kafka in containers, whose files are kept below ``directory``, in real time."""
-    assert isinstance(kafka.source, ComposedKafka), "a release is another target"
-    target = ComposeTarget(RunDirectory(directory).cluster, kafka.source, kafka.settings, journal.project_coming)
+    target = kafka.source.target(RunDirectory(directory).cluster, brokers, kafka.settings, journal)
     return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
 
 
@@ -110,9 +98,7 @@ def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder],
 def environment_of(plan: Plan, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
     """The environment of the plan's target, which tells ``journal`` what it starts."""
     if plan.kafka is not None:
-        if isinstance(plan.kafka.source, ComposedKafka):
-            return compose(plan, plan.kafka, directory, voice, journal)
-        return process(plan, plan.kafka, directory, voice, journal.node_started)
+        return real(plan, plan.kafka, directory, voice, journal)
     match plan.target:
         case BuiltinTarget.name:
             return builtin(plan, directory, voice, journal.node_started)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -11,9 +12,10 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
 from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
-from harness.runner.real import with_pattern
+from harness.runner.real import SOURCES, with_pattern
 from harness.scenario import load
 from harness.target import Capability
+from harness.targets.compose.compose_source import KIND, ComposeSource
 from harness.targets.compose.leftovers import owner
 from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.releases import release
@@ -38,7 +40,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
         overrides: Mapping[str, str] | None = None,
     ) -> Plan:
         kafka = ComposedKafka(read(text), {}, (), release("4.1.0"), takes_shim)
-        monkeypatch.setattr("harness.runner.real.composed", lambda _: kafka)
+        monkeypatch.setitem(SOURCES, KIND.prefix, dataclasses.replace(KIND, find=lambda _: ComposeSource(kafka)))
         monkeypatch.setattr("harness.targets.kafka.shim.is_available", lambda: True)
         return plan(load(scenario), TARGET, overrides=overrides or {})
 
@@ -92,7 +94,7 @@ def test_a_power_loss_is_planned_where_controllers_are_nodes_of_their_own_and_th
     shipped = KRAFT.read_text()
     made = planned("all-page-caches-lost", shipped)
     assert made.kafka is not None
-    assert Capability.POWER_LOSS in made.kafka.capabilities
+    assert Capability.POWER_LOSS in made.kafka.source.capabilities
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*own, or --target process:RELEASE#combined"):
         planned("all-page-caches-lost")
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*shim, built here, has no effect in image"):

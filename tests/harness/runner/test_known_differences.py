@@ -16,6 +16,7 @@ from harness.runner.matrix import Cell, unplayed
 from harness.runner.real import RealKafka
 from harness.targets.kafka.fetching import Distribution
 from harness.targets.kafka.local import LocalKafka
+from harness.targets.kafka.process_source import ProcessSource
 from harness.targets.kafka.releases import release
 from harness.targets.kafka.server_properties import KafkaSettings
 
@@ -87,7 +88,9 @@ def test_a_known_difference_that_does_not_show_is_no_news_and_is_still_told() ->
 
 def test_a_cell_says_of_which_release_it_is(tmp_path: Path) -> None:
     simulated = plan(scenario.load("power-loss-batches-overlap"), "simulated", "2.0.1")
-    kafka = RealKafka(LocalKafka(Distribution(release("2.0.1"), tmp_path)), KafkaSettings(release("2.0.1"), {}, (), 0))
+    kafka = RealKafka(
+        ProcessSource(LocalKafka(Distribution(release("2.0.1"), tmp_path))), KafkaSettings(release("2.0.1"), {}, (), 0)
+    )
     assert unplayed(simulated, "It did not start.").release is None
     assert unplayed(replace(simulated, kafka=kafka), "It did not start.").release == "2.0.1"
 

@@ -109,7 +109,7 @@ def with_faults(*faults: str) -> Scenario:
 
 
 def test_who_controls_is_part_of_the_target_s_name() -> None:
-    controls = {target: plan(small(), target).kafka.control for target in TARGETS}  # type: ignore[union-attr]
+    controls = {target: plan(small(), target).kafka.source.control for target in TARGETS}  # type: ignore[union-attr]
     assert list(controls.values()) == [Control.ONE, Control.QUORUM, Control.COMBINED]
     made = plan(small(), "process:4.1.0#quorum", seed=5)
     assert "--target 'process:4.1.0#quorum'" in manifest(made, "small/1", now()).configuration["reproduce"]

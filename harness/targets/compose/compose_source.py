@@ -1,0 +1,104 @@
+"""``--target compose:FILE``: the Kafka of a compose file in containers, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.errors import UsageError
+from harness.model import CONTROLLER
+from harness.scenario import Scenario
+from harness.target import Capability
+from harness.targets.compose import source
+from harness.targets.compose.agreement import agreed
+from harness.targets.compose.source import ComposedKafka
+from harness.targets.compose.target import ComposeTarget
+from harness.targets.kafka.layout import Control
+from harness.targets.kafka.releases import Release
+from harness.targets.kafka.server_properties import KafkaSettings, alike, understood
+from harness.targets.kafka.source import SourceKind, StartJournal
+
+
+@dataclass(frozen=True, slots=True)
+class ComposeSource:
+    """Implements :class:`harness.targets.kafka.source.KafkaSource`."""
+
+    kafka: ComposedKafka
+    leaves_faults_out: bool = True
+    runs_in_containers: bool = True
+    never_the_controller: tuple[str, ...] = ()
+
+    @property
+    def release(self) -> Release:
+        """The release in every image."""
+        return self.kafka.release
+
+    @property
+    def control(self) -> Control:
+        """Which nodes are controllers: all those of the file that are not brokers go by one name."""
+        return Control.ONE if CONTROLLER in self.kafka.file.nodes else Control.COMBINED
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to its containers on this machine."""
+        return self.kafka.capabilities
+
+    def why_not(self, capability: Capability) -> str:
+        """See :class:`harness.targets.kafka.source.KafkaSource`."""
+        return self.kafka.lacks[capability]
+
+    def in_words(self) -> Mapping[str, Any]:
+        """The file, and which service each node is."""
+        return {"compose": self.kafka.in_words()}
+
+    def versions(self) -> Mapping[str, str]:
+        """None: what runs Kafka is in its images."""
+        return {}
+
+    def settings(self, scenario: Scenario) -> KafkaSettings:
+        """As the scenario has them, then as the file does; see :class:`harness.targets.kafka.source.KafkaSource`."""
+        wanted, written, file = scenario.cluster.brokers, scenario.cluster.settings, self.kafka.file
+        if len(file.brokers) != wanted:
+            names = ", ".join(broker.name for broker in file.brokers)
+            raise UsageError(
+                f"scenario {scenario.id!r} is about {wanted} brokers, and {file.path} has "
+                f"{len(file.brokers)}: {names}.",
+                _remedy(len(file.brokers), wanted),
+            )
+        own = agreed(file, alike(self.release).difference(written))
+        settings = understood({**own, **written}, self.release, wanted)
+        if len(settings.log_dirs) > 1:
+            raise UsageError(
+                f"scenario {scenario.id!r} has {len(settings.log_dirs)} log directories for each broker, "
+                "and a broker in a container has one volume.",
+                "Run it with --target process:.",
+            )
+        return settings
+
+    def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> ComposeTarget:
+        """See :class:`harness.targets.kafka.source.KafkaSource`; the file itself says how many brokers there are."""
+        return ComposeTarget(directory, self.kafka, settings, journal.project_coming)
+
+
+def find(spelling: str) -> ComposeSource:
+    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.compose.source.find`."""
+    return ComposeSource(source.find(spelling))
+
+
+KIND = SourceKind("compose:", "FILE", find)
+"""What follows is the path of a compose file, and ``#`` with a pattern of the names of the services that run Kafka."""
+
+
+def _remedy(there: int, wanted: int) -> str:
+    """What to do about a file that has another number of brokers than a scenario is about."""
+    if there > wanted:
+        return "Choose another file, or the brokers that are meant with --service-pattern."
+    missing = wanted - there
+    more = "one more service" if missing == 1 else f"{missing} more services"
+    alone = " Of one broker alone nothing is replicated." if there == 1 else ""
+    return (
+        f"Give it {more} with an id, a name and listeners of its own, in the quorum or at the ZooKeeper of the others: "
+        f"compose/kafka-kraft.yml and compose/kafka-zookeeper.yml have three.{alone}"
+    )

@@ -1,0 +1,81 @@
+"""``--target process:RELEASE``: a release of Kafka as local Java processes, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from harness.scenario import Scenario
+from harness.target import Capability
+from harness.targets.kafka import local
+from harness.targets.kafka.jvm import java_version, refuse_old_java
+from harness.targets.kafka.layout import Control
+from harness.targets.kafka.local import LocalKafka
+from harness.targets.kafka.process import ProcessTarget, capabilities
+from harness.targets.kafka.releases import Release
+from harness.targets.kafka.server_properties import KafkaSettings, understood
+from harness.targets.kafka.source import SourceKind, StartJournal
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessSource:
+    """Implements :class:`harness.targets.kafka.source.KafkaSource`."""
+
+    kafka: LocalKafka
+    leaves_faults_out: bool = False
+    runs_in_containers: bool = False
+
+    @property
+    def release(self) -> Release:
+        """The release that every node runs."""
+        return self.kafka.release
+
+    @property
+    def control(self) -> Control:
+        """Which nodes are controllers."""
+        return self.kafka.control
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """Everything, but for what takes a C compiler where there is none."""
+        return capabilities()
+
+    @property
+    def never_the_controller(self) -> tuple[str, ...]:
+        """Links: brokers that are the controllers cannot be cut off from the controllers alone."""
+        return ("links", "between") if self.control is Control.COMBINED else ()
+
+    def why_not(self, capability: Capability) -> str:
+        """See :class:`harness.targets.kafka.source.KafkaSource`; every capability takes the same remedy."""
+        return "It takes a C compiler: see `seawall doctor`."
+
+    def in_words(self) -> Mapping[str, Any]:
+        """Nothing: the release says it all."""
+        return {}
+
+    def versions(self) -> Mapping[str, str]:
+        """The Java of this machine."""
+        return {"java": java_version()}
+
+    def settings(self, scenario: Scenario) -> KafkaSettings:
+        """As the scenario has them; see :class:`harness.targets.kafka.source.KafkaSource`."""
+        brokers = scenario.cluster.brokers
+        settings = understood(scenario.cluster.settings, self.release, brokers)
+        refuse_old_java()
+        self.kafka.refuse_few(brokers)
+        return settings
+
+    def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> ProcessTarget:
+        """See :class:`harness.targets.kafka.source.KafkaSource`."""
+        return ProcessTarget(directory, brokers, self.kafka, settings, journal.node_started)
+
+
+def find(spelling: str) -> ProcessSource:
+    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.kafka.local.find`."""
+    return ProcessSource(local.find(spelling))
+
+
+KIND = SourceKind("process:", "RELEASE", find)
+"""What follows is a release, or the path of an unpacked one, and ``#`` with who controls."""

@@ -1,0 +1,100 @@
+"""What every kind of target that runs real Kafka says of itself before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from harness.scenario import Scenario
+from harness.target import Capability, Target
+from harness.targets.kafka.layout import Control
+from harness.targets.kafka.releases import Release
+from harness.targets.kafka.server_properties import KafkaSettings
+
+
+class StartJournal(Protocol):
+    """Notes what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
+
+    def node_started(self, name: str, pid: int) -> None:
+        """Note that node ``name`` is process ``pid`` now."""
+        ...
+
+    def project_coming(self, name: str, containers: Sequence[str]) -> None:
+        """Note, before there are any, what the Compose project and its containers will be called."""
+        ...
+
+
+class KafkaSource(Protocol):
+    """A release of Kafka, and the way in which a target runs it."""
+
+    @property
+    def release(self) -> Release:
+        """The release that every node runs."""
+        ...
+
+    @property
+    def control(self) -> Control:
+        """Which nodes are controllers."""
+        ...
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What can be done to its nodes on this machine."""
+        ...
+
+    @property
+    def leaves_faults_out(self) -> bool:
+        """Whether random chaos leaves out the faults that it cannot do, with the reason, instead of refusing to run."""
+        ...
+
+    @property
+    def runs_in_containers(self) -> bool:
+        """Whether its nodes are containers, which ``seawall heal`` looks for with the Docker engine."""
+        ...
+
+    @property
+    def never_the_controller(self) -> tuple[str, ...]:
+        """The fields of a fault that cannot be ``controller``."""
+        ...
+
+    def why_not(self, capability: Capability) -> str:
+        """Why it lacks that capability, in a sentence that names the remedy."""
+        ...
+
+    def in_words(self) -> Mapping[str, Any]:
+        """What the configuration in ``run.json`` says of it beside the release, as plain data."""
+        ...
+
+    def versions(self) -> Mapping[str, str]:
+        """What ``run.json`` says of the software that runs it beside Kafka itself: version by name."""
+        ...
+
+    def settings(self, scenario: Scenario) -> KafkaSettings:
+        """The settings of every broker in a run of ``scenario``.
+
+        Raises:
+            UsageError: the scenario asks for settings or for a number of brokers that it cannot have.
+            EnvironmentFault: this machine lacks what runs it.
+        """
+        ...
+
+    def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> Target:
+        """The target, not started. It keeps its files below ``directory``, and notes in ``journal`` what it starts."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceKind:
+    """How ``--target`` spells a kind of source.
+
+    Attributes:
+        prefix: what the name of such a target begins with.
+        argument: what follows it, for messages.
+        find: the source that the argument means; raises ``UsageError`` and ``EnvironmentFault``.
+    """
+
+    prefix: str
+    argument: str
+    find: Callable[[str], KafkaSource]
