@@ -6,9 +6,12 @@ lets time pass in between, real or virtual.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal, NamedTuple, Protocol, TypeVar
+from typing import ClassVar, Literal, NamedTuple, Protocol, Self, TypeVar
+
+from pydantic import BaseModel, ConfigDict
 
 from harness.model import NO_EPOCH, NodeId, Offset, TopicPartition
 
@@ -152,6 +155,36 @@ class SpoofedFetchOrder:
     timeout_s: float = 20.0
 
 
+class WorkloadParameters(BaseModel, ABC):
+    """What a scenario may write about a workload: the fields are the workload's own, the runner asks the rest."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @property
+    @abstractmethod
+    def has_background_load(self) -> bool:
+        """Whether producers send by themselves, beside what a schedule orders."""
+
+    @property
+    @abstractmethod
+    def answered_within_s(self) -> float:
+        """After how many seconds a background producer takes what has not been answered for indeterminate."""
+
+    @property
+    @abstractmethod
+    def numbers_records(self) -> bool:
+        """Whether producers with acks=all number their records (KIP-98)."""
+
+    @property
+    @abstractmethod
+    def appends_once(self) -> bool:
+        """Whether no record of the background load is appended twice: each is numbered, or sent only once."""
+
+    @abstractmethod
+    def without_numbers(self) -> Self:
+        """The same for generations and releases before 0.11, which do not know numbered records."""
+
+
 class Pending(Protocol[ResultT_co]):
     """An order under way."""
 
@@ -167,9 +200,9 @@ class Pending(Protocol[ResultT_co]):
 class Workload(Protocol):
     """Clients against a bootstrap address, recording every operation.
 
-    An implementation is one file in ``workloads/``, registered in ``workloads/__init__``. It never retries a
-    measured operation unless it is told to, and never calls a failed one ``fail`` without proof that it did not
-    happen. No method blocks for longer than it takes to begin, except where it says so.
+    An implementation is one file in ``workloads/``, whose ``KIND`` is listed in ``workloads/__init__``. It never
+    retries a measured operation unless an order says so, and never calls a failed one ``fail`` without proof that it
+    did not happen. No method blocks for longer than it takes to begin, except where it says so.
     """
 
     name: ClassVar[str]

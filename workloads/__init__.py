@@ -1,4 +1,4 @@
-"""The workloads. To add one: one file that implements ``harness.workload.Workload``, and one line here."""
+"""The workloads. To add one: one file with a ``KIND``, and one line in ``KINDS`` here."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from typing import Any
 
 from harness.errors import UsageError
 from harness.validation import closest, validated
-from workloads.unique_sends import UniqueSends, UniqueSendsParameters
+from harness.workload import WorkloadParameters
+from workloads import unique_sends
+from workloads.workload_kind import WorkloadKind
 
-NAMES: Mapping[str, tuple[type[UniqueSends], type[UniqueSendsParameters]]] = MappingProxyType(
-    {UniqueSends.name: (UniqueSends, UniqueSendsParameters)}
-)
-"""The class of each workload, and the model of its parameters."""
+KINDS: Mapping[str, WorkloadKind[Any]] = MappingProxyType({kind.name: kind for kind in (unique_sends.KIND,)})
+"""Every workload by its name."""
 
 
-def parse(name: str, parameters: Mapping[str, Any]) -> UniqueSendsParameters:
+def parse(name: str, parameters: Mapping[str, Any]) -> WorkloadParameters:
     """The parameters of the workload ``name`` as a scenario writes them.
 
     Raises:
         UsageError: an unknown workload, key or value.
     """
-    if name not in NAMES:
-        raise UsageError(f"workload: unknown workload {name!r}; {closest(name, NAMES)}")
-    return validated(NAMES[name][1], parameters, "workload")
+    if name not in KINDS:
+        raise UsageError(f"workload: unknown workload {name!r}; {closest(name, KINDS)}")
+    parsed: WorkloadParameters = validated(KINDS[name].parameters, parameters, "workload")
+    return parsed

@@ -15,9 +15,9 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from harness.clients.reader import BEGINNING, MOVED_ERRORS, Bounds, Reader
 from harness.clients.sender import NUMBERED, PLAIN
@@ -25,6 +25,7 @@ from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
 from harness.errors import EnvironmentFault
 from harness.model import Offset, ProcessId, TopicPartition
+from harness.simulation.stack.sends import SimulatedSends
 from harness.steps import Seconds
 from harness.workload import (
     ALL_ACKS,
@@ -37,12 +38,14 @@ from harness.workload import (
     Sent,
     SpoofedFetchOrder,
     Unread,
+    WorkloadParameters,
 )
 from workloads.group_reading import GroupMember, commit
 from workloads.pending import Threaded
 from workloads.producing_process import OrderedProducer, ProducingProcess, TransactingProducer
 from workloads.workers import Deadline, Workers
 from workloads.workload_context import WorkloadContext
+from workloads.workload_kind import WorkloadKind
 
 _POLL_S = 0.2
 _POLL_RECORDS = 500
@@ -55,7 +58,7 @@ _GRACE_S = 10.0
 """How long an order under way may take to end once the load is to stop."""
 
 
-class UniqueSendsParameters(BaseModel):
+class UniqueSendsParameters(WorkloadParameters):
     """What a scenario may write about the workload.
 
     Attributes:
@@ -69,8 +72,6 @@ class UniqueSendsParameters(BaseModel):
         idempotent: whether background producers with acks=all number their records (KIP-98) and send them again until
             they are answered; generations and releases before 0.11 do not know that, and there they send once only.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     producers: int = Field(default=4, ge=1, le=64)
     consumers: int = Field(default=2, ge=1, le=64)
@@ -89,6 +90,30 @@ class UniqueSendsParameters(BaseModel):
     def numbers(self, acks: int) -> bool:
         """Whether a background producer with these acks numbers its records."""
         return self.idempotent and acks == ALL_ACKS
+
+    @property
+    def has_background_load(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.rate > 0
+
+    @property
+    def answered_within_s(self) -> float:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.delivery_timeout_s
+
+    @property
+    def numbers_records(self) -> bool:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.idempotent
+
+    @property
+    def appends_once(self) -> bool:
+        """With acks 0 or 1 librdkafka sends again only after an answer that comes before the append."""
+        return self.idempotent or ALL_ACKS not in map(self.acks_of, range(self.producers))
+
+    def without_numbers(self) -> Self:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return self.model_copy(update={"idempotent": False})
 
 
 class UniqueSends:
@@ -306,3 +331,6 @@ class UniqueSends:
         process = self._around.new_process()
         around, isolation = self._around, self._parameters.isolation
         return process, Reader(around.bootstrap, f"seawall-{process}", positions, around.log, isolation=isolation)
+
+
+KIND = WorkloadKind(UniqueSends.name, UniqueSendsParameters, UniqueSends, SimulatedSends)

@@ -18,7 +18,6 @@ from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
 from harness.targets.simulated import SimulatedTarget
-from harness.workload import ALL_ACKS
 
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
@@ -142,11 +141,9 @@ def _off_ms(plan: Plan) -> float:
 def _idempotent(plan: Plan) -> bool:
     """Whether every producer numbers its batches, as one of transactions always does (KIP-98).
 
-    Or sends each only once: a background producer with acks 0 or 1, which librdkafka has send again only after an
-    answer that comes before the append.
+    Or sends each only once, as a background producer may.
     """
     sends = [step.send for step in plan.steps.values() if step.send is not None]
     numbered = [send.idempotent or send.transaction is not None for send in sends]
-    load = plan.workload
-    numbered += [load.idempotent or ALL_ACKS not in map(load.acks_of, range(load.producers))] if load.rate else []
+    numbered += [plan.workload.appends_once] if plan.workload.has_background_load else []
     return bool(numbered) and all(numbered)

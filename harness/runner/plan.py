@@ -32,7 +32,7 @@ from harness.targets.kafka.layout import Control
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
 from harness.targets.simulated import SimulatedTarget
 from harness.validation import closest
-from workloads.unique_sends import UniqueSendsParameters
+from harness.workload import WorkloadParameters
 
 TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType(
     {target.name: target.capabilities for target in (BuiltinTarget, SimulatedTarget)}
@@ -77,7 +77,7 @@ class Plan:
     settings: Settings
     seed: int
     duration_s: float | None
-    workload: UniqueSendsParameters
+    workload: WorkloadParameters
     steps: Mapping[int, Step]
     steps_faults: Mapping[int, Fault]
     chaos_faults: tuple[ChaosFault, ...]
@@ -224,10 +224,10 @@ def _known_target(target: str) -> str:
     return target
 
 
-def _workload(scenario: Scenario, version: str) -> UniqueSendsParameters:
-    """What the scenario writes, but that nobody numbers records for a cluster that does not know it yet."""
+def _workload(scenario: Scenario, version: str) -> WorkloadParameters:
+    """What the scenario writes; without numbered records for a cluster that does not know them yet."""
     written = workloads.parse(scenario.workload.name, scenario.workload.parameters())
-    return written if knows_idempotence(version) else written.model_copy(update={"idempotent": False})
+    return written if knows_idempotence(version) else written.without_numbers()
 
 
 def _settings(scenario: Scenario) -> Settings:

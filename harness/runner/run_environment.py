@@ -15,7 +15,6 @@ from harness.history.run_directory import RunDirectory
 from harness.runner.journal import Journal
 from harness.runner.plan import Plan
 from harness.runner.real import RealKafka
-from harness.simulation.stack.sends import SimulatedSends
 from harness.target import Target
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.simulated import SimulatedTarget
@@ -71,7 +70,8 @@ def simulated(plan: Plan, directory: Path, log: logging.Logger) -> RunEnvironmen
 
     def workload(recorder: Recorder) -> Workload:
         around = WorkloadContext(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
-        return SimulatedSends(plan.workload, around, target.cluster)
+        kind = workloads.KINDS[plan.scenario.workload.name]
+        return kind.in_virtual_time(plan.workload, around, target.cluster)
 
     return RunEnvironment(target, target.clock, workload)
 
@@ -90,7 +90,7 @@ def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder],
         around = WorkloadContext(
             target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
         )
-        return workloads.NAMES[plan.scenario.workload.name][0](plan.workload, around)
+        return workloads.KINDS[plan.scenario.workload.name].in_real_time(plan.workload, around)
 
     return workload
 

@@ -112,7 +112,7 @@ class RunLifecycle:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
         self._report("waiting until every replica is in sync and equally far")
         missing = self._settle() if self._plan.expectation is not None else self._awaited()
-        if not missing and self._plan.expectation is None and self._plan.workload.rate:
+        if not missing and self._plan.expectation is None and self._plan.workload.has_background_load:
             missing = self._sent_again()
         self.waited = True
         partitions = self._target.view().partitions
@@ -142,9 +142,9 @@ class RunLifecycle:
         """
         assert self._workload is not None
         plan, clock = self._plan, self._environment.clock
-        timeout_s = max(plan.workload.delivery_timeout_s, still_for_s(plan.settings) / STILL_TIMES)
+        timeout_s = max(plan.workload.answered_within_s, still_for_s(plan.settings) / STILL_TIMES)
         takes = [name for name, seen in self._target.view().partitions.items() if self._takes_records(name, seen)]
-        sends = Sends(self._workload, takes, timeout_s=timeout_s, idempotent=plan.workload.idempotent)
+        sends = Sends(self._workload, takes, timeout_s=timeout_s, idempotent=plan.workload.numbers_records)
         self._report(f"sending again to {len(takes)} partitions")
         deadline_ns = clock.monotonic_ns() + round(plan.scenario.settle_s * 1e9)
         while not (recovered := sends.look().recovered) and clock.monotonic_ns() < deadline_ns:

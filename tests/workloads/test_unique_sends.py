@@ -20,7 +20,7 @@ from harness.target import ReplicaView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.wire import batches
 from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
-from workloads.unique_sends import UniqueSends
+from workloads.unique_sends import UniqueSends, UniqueSendsParameters
 from workloads.workload_context import WorkloadContext
 
 T = TypeVar("T")
@@ -53,7 +53,7 @@ class Recorded:
         log.propagate = False
         log.addHandler(logging.NullHandler())
         around = WorkloadContext(cluster.bootstrap(), partitions, self.recorder, 1, log)
-        self.workload = UniqueSends(workloads.parse("unique_sends", parameters), around)
+        self.workload = UniqueSends(UniqueSendsParameters(**parameters), around)
 
     def history(self) -> list[dict[str, Any]]:
         self.recorder.close()
