@@ -14,7 +14,7 @@ import sys
 import tempfile
 import threading
 import warnings
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from importlib import resources
 from pathlib import Path
 from typing import IO, Any
@@ -80,14 +80,13 @@ def session(master: str | None = None, size: int = 0) -> SparkSession:
         return _state["session"]
 
 
-def warm_up(master: str | None = None) -> threading.Thread:
-    """Start the JVM in the background and let it answer every question once, about a tiny run.
+def in_background(work: Callable[[], None]) -> threading.Thread:
+    """Start what asks for the :func:`session` early, in a thread that :func:`end` ends, too.
 
-    The first questions are slow because the JVM loads and compiles what they need; a verdict that comes later does not
-    wait for that. It costs a processor some twenty seconds. What fails here fails again for whoever asks for the
-    :func:`session`. Returns the thread, for who wants to wait.
+    What fails in ``work`` because of the environment fails again where the session is asked for next, so it is not
+    reported. Returns the thread.
     """
-    thread = threading.Thread(target=_warm, args=(master,), name="spark-warm-up", daemon=True)
+    thread = threading.Thread(target=_attempt, args=(work,), name="spark-warm-up", daemon=True)
     _warming.append(thread)
     thread.start()
     return thread
@@ -129,14 +128,9 @@ def stop() -> None:
             _end(gateway)
 
 
-def _warm(master: str | None) -> None:
-    # Imported here because the questions import Spark's functions, which need no session, but time.
-    from spark_analysis.answers import ask  # noqa: PLC0415
-    from spark_analysis.warmup import RUN, tiny_run  # noqa: PLC0415
-
+def _attempt(work: Callable[[], None]) -> None:
     try:
-        with tempfile.TemporaryDirectory() as directory:
-            ask(session(master), [RUN], tiny_run(Path(directory)))
+        work()
     except (EnvironmentFault, Py4JError, OSError):
         pass  # OSError: the JVM has been ended meanwhile
     except Exception:

@@ -1,14 +1,18 @@
-"""A tiny run in which clients do everything that there are questions about, and a record is lost."""
+"""Warming Spark up: every question once, about a tiny run in which clients do all that is asked about."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
 from types import MappingProxyType
 from typing import Any
 
 from harness.history.arrow import write_rows
 from harness.history.schema import TABLES, ColumnType, Table
+from spark_analysis import session
 from spark_analysis.files import TableFile, local_files
 
 RUN = "warm-up"
@@ -16,6 +20,22 @@ RUN = "warm-up"
 _HERE = {"topic": "ledger", "partition": 0}
 _LEADER = {**_HERE, "role": "leader", "leader": 0, "leader_epoch": 0, "high_watermark": 2, "log_end_offset": 2}
 _NOTHING: Mapping[ColumnType, Any] = MappingProxyType({"string": "", "int32": 0, "int64": 0, "bool": False})
+
+
+def warm_up(master: str | None = None) -> Thread:
+    """Start the JVM in the background and let it answer every question once, about a tiny run.
+
+    The first questions are slow because the JVM loads and compiles what they need; a verdict that comes later does not
+    wait for that. It costs a processor some twenty seconds. Returns the thread; see :func:`session.in_background`.
+    """
+    return session.in_background(partial(_ask_once, master))
+
+
+def _ask_once(master: str | None) -> None:
+    from spark_analysis.answers import ask  # noqa: PLC0415 - it imports Spark's functions, which takes a second
+
+    with TemporaryDirectory() as directory:
+        ask(session.session(master), [RUN], tiny_run(Path(directory)))
 
 
 def tiny_run(directory: Path) -> dict[str, list[TableFile]]:

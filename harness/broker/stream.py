@@ -8,13 +8,10 @@ import struct
 import termios
 from collections.abc import Callable
 from enum import Flag, auto
-from typing import TYPE_CHECKING, cast
+from typing import Protocol, cast
 
 from harness.broker.ports import Buffer, Connection, FrameHandler
 from harness.model import CLIENTS
-
-if TYPE_CHECKING:
-    from harness.broker.network import AsyncioNetwork
 
 MAX_FRAME_BYTES = 104_857_600
 """Kafka's ``socket.request.max.bytes``: a peer that announces a longer frame is disconnected."""
@@ -41,10 +38,48 @@ class _Muted(Flag):
     OWNER = auto()
 
 
+class StreamOwner(Protocol):
+    """What a stream needs of the network that it is a connection of.
+
+    Attributes:
+        shared_buffer: where every stream receives that has no torn frame of its own.
+    """
+
+    shared_buffer: memoryview
+
+    def name_of(self, address: str) -> str:
+        """The node that connects from this address, or ``clients``."""
+        ...
+
+    def soon(self, act: Callable[[], None]) -> None:
+        """Call ``act`` once the callback that runs now has returned."""
+        ...
+
+    def admit(self, stream: Stream) -> None:
+        """Take a new stream, unless there are too many."""
+        ...
+
+    def forget(self, stream: Stream) -> None:
+        """Drop a stream that is lost."""
+        ...
+
+    def hold(self, grown: int) -> None:
+        """Count ``grown`` bytes more (negative: fewer) that are held for a peer."""
+        ...
+
+    def is_cut_from(self, peer: str) -> bool:
+        """Whether bytes from ``peer`` are not to be read."""
+        ...
+
+    def is_cut_to(self, peer: str) -> bool:
+        """Whether bytes to ``peer`` are not to be sent."""
+        ...
+
+
 class Stream(asyncio.BufferedProtocol):
     """One connection: received into reused buffers, frames handed out as writable views of them."""
 
-    def __init__(self, network: AsyncioNetwork, accept: Callable[[Connection], FrameHandler], peer: str | None) -> None:
+    def __init__(self, network: StreamOwner, accept: Callable[[Connection], FrameHandler], peer: str | None) -> None:
         self.peer = peer or CLIENTS
         self._peer_is_known = peer is not None
         self._network = network

@@ -31,7 +31,7 @@ def demo(
     """
     from harness.runner import plan
     from harness.scenario import load
-    from spark_analysis.session import warm_up
+    from spark_analysis.warmup import warm_up
 
     say = progress()
     directories = []

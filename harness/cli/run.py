@@ -53,7 +53,7 @@ def run(
     from harness.runner import plan
     from harness.runner.real import with_pattern
     from harness.scenario import load
-    from spark_analysis.session import warm_up
+    from spark_analysis.warmup import warm_up
 
     if seed is None:
         seed = random.SystemRandom().randrange(2**31)

@@ -2,12 +2,59 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Collection
+from typing import Protocol
 
-from harness.model import NO_EPOCH, NO_OFFSET
+from harness.model import NO_EPOCH, NO_OFFSET, NodeId, Offset, TopicPartition
 
-if TYPE_CHECKING:
-    from harness.replication.replica import Replica
+
+class ReplicaState(Protocol):
+    """What of a replica is checked; see :class:`harness.replication.replica.Replica`."""
+
+    @property
+    def partition(self) -> TopicPartition:
+        """The partition that it is a replica of."""
+        ...
+
+    @property
+    def node(self) -> NodeId:
+        """The broker that holds it."""
+        ...
+
+    @property
+    def role(self) -> str:
+        """``leader``, ``follower`` or ``offline``."""
+        ...
+
+    @property
+    def leader(self) -> NodeId:
+        """The broker that leads the partition, as this replica knows."""
+        ...
+
+    @property
+    def leader_epoch(self) -> int:
+        """The epoch of that leadership."""
+        ...
+
+    @property
+    def isr(self) -> Collection[NodeId]:
+        """The in-sync replicas, as this replica knows."""
+        ...
+
+    @property
+    def high_watermark(self) -> Offset:
+        """Exclusive."""
+        ...
+
+    @property
+    def log_start_offset(self) -> Offset:
+        """Inclusive."""
+        ...
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """Exclusive."""
+        ...
 
 
 class Invariants:
@@ -22,7 +69,7 @@ class Invariants:
         """The log has been cut on purpose."""
         self._led_epoch = NO_EPOCH
 
-    def check(self, replica: Replica, *, may_lead: bool) -> None:
+    def check(self, replica: ReplicaState, *, may_lead: bool) -> None:
         """Assert what always holds; ``may_lead``: whether the ISR allows it to."""
         name, watermark = replica.partition, replica.high_watermark
         assert replica.log_start_offset <= watermark <= replica.log_end_offset, f"{name}: watermark"

@@ -21,7 +21,8 @@ from checkers import check
 from harness import runner
 from harness.runner.expectation import expectations
 from harness.scenario import shipped
-from spark_analysis.session import session, warm_up
+from spark_analysis.session import session
+from spark_analysis.warmup import warm_up
 
 RUNS = 500
 REPEATED = 3
