@@ -91,5 +91,5 @@ def test_a_parameter_of_another_workload_is_refused() -> None:
 
 
 def test_a_workload_that_is_not_there_is_refused_with_the_nearest_name() -> None:
-    with pytest.raises(UsageError, match="'trickle'.*unique_sends"):
+    with pytest.raises(UsageError, match=r"'trickle'.*unique_sends"):
         plan(scenario.parse(TEXT, "trickle.yaml"))
