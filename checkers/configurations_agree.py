@@ -15,9 +15,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from checkers.generations import since
+from checkers.recorded_load import recorded_load, unreadable_load
 from harness.history import Manifest
 from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
+from harness.workload import ALL_ACKS, WorkloadParameters
 
 _REAL = ("process:", "compose:")
 _OF_REAL_KAFKA = frozenset({"min.insync.replicas", "unclean.leader.election.enable"})
@@ -35,9 +37,12 @@ def disagreements(manifest: Manifest) -> Iterator[str]:
     written, settings = (scenario.get("cluster") or {}).get("settings") or {}, configuration.get("settings") or {}
     compared = set(written) & _OF_REAL_KAFKA if real else set(written)
     yield from _different("setting", compared, written, settings)
+    if unreadable := unreadable_load(configuration):
+        yield unreadable
     loaded, workload = scenario.get("workload") or {}, configuration.get("workload") or {}
     numbers = not real and since(manifest.generation, "0.11")
-    yield from _different("workload's", set(loaded) - (set() if numbers else {"idempotent"}), loaded, workload)
+    numbering = set() if numbers else _numbering(recorded_load({"workload": loaded}))
+    yield from _different("workload's", set(loaded) - numbering, loaded, workload)
     foreseen = [_plain(one) for one in _predicted(scenario, manifest.generation)] if manifest.predictions else []
     for one in manifest.predictions:
         if _plain(one) not in foreseen:
@@ -49,15 +54,23 @@ def unasked(manifest: Manifest, numbers: Mapping[str, int]) -> Iterator[str]:
     configuration = manifest.configuration
     if "target" not in configuration:
         return
-    workload = configuration.get("workload") or {}
+    load = recorded_load(configuration)
     steps = (configuration.get("scenario") or {}).get("schedule") or ()
     asked = {str(step["send"].get("acks", "all")) for step in steps if step.get("send")}
-    if workload.get("rate"):
-        asked |= {str(acks) for acks in list(workload.get("acks") or ["all"])[: workload.get("producers")]}
+    if load is not None and load.has_background_load:
+        asked |= {"all" if acks == ALL_ACKS else str(acks) for acks in load.asked_acks}
     strange = [acks for acks, name in _ACKS.items() if numbers[name] and acks not in asked]
     if strange:
         wanted = ", ".join(sorted(asked)) or "no sends"
         yield f"The history has sends with acks={', '.join(strange)}, and run.json's configuration asks for {wanted}."
+
+
+def _numbering(load: WorkloadParameters | None) -> set[str]:
+    """The parameters that say whether records are numbered."""
+    if load is None:
+        return set()
+    plain, without = load.model_dump(), load.without_numbers().model_dump()
+    return {name for name, value in plain.items() if value != without[name]}
 
 
 def _different(what: str, names: set[str], written: Mapping[str, Any], resolved: Mapping[str, Any]) -> Iterator[str]:

@@ -18,10 +18,12 @@ from dataclasses import asdict
 from typing import Any
 
 from checkers.configurations_agree import disagreements
+from checkers.recorded_load import recorded_load
 from harness.history import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.knobs import GENERATIONS
 from harness.validation import shortened
+from harness.workload import WorkloadParameters
 
 MISSTATED = "guarantees"
 """What a run lacks whose configuration does not fit its guarantees or its rows: a name beside those of its tables."""
@@ -113,7 +115,7 @@ def _configured(manifest: Manifest) -> Iterator[tuple[str, Any]]:
     if asked or "unclean.leader.election.enable" in settings:
         yield "unclean_election", asked or str(settings["unclean.leader.election.enable"]).lower() == "true"
     if "workload" in configuration:
-        yield "idempotent_producers", _idempotent(configuration["workload"], steps)
+        yield "idempotent_producers", _idempotent(recorded_load(configuration), steps)
     if "elections" in (configuration.get("knobs") or {}):
         yield "eligible_replicas", configuration["knobs"]["elections"] == "elr"
     if "target" in configuration:
@@ -162,13 +164,12 @@ def _may_delete(
     return limits.keys().isdisjoint(_AGE_LIMITS) and off_ms + _DAY_MS >= _WEEK_MS
 
 
-def _idempotent(workload: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]) -> bool:
-    """As :func:`harness.runner.manifest` has it: who asks for less than acks=all sends once."""
+def _idempotent(load: WorkloadParameters | None, steps: Sequence[Mapping[str, Any]]) -> bool:
+    """As :func:`harness.runner.manifest` has it."""
     sends = [step["send"] for step in steps if step.get("send")]
     numbered = [send.get("idempotent") is True or send.get("transaction") is not None for send in sends]
-    if workload.get("rate"):
-        asked = list(workload.get("acks") or ["all"])[: workload.get("producers")]
-        numbered.append(workload.get("idempotent") is True or "all" not in asked)
+    if load is not None and load.has_background_load:
+        numbered.append(load.appends_once)
     return bool(numbered) and all(numbered)
 
 

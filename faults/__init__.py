@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, get_args
+
+from pydantic import BaseModel
 
 from faults.clock import Clock
 from faults.corrupt_log import CorruptLog
@@ -19,14 +20,34 @@ from faults.stop import Stop
 from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
+from harness.plugins import Registry
+from harness.target import Capability
 from harness.validation import closest, validated
 
 AnyFault = (
     Kill | Stop | Pause | Partition | Stall | DiskFull | Clock | PowerLoss | WipeDisk | CorruptLog | LogDirFailure
 )
 
-KINDS: Mapping[str, type[AnyFault]] = MappingProxyType({fault.kind: fault for fault in get_args(AnyFault)})
-"""The class of each kind of fault."""
+
+def _flaw(kind: str, loaded: Any) -> str:
+    """What is wrong with a plugin's fault; empty: nothing is."""
+    if not (isinstance(loaded, type) and issubclass(loaded, BaseModel)):
+        return f"{loaded!r} is no class of a pydantic model."
+    if getattr(loaded, "kind", None) != kind:
+        return f"its kind is {getattr(loaded, 'kind', None)!r}, not {kind!r}."
+    wrong = [name for name, of in (("traits", FaultTraits), ("needs", Capability)) if not _has(loaded, name, of)]
+    wrong += [name for name in _METHODS if not callable(getattr(loaded, name, None))]
+    return f"it does not define {wrong[0]!r}, see harness/fault.py." if wrong else ""
+
+
+def _has(loaded: type, name: str, kind: type) -> bool:
+    return isinstance(getattr(loaded, name, None), kind)
+
+
+_METHODS = ("aimed", "nodes", "claims", "parameters", "inject", "probe", "heal", "probe_healed")
+
+KINDS: Registry[type[Any]] = Registry("seawall.faults", {fault.kind: fault for fault in get_args(AnyFault)}, _flaw)
+"""The class of each kind of fault, those of installed plugins included."""
 
 _UNKNOWN = FaultTraits(
     process=ProcessEffect.NONE,
@@ -46,7 +67,8 @@ def traits_of(kind: str) -> FaultTraits:
     nothing from a disk, cuts no link and moves no clock. What asks whether a fault *cannot* keep a node from others
     takes it for one that can.
     """
-    return KINDS[kind].traits if kind in KINDS else _UNKNOWN
+    traits: FaultTraits = KINDS[kind].traits if kind in KINDS else _UNKNOWN
+    return traits
 
 
 def parse(written: Mapping[str, Any], path: str) -> Fault:

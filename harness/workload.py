@@ -177,8 +177,16 @@ class WorkloadParameters(BaseModel, ABC):
 
     @property
     @abstractmethod
+    def asked_acks(self) -> frozenset[int]:
+        """What the requests of the background load ask for: -1 (all), 1 or 0."""
+
+    @property
     def appends_once(self) -> bool:
-        """Whether no record of the background load is appended twice: each is numbered, or sent only once."""
+        """Whether no record of the background load is appended twice: each is numbered, or sent only once.
+
+        With acks 0 or 1 librdkafka sends again only after an answer that comes before the append.
+        """
+        return self.numbers_records or ALL_ACKS not in self.asked_acks
 
     @abstractmethod
     def without_numbers(self) -> Self:

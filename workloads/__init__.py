@@ -1,19 +1,29 @@
-"""The workloads. To add one: one file with a ``KIND``, and one line in ``KINDS`` here."""
+"""The workloads. To add one: one file with a ``KIND``, and one name in ``_OWN`` here."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any
 
 from harness.errors import UsageError
+from harness.plugins import Registry
 from harness.validation import closest, validated
 from harness.workload import WorkloadParameters
 from workloads import unique_sends
 from workloads.workload_kind import WorkloadKind
 
-KINDS: Mapping[str, WorkloadKind[Any]] = MappingProxyType({kind.name: kind for kind in (unique_sends.KIND,)})
-"""Every workload by its name."""
+
+def _flaw(name: str, loaded: Any) -> str:
+    """What is wrong with a plugin's workload."""
+    if not isinstance(loaded, WorkloadKind):
+        return f"{loaded!r} is no WorkloadKind."
+    return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
+
+
+KINDS: Registry[WorkloadKind[Any]] = Registry(
+    "seawall.workloads", {kind.name: kind for kind in (unique_sends.KIND,)}, _flaw
+)
+"""Every workload by its name, those of installed plugins included."""
 
 
 def parse(name: str, parameters: Mapping[str, Any]) -> WorkloadParameters:

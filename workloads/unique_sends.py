@@ -107,9 +107,9 @@ class UniqueSendsParameters(WorkloadParameters):
         return self.idempotent
 
     @property
-    def appends_once(self) -> bool:
-        """With acks 0 or 1 librdkafka sends again only after an answer that comes before the append."""
-        return self.idempotent or ALL_ACKS not in map(self.acks_of, range(self.producers))
+    def asked_acks(self) -> frozenset[int]:
+        """See :class:`harness.workload.WorkloadParameters`."""
+        return frozenset(map(self.acks_of, range(self.producers)))
 
     def without_numbers(self) -> Self:
         """See :class:`harness.workload.WorkloadParameters`."""

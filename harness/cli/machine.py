@@ -15,12 +15,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
 
 from harness import program
 from harness.errors import EnvironmentFault
 from harness.java import OLDEST_JAVA, feature_version, find_java, version_line
+from harness.plugins import Registry, installed
 
 _PROBE_TIMEOUT_S = 20
 _ENOUGH_MEMORY_BYTES = 2 * 1024**3
@@ -62,6 +64,7 @@ def findings(directory: Path) -> Iterator[Finding]:
     yield browser()
     yield docker()
     yield compose()
+    yield from plugins()
 
 
 def python() -> Finding:
@@ -208,3 +211,20 @@ def _first_line(command: Sequence[str]) -> str | None:
         return None
     lines = _COLOURS.sub("", done.stdout or done.stderr).strip().splitlines()
     return lines[0].strip() if lines else None
+
+
+def plugins() -> Iterator[Finding]:
+    """Every installed plugin, loaded."""
+    import faults
+    import workloads
+
+    registries: dict[str, Registry[Any]] = {"seawall.faults": faults.KINDS, "seawall.workloads": workloads.KINDS}
+    for group in registries:
+        for plugin in installed(group):
+            try:
+                registries[group][plugin.name]
+                seen, works = plugin.distribution, True
+            except EnvironmentFault as broken:
+                seen, works = broken.sentence, False
+            needed_for = f"scenarios that name {plugin.name!r}"
+            yield Finding(f"plugin {plugin.name}", works, False, seen, needed_for, "Mend it, or uninstall it.")

@@ -18,7 +18,9 @@ REQUESTED = ["all", 1]
 
 def loaded(**parameters: Any) -> Row:
     """A manifest whose workload has these parameters, beside others."""
-    return configured(configuration={"workload": {"rate": 10.0, "idempotent": True, **parameters}})
+    return configured(
+        configuration={"workload": {"name": "unique_sends", "rate": 10.0, "idempotent": True, **parameters}}
+    )
 
 
 # ------------------------------------------------------------------------------------------------------------- acks
@@ -83,9 +85,16 @@ def a_workload_that_the_scenario_has_otherwise_makes_the_run_invalid(story: Stor
     quiet(story)
 
 
+@case(Outcome.INVALID, **configured(configuration={"workload": {"name": "of_a_plugin", "pace": 3}}),
+      reason="json's workload cannot be understood: workload: unknown workload 'of_a_plugin'")  # fmt: skip
+def a_workload_that_is_not_installed_cannot_be_understood(story: Story) -> None:
+    quiet(story)
+
+
 @case(Outcome.PASS, **configured(
-    scenario={"workload": {"rate": 10, "idempotent": True}}, idempotent_producers=False,
-    configuration={"workload": {"rate": 10.0, "idempotent": False}}) | {"generation": "0.10"})  # fmt: skip
+    scenario={"workload": {"name": "unique_sends", "rate": 10, "idempotent": True}}, idempotent_producers=False,
+    configuration={"workload": {"name": "unique_sends", "rate": 10.0, "idempotent": False}},
+) | {"generation": "0.10"})  # fmt: skip
 def nobody_numbers_records_for_a_cluster_that_does_not_know_it(story: Story) -> None:
     quiet(story)
 

@@ -22,7 +22,7 @@ def configured(**more: Any) -> Row:
         "min.insync.replicas": 2, "unclean.leader.election.enable": False, "replica.lag.time.max.ms": 400,
         "broker.session.timeout.ms": 600, "log.retention.ms": 604_800_000,
     } | more.pop("settings", {})  # fmt: skip
-    workload = {"rate": 10.0, "idempotent": True}
+    workload = {"name": "unique_sends", "rate": 10.0, "idempotent": True}
     knobs = {"elections": "elr"}
     guarantees = GUARANTEES | {
         "replication_factor": 3, "idempotent_producers": True, "eligible_replicas": True, "retention": False,
@@ -175,7 +175,10 @@ def records_that_are_a_week_old_may_be_deleted(story: Story) -> None:
     quiet(story)
 
 
-@case(Outcome.PASS, **configured(configuration={"workload": {"rate": 10.0, "acks": [1, 0], "producers": 2}}))
+@case(
+    Outcome.PASS,
+    **configured(configuration={"workload": {"name": "unique_sends", "rate": 10.0, "acks": [1, 0], "producers": 2}}),
+)
 def who_does_not_wait_sends_once(story: Story) -> None:
     write(story, 2, acks=1)
     story.finish()

@@ -1,0 +1,112 @@
+"""A distribution of its own adds a fault and a workload: installed beside seawall, and used by their names."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+TOY = Path(__file__).parent / "toy"
+
+SCENARIO = """
+id: a-hiccup
+title: the leader has the hiccups while a trickle goes on
+source: this test
+cluster: {brokers: 3}
+topics: [{name: ledger, partitions: 1, replication_factor: 3}]
+workload: {name: trickle, per_second: 20}
+schedule:
+  - inject: {as: hic, fault: hiccup, node: leader}
+  - wait_s: 2
+  - heal: hic
+  - wait_s: 1
+"""
+
+
+class Installed:
+    """An environment that sees the suite's packages, and the toy."""
+
+    def __init__(self, path: Path) -> None:
+        venv.create(path / "env", with_pip=False)
+        self.python = path / "env" / "bin" / "python"
+        self.path = path
+        own = Path(sysconfig.get_path("purelib", vars={"base": str(path / "env"), "platbase": str(path / "env")}))
+        (own / "suite.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
+        options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
+        install = (sys.executable, "-m", "pip", "install", *options, "--target", str(own), str(_copy_of_toy(path)))
+        subprocess.run(install, check=True, capture_output=True, text=True)
+
+    def seawall(self, *words: str) -> subprocess.CompletedProcess[str]:
+        script = "import sys; from harness.entry import main; sys.exit(main())"
+        command = [str(self.python), "-c", script, *words]
+        return subprocess.run(command, cwd=self.path, capture_output=True, text=True, check=False)
+
+    def scenario(self, text: str) -> str:
+        (self.path / "scenario.yaml").write_text(text)
+        return "scenario.yaml"
+
+
+def _copy_of_toy(path: Path) -> Path:
+    """Building leaves files beside the source."""
+    copy = path / "toy"
+    for file in TOY.rglob("*"):
+        if file.suffix in (".py", ".toml"):
+            (copy / file.relative_to(TOY)).parent.mkdir(parents=True, exist_ok=True)
+            (copy / file.relative_to(TOY)).write_bytes(file.read_bytes())
+    return copy
+
+
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory: pytest.TempPathFactory) -> Installed:
+    return Installed(tmp_path_factory.mktemp("plugins"))
+
+
+@pytest.mark.parametrize(("generation", "numbered"), [("0.10", False), ("4.1", True)])
+def test_a_scenario_uses_a_fault_and_a_workload_of_another_distribution(
+    installed: Installed, generation: str, numbered: bool
+) -> None:
+    out = installed.path / generation
+    ran = installed.seawall(
+        "run", installed.scenario(SCENARIO), "--target", "simulated", "--generation", generation, "--out", str(out)
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (written,) = out.rglob("run.json")
+    manifest = json.loads(written.read_text())
+    assert manifest["guarantees"]["idempotent_producers"] is numbered
+    assert manifest["configuration"]["workload"] == {"name": "trickle", "per_second": 20, "numbered": numbered}
+    verdict = json.loads(next(out.rglob("verdict.json")).read_text())
+    assert "hiccup" in json.dumps(verdict)
+
+
+def test_doctor_lists_plugins_and_says_in_a_sentence_what_is_wrong_with_a_broken_one(installed: Installed) -> None:
+    said = " ".join(installed.seawall("doctor").stdout.replace("│", " ").split())
+    assert "seawall-toy 1.2" in said
+    assert all(f"plugin {name}" in said for name in ("hiccup", "misnamed", "trickle", "unfinished"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "why"),
+    [
+        ("unfinished", "RuntimeError: the toy has not been wound up"),
+        ("misnamed", "its kind is 'hiccup', not 'misnamed'."),
+    ],
+)
+def test_a_broken_plugin_is_one_sentence_where_it_is_used(installed: Installed, fault: str, why: str) -> None:
+    broken = SCENARIO.replace("fault: hiccup", f"fault: {fault}")
+    ran = installed.seawall("run", installed.scenario(broken), "--target", "simulated")
+    assert ran.returncode == 4
+    said = " ".join(ran.stderr.split())
+    assert f"plugin '{fault}' (seawall.faults," in said
+    assert why in said
+    assert "Traceback" not in said
+
+
+def test_an_unknown_fault_is_refused_with_the_plugins_among_those_that_are_known(installed: Installed) -> None:
+    ran = installed.seawall("run", installed.scenario(SCENARIO.replace("hiccup,", "hicup,")), "--target", "simulated")
+    assert ran.returncode == 64
+    assert "did you mean 'hiccup'" in " ".join(ran.stderr.split())

@@ -1,0 +1,41 @@
+"""hiccup: a node is stopped by a signal, as by seawall's own fault ``pause``."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from faults.node_fault import NodeFault
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+from harness.target import Capability, Receipt, Target
+
+
+class Hiccup(NodeFault):
+    """The process stops between two instructions."""
+
+    kind: ClassVar[str] = "hiccup"
+    needs: ClassVar[Capability] = Capability.PAUSE
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.PAUSES,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="has the hiccups",
+        column=None,
+        column_on_controller=None,
+    )
+
+    def inject(self, target: Target) -> None:
+        """SIGSTOP."""
+        target.pause(self.name)
+
+    def probe(self, target: Target) -> Receipt:
+        """Holds when the process is stopped."""
+        return target.is_paused(self.name)
+
+    def heal(self, target: Target) -> None:
+        """SIGCONT."""
+        target.resume(self.name)
+
+    def probe_healed(self, target: Target) -> Receipt:
+        """Holds when the node answers."""
+        return target.is_running(self.name)
