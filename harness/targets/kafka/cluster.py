@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from harness.clients.conversation import Conversation
+from harness.clients.conversation import Answer, Conversation
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, is_broker, node_id
 from harness.target import TopicSpec
@@ -25,19 +25,30 @@ from harness.targets.link_probe import ping_as_client
 from harness.targets.node_evidence import folder_of
 from harness.targets.node_process import Spawned
 from harness.targets.strays import kill_strays, processes_left
-from harness.wire.messages import MetadataRequest, MetadataResponse
+from harness.wire.declaration import Message
+from harness.wire.messages import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    MetadataRequest,
+    MetadataResponse,
+)
 
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
 _HEARD_TIMEOUT_S = 20.0
 _ELECTIONS = 3
 """How often a controller is deposed from which the brokers heard nothing for that long."""
-_METADATA = 4
+_NEWEST = 4
 """The newest version that is asked in."""
 
 _NOT_HEARD = "the brokers have not all heard of each other"
 _LOADING = "Loading logs"
 _GROUPS_TOPIC = "__consumer_offsets"
+_PROBED_TOPIC = "seawall-probe"
+"""A topic that is asked about, and never created."""
+_NOT_CONTROLLER = 41
+"""Kafka's error code for a request that only the active controller takes."""
 
 
 class KafkaCluster(RealKafka[KafkaNode]):
@@ -93,8 +104,9 @@ class KafkaCluster(RealKafka[KafkaNode]):
             self._spawn(self._nodes[name])
         self._await("the nodes have not all come up", self._all_answer)
         if self._metadata is Metadata.ZOOKEEPER:
-            self._elect_until_heard()
-        self._await(_NOT_HEARD, self._all_know_each_other)
+            self._elect_until(lambda: self._controller_acts() and self._all_know_each_other(), _NOT_HEARD)
+        else:
+            self._await(_NOT_HEARD, self._all_know_each_other)
         self._create_topic(self._groups_topic())
 
     def stop(self) -> None:
@@ -222,7 +234,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         """Whether every broker knows every broker; with ZooKeeper also who is the controller."""
         speaking = [name for name in self._nodes if Listener.HARNESS in self.layout.listeners(name)]
         brokers = {node_id(name) for name in speaking}
-        told = [self._told(name) for name in speaking]
+        told = [self._answer_of(name, MetadataRequest(topics=[]), MetadataResponse) for name in speaking]
         return all(
             one is not None
             and {broker.node_id for broker in one.brokers} == brokers
@@ -230,33 +242,43 @@ class KafkaCluster(RealKafka[KafkaNode]):
             for one in told
         )
 
-    def _told(self, node: str) -> MetadataResponse | None:
+    def _answer_of(self, node: str, body: Message, answer: type[Answer]) -> Answer | None:
+        """What the node answers the harness, past the proxies; None when it does not."""
         conversation = Conversation(node_id(node), self.layout.real(node, Listener.HARNESS), _ANSWER_TIMEOUT_S)
         try:
-            return conversation.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA)
+            return conversation.ask(body, answer, _NEWEST)
         except NoAnswer:
             return None
         finally:
             conversation.close()
 
-    def _elect_until_heard(self) -> None:
-        """With ZooKeeper: have the node ``controller`` elected, and again while the brokers have not heard from it.
+    def _give_control(self) -> None:
+        """With ZooKeeper: have the node ``controller`` act as Kafka's controller, if it runs and is not cut off."""
+        if self._metadata is Metadata.ZOOKEEPER and not self.has_exited(CONTROLLER).holds:
+            self._elect_until(self._controller_acts, "the elected controller does not act")
 
-        A controller of 0.10.2.2 that was elected twice in a row was seen to send last what it had decided in the first
-        of the two epochs. The brokers refused that, and it sent nothing more. A new one begins by sending everything.
+    def _elect_until(self, holds: Callable[[], bool], complaint: str) -> None:
+        """With ZooKeeper: have the node ``controller`` elected, and again while that does not make ``holds`` true.
+
+        Two ways in which an elected controller stays without effect were seen with 0.10.2.2. One that was elected twice
+        in a row sent last what it had decided in the first of the two epochs; the brokers refused that, and it sent
+        nothing more. One refused requests for a minute (NOT_CONTROLLER) while ZooKeeper named it. Elected anew, a
+        controller begins by sending everything.
         """
         for _ in range(_ELECTIONS):
             give_control(self.layout.zookeeper, self._READY_TIMEOUT_S)
             with suppress(EnvironmentFault):
-                self._await(_NOT_HEARD, self._all_know_each_other, _HEARD_TIMEOUT_S)
+                self._await(complaint, holds, _HEARD_TIMEOUT_S)
                 return
             vacate_control(self.layout.zookeeper)
         give_control(self.layout.zookeeper, self._READY_TIMEOUT_S)
+        self._await(complaint, holds)
 
-    def _give_control(self) -> None:
-        """With ZooKeeper: see to it that the node ``controller`` is Kafka's controller again, if it can be."""
-        if self._metadata is Metadata.ZOOKEEPER and not self.has_exited(CONTROLLER).holds:
-            give_control(self.layout.zookeeper, self._READY_TIMEOUT_S)
+    def _controller_acts(self) -> bool:
+        """With ZooKeeper: whether the node ``controller`` takes requests that only the active controller takes."""
+        asked = CreateTopicsRequest([CreatableTopic(_PROBED_TOPIC, 1, 1)], validate_only=True)
+        answer = self._answer_of(CONTROLLER, asked, CreateTopicsResponse)
+        return answer is not None and not any(one.error_code == _NOT_CONTROLLER for one in answer.topics)
 
     def _await_end_of_session(self, node: str) -> None:
         """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""

@@ -50,7 +50,7 @@ class CreatableTopic(Struct):
     configs: list[CreatableTopicConfig] = array(CreatableTopicConfig)
 
 
-@request(ApiKey.CREATE_TOPICS, versions=(2, 7), flexible=5)
+@request(ApiKey.CREATE_TOPICS, versions=(1, 7), flexible=5)
 class CreateTopicsRequest(Message):
     """Create these topics; ``validate_only`` asks whether it would work."""
 
@@ -84,9 +84,9 @@ class CreatableTopicResult(Struct):
     configs: list[CreatableTopicConfigs] | None = nullable_array(CreatableTopicConfigs, since=5)
 
 
-@response(ApiKey.CREATE_TOPICS, versions=(2, 7), flexible=5)
+@response(ApiKey.CREATE_TOPICS, versions=(1, 7), flexible=5)
 class CreateTopicsResponse(Message):
     """What became of the topics."""
 
-    throttle_time_ms: int = int32()
+    throttle_time_ms: int = int32(since=2)
     topics: list[CreatableTopicResult] = array(CreatableTopicResult)

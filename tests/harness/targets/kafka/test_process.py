@@ -15,6 +15,7 @@ import pytest
 from harness import runner, scenario
 from harness.cli.verdicts import Engine, judge
 from harness.errors import EnvironmentFault
+from harness.model import CONTROLLER
 from harness.outcome import Word
 from harness.runner import plan
 from harness.runner.matrix import cell
@@ -139,6 +140,31 @@ def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
     try:
         target.start()
         assert vacated
+    finally:
+        target.stop()
+
+
+def test_a_controller_that_does_not_act_is_elected_anew_at_every_election(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribution = fetched_or_skip(QUICK)
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+    vacated: list[Address] = []
+    acts = ProcessTarget._controller_acts
+
+    def recorded(address: Address) -> None:
+        vacated.append(address)
+        vacate_control(address)
+
+    try:
+        target.start()
+        target.kill(CONTROLLER)
+        monkeypatch.setattr(cluster, "vacate_control", recorded)
+        monkeypatch.setattr(cluster, "_HEARD_TIMEOUT_S", 1.0)
+        monkeypatch.setattr(ProcessTarget, "_controller_acts", lambda one: bool(vacated) and acts(one))
+        target.restart(CONTROLLER)
+        assert vacated
+        assert target._controller_acts()
     finally:
         target.stop()
 
