@@ -21,7 +21,7 @@ from faults.wipe_disk import WipeDisk
 from harness.errors import UsageError
 from harness.fault import DiskEffect, Fault, FaultTraits, ProcessEffect
 from harness.plugins import Registry
-from harness.target import Capability
+from harness.target import Target
 from harness.validation import closest, validated
 
 AnyFault = (
@@ -35,13 +35,10 @@ def _flaw(kind: str, loaded: Any) -> str:
         return f"{loaded!r} is no class of a pydantic model."
     if getattr(loaded, "kind", None) != kind:
         return f"its kind is {getattr(loaded, 'kind', None)!r}, not {kind!r}."
-    wrong = [name for name, of in (("traits", FaultTraits), ("needs", Capability)) if not _has(loaded, name, of)]
+    wrong = [] if isinstance(getattr(loaded, "traits", None), FaultTraits) else ["traits"]
+    wrong += [] if Target in getattr(getattr(loaded, "needs", None), "__mro__", ()) else ["needs"]
     wrong += [name for name in _METHODS if not callable(getattr(loaded, name, None))]
     return f"it does not define {wrong[0]!r}, see harness/fault.py." if wrong else ""
-
-
-def _has(loaded: type, name: str, kind: type) -> bool:
-    return isinstance(getattr(loaded, name, None), kind)
 
 
 _METHODS = ("aimed", "nodes", "claims", "parameters", "inject", "probe", "heal", "probe_healed")

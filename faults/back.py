@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from harness.target import Receipt, Target
+from harness.controls import Processes
+from harness.target import Receipt
 
 
-def bring_back(target: Target, node: str) -> None:
+def bring_back(target: Processes, node: str) -> None:
     """Start a broker whose disk is sound again: one that runs without one of its directories shuts down first.
 
     Raises:
@@ -17,13 +18,13 @@ def bring_back(target: Target, node: str) -> None:
         target.restart(node)
 
 
-def end(target: Target, node: str) -> None:
+def end(target: Processes, node: str) -> None:
     """Have a broker shut down that may be running still."""
     if target.is_running(node).holds:
         target.shut_down(node)
 
 
-def is_back(target: Target, node: str) -> Receipt:
+def is_back(target: Processes, node: str) -> Receipt:
     """Whether the broker runs with all its log directories.
 
     Raises:

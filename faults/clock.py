@@ -8,8 +8,9 @@ from pydantic import Field
 
 from faults.node_fault import NodeFault
 from harness.clock import MAX_OFFSET_MS
+from harness.controls import WallClocks
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 TOLERANCE_MS = 250
 """How far a reading may be off: it includes the time the answer took. A smaller step cannot be proven."""
@@ -19,7 +20,7 @@ class Clock(NodeFault):
     """The wall clock is off by ``offset_ms`` (may be negative); the monotonic clock is untouched."""
 
     kind: ClassVar[str] = "clock"
-    needs: ClassVar[Capability] = Capability.CLOCK
+    needs: ClassVar[type[Target]] = WallClocks
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.NONE,
         disk=DiskEffect.NOTHING,
@@ -36,21 +37,21 @@ class Clock(NodeFault):
         """See :meth:`harness.fault.Fault.claims`."""
         return [f"the clock of node {self.name}"]
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: WallClocks) -> None:
         """Step the clock."""
         target.offset_clock(self.name, self.offset_ms)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: WallClocks) -> Receipt:
         """Holds when the node's own clock reads off by ``offset_ms``, and by more than the reading's error."""
         seen = target.clock_offset_ms(self.name)
         off = abs(seen) > TOLERANCE_MS and abs(seen - self.offset_ms) <= TOLERANCE_MS
         return Receipt(off, f"the clock of node {self.name} reads {seen:+d} ms off")
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: WallClocks) -> None:
         """Step the clock back to true time."""
         target.offset_clock(self.name, 0)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: WallClocks) -> Receipt:
         """Holds when the node's own clock reads true time."""
         seen = target.clock_offset_ms(self.name)
         return Receipt(abs(seen) <= TOLERANCE_MS, f"the clock of node {self.name} reads {seen:+d} ms off")

@@ -7,9 +7,10 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from faults.down import Down
+from harness.controls import DiskContents, Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
 from harness.model import TopicPartition
-from harness.target import Capability, LogDamage, Receipt, Target
+from harness.target import LogDamage, Receipt, Target
 
 
 class CorruptLog(Down):
@@ -28,7 +29,7 @@ class CorruptLog(Down):
     """
 
     kind: ClassVar[str] = "corrupt_log"
-    needs: ClassVar[Capability] = Capability.CORRUPT_LOG
+    needs: ClassVar[type[Target]] = DiskContents
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.ENDS,
         disk=DiskEffect.DAMAGE,
@@ -52,31 +53,31 @@ class CorruptLog(Down):
             raise ValueError("interrupted needs clean: what is interrupted is the start after a clean shutdown.")
         return self
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: DiskContents) -> None:
         """Take the broker down, and damage its log."""
         (target.shut_down if self.clean else target.kill)(self.name)
         if self.interrupted:
             target.start_and_die(self.name)
         target.damage_log(self.name, self._damage)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: DiskContents) -> Receipt:
         """Holds when the broker is down and what is on its disk there is no sound batch, or a foreign one."""
         down = self._is_down(target)
         damaged = target.is_log_damaged(self.name, self._damage)
         return Receipt(down.holds and damaged.holds, f"{down.seen}; {damaged.seen}")
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: Processes) -> None:
         """Start the broker again, also where its death while loading was part of the fault."""
         if self.interrupted and self._is_down(target).holds:
             target.restart(self.name)
         else:
             super().heal(target)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: Processes) -> Receipt:
         """See :class:`faults.down.Down`; having died while loading is no life."""
         return target.is_running(self.name) if self.interrupted else super().probe_healed(target)
 
-    def _is_down(self, target: Target) -> Receipt:
+    def _is_down(self, target: Processes) -> Receipt:
         if self.interrupted:  # it ended itself when it was asked to die, or was killed while it loaded
             exited = target.has_exited(self.name)
             return exited if exited.holds else target.is_dead(self.name)

@@ -8,8 +8,9 @@ from pydantic import Field
 
 from faults.back import bring_back, is_back
 from faults.node_fault import NodeFault
+from harness.controls import DiskSpace
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class DiskFull(NodeFault):
@@ -25,7 +26,7 @@ class DiskFull(NodeFault):
     """
 
     kind: ClassVar[str] = "disk_full"
-    needs: ClassVar[Capability] = Capability.DISK_FULL
+    needs: ClassVar[type[Target]] = DiskSpace
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.MAY_END,
         disk=DiskEffect.NEW_WRITES,
@@ -40,11 +41,11 @@ class DiskFull(NodeFault):
     log_dir: int | None = Field(default=None, ge=0)
     must_refuse: bool = False
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: DiskSpace) -> None:
         """Limit the storage."""
         target.limit_disk(self.name, self.free_bytes, self.log_dir)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: DiskSpace) -> Receipt:
         """Holds when a write of the broker's own was refused, or, unless it must have been, a probe's is."""
         refused = target.has_refused_write(self.name, self.log_dir)
         if refused.holds or self.must_refuse:
@@ -52,12 +53,12 @@ class DiskFull(NodeFault):
         full = target.is_disk_full(self.name, self.log_dir)
         return Receipt(full.holds, f"{full.seen}; {refused.seen}")
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: DiskSpace) -> None:
         """Lift the limit, and start the broker again if it has halted or given up a directory."""
         target.limit_disk(self.name, None, self.log_dir)
         bring_back(target, self.name)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: DiskSpace) -> Receipt:
         """Holds when the broker runs with all its directories, is not about to halt, and all of them take writes."""
         running = is_back(target, self.name)
         refused = target.has_refused_write(self.name, self.log_dir)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from faults.node_fault import NodeFault
-from harness.target import Receipt, Target
+from harness.controls import Processes
+from harness.target import Receipt
 
 
 class Down(NodeFault):
     """A fault that is healed by starting the node again."""
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: Processes) -> None:
         """Start the node again, unless it runs, or was started and has ended itself since."""
         if not target.is_running(self.name).holds and not target.has_exited(self.name).holds:
             target.restart(self.name)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: Processes) -> Receipt:
         """Holds when the node was started again: it runs and answers, or it did, and then ended itself."""
         running = target.is_running(self.name)
         ended = target.has_exited(self.name)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class Kill(Down):
     """The process dies at once, with whatever it had not written; the page cache of its files survives."""
 
     kind: ClassVar[str] = "kill"
-    needs: ClassVar[Capability] = Capability.KILL
+    needs: ClassVar[type[Target]] = Processes
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.ENDS,
         disk=DiskEffect.NOTHING,
@@ -24,10 +25,10 @@ class Kill(Down):
         column_on_controller="control",
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Processes) -> None:
         """SIGKILL the node."""
         target.kill(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Processes) -> Receipt:
         """Holds when SIGKILL has ended the process; silence alone would not do."""
         return target.is_dead(self.name)

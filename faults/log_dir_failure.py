@@ -8,8 +8,9 @@ from pydantic import Field
 
 from faults.back import bring_back, end, is_back
 from faults.node_fault import NodeFault
+from harness.controls import LogDirectories
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class LogDirFailure(NodeFault):
@@ -25,7 +26,7 @@ class LogDirFailure(NodeFault):
     """
 
     kind: ClassVar[str] = "log_dir_failure"
-    needs: ClassVar[Capability] = Capability.LOG_DIR_FAILURE
+    needs: ClassVar[type[Target]] = LogDirectories
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.MAY_END,
         disk=DiskEffect.DIRECTORY,
@@ -40,18 +41,18 @@ class LogDirFailure(NodeFault):
     replaced: bool = False
     must_notice: bool = True
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: LogDirectories) -> None:
         """Let the directory fail."""
         target.fail_log_dir(self.name, self.log_dir)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: LogDirectories) -> Receipt:
         """Holds when no file can be created in the directory and, unless it need not, the broker has noticed."""
         failed = target.is_log_dir_failed(self.name, self.log_dir)
         noticed = self._noticed(target)
         holds = failed.holds and (noticed.holds or not self.must_notice)
         return Receipt(holds, f"{failed.seen}; {noticed.seen}")
 
-    def _noticed(self, target: Target) -> Receipt:
+    def _noticed(self, target: LogDirectories) -> Receipt:
         """Whether the broker has taken the directory offline, or has halted."""
         halted = target.has_exited(self.name)
         if halted.holds:
@@ -62,7 +63,7 @@ class LogDirFailure(NodeFault):
         offline = self.log_dir in target.offline_log_dirs(self.name)
         return Receipt(offline, f"the broker has {'taken it offline' if offline else 'not noticed yet'}")
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: LogDirectories) -> None:
         """Put the directory back, or a new one, and have the broker start on it.
 
         Before a new one is put in, the broker ends, whether it has noticed or not: else it would go on in the old one.
@@ -72,7 +73,7 @@ class LogDirFailure(NodeFault):
         target.mend_log_dir(self.name, self.log_dir, empty=self.replaced)
         bring_back(target, self.name)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: LogDirectories) -> Receipt:
         """Holds when the broker runs with all its directories, and they take writes.
 
         If it was ``replaced``, it must have been empty, and the broker must have started on it.

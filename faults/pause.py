@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.node_fault import NodeFault
+from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class Pause(NodeFault):
     """The process stops between two instructions, as in a long garbage collection or a frozen machine."""
 
     kind: ClassVar[str] = "pause"
-    needs: ClassVar[Capability] = Capability.PAUSE
+    needs: ClassVar[type[Target]] = Processes
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.PAUSES,
         disk=DiskEffect.NOTHING,
@@ -24,19 +25,19 @@ class Pause(NodeFault):
         column_on_controller="control",
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Processes) -> None:
         """SIGSTOP the node."""
         target.pause(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Processes) -> Receipt:
         """Holds when the kernel says that the process is stopped."""
         return target.is_paused(self.name)
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: Processes) -> None:
         """SIGCONT the node."""
         target.resume(self.name)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: Processes) -> Receipt:
         """Holds when the node is no longer stopped and answers."""
         paused = target.is_paused(self.name)
         return Receipt(False, paused.seen) if paused.holds else target.is_running(self.name)

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.controls import Power
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class PowerLoss(Down):
     """The process dies at once, and of its files only that is left which was flushed: bytes, sizes and names."""
 
     kind: ClassVar[str] = "power_loss"
-    needs: ClassVar[Capability] = Capability.POWER_LOSS
+    needs: ClassVar[type[Target]] = Power
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.ENDS,
         disk=DiskEffect.UNFLUSHED,
@@ -24,10 +25,10 @@ class PowerLoss(Down):
         column_on_controller=None,
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Power) -> None:
         """Pull the plug."""
         target.lose_power(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Power) -> Receipt:
         """Holds when the node is dead and nothing is on its disk that had not reached it."""
         return target.has_lost_power(self.name)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from faults.partition import Partition
+from faults.link_fault import LinkFault
+from harness.controls import ConnectionStalls
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
-class Stall(Partition):
+class Stall(LinkFault):
     """Withholds bytes on the links that a partition would cut, in the connections that there are when it begins.
 
     New connections are not touched. So whoever gives a request up and sends it again in a new connection, as clients of
@@ -17,7 +18,7 @@ class Stall(Partition):
     """
 
     kind: ClassVar[str] = "stall"
-    needs: ClassVar[Capability] = Capability.STALL
+    needs: ClassVar[type[Target]] = ConnectionStalls
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.NONE,
         disk=DiskEffect.NOTHING,
@@ -28,18 +29,18 @@ class Stall(Partition):
         column_on_controller=None,
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: ConnectionStalls) -> None:
         """Stall the links."""
-        target.stall(self._links())
+        target.stall(self.named_links())
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: ConnectionStalls) -> Receipt:
         """Holds when on every link a request got stuck in a connection from before, and none in a new one."""
-        return Receipt.of_all(target.is_stalled(link) for link in self._links())
+        return Receipt.of_all(target.is_stalled(link) for link in self.named_links())
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: ConnectionStalls) -> None:
         """Let the links go on."""
-        target.resume_links(self._links())
+        target.resume_links(self.named_links())
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: ConnectionStalls) -> Receipt:
         """Holds when on every link that request got through."""
-        return Receipt.of_all(target.has_gone_on(link) for link in self._links())
+        return Receipt.of_all(target.has_gone_on(link) for link in self.named_links())

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class Stop(Down):
     """A clean shutdown: everything is flushed, and a marker says so to the next start."""
 
     kind: ClassVar[str] = "stop"
-    needs: ClassVar[Capability] = Capability.STOP
+    needs: ClassVar[type[Target]] = Processes
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.ENDS,
         disk=DiskEffect.NOTHING,
@@ -24,10 +25,10 @@ class Stop(Down):
         column_on_controller=None,
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Processes) -> None:
         """Ask the node to shut down, and wait until it has."""
         target.shut_down(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Processes) -> Receipt:
         """Holds when the node has ended by itself, with success."""
         return target.is_shut_down(self.name)

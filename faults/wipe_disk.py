@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.down import Down
+from harness.controls import DiskContents
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class WipeDisk(Down):
@@ -17,7 +18,7 @@ class WipeDisk(Down):
     """
 
     kind: ClassVar[str] = "wipe_disk"
-    needs: ClassVar[Capability] = Capability.WIPE_DISK
+    needs: ClassVar[type[Target]] = DiskContents
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.ENDS,
         disk=DiskEffect.EVERYTHING,
@@ -30,12 +31,12 @@ class WipeDisk(Down):
 
     clean: bool = False
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: DiskContents) -> None:
         """Take the node down, and swap its disk."""
         (target.shut_down if self.clean else target.kill)(self.name)
         target.wipe_disk(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: DiskContents) -> Receipt:
         """Holds when the node is down and its disk is empty."""
         down = target.is_shut_down(self.name) if self.clean else target.is_dead(self.name)
         empty = target.is_disk_empty(self.name)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any, ClassVar, Protocol, Self
 
-from harness.target import Capability, ClusterView, Receipt, Target
+from harness.target import ClusterView, Receipt, Target
 
 
 class ProcessEffect(Enum):
@@ -70,12 +70,15 @@ class Fault(Protocol):
 
     An implementation is a frozen pydantic model, one file in ``faults/``, whose fields are what a scenario may
     write (``{fault: disk_full, node: leader, free_bytes: 4096}``) and which is registered in ``faults/__init__``.
+    ``needs`` is the protocol of :mod:`harness.controls` that a target has to support. Targets that do are given to the
+    methods, which say the same of their argument.
+
     Selectors such as ``leader``, ``follower`` or ``any`` are resolved by :meth:`aimed`, pure and seeded.
     """
 
     kind: ClassVar[str]
     traits: ClassVar[FaultTraits]
-    needs: ClassVar[Capability]
+    needs: ClassVar[type[Target]]
 
     def aimed(self, view: ClusterView, seed: int) -> Self:
         """This fault with every selector replaced by the nodes it means in ``view``."""
@@ -96,18 +99,18 @@ class Fault(Protocol):
         """Its fields as plain data, for the journal and the faults table."""
         ...
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Any) -> None:
         """Make it so."""
         ...
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Any) -> Receipt:
         """Whether it is in effect."""
         ...
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: Any) -> None:
         """Undo it; harmless when it was never injected."""
         ...
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: Any) -> Receipt:
         """Whether the node is sound again: ``holds`` is True when the fault is gone."""
         ...

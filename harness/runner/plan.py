@@ -26,7 +26,7 @@ from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic,
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
 from harness.steps import LONGEST_S, meant
-from harness.target import Capability, ClusterView, TopicSpec
+from harness.target import ClusterView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
@@ -34,10 +34,10 @@ from harness.targets.simulated import SimulatedTarget
 from harness.validation import closest
 from harness.workload import WorkloadParameters
 
-TARGETS: Mapping[str, frozenset[Capability]] = MappingProxyType(
-    {target.name: target.capabilities for target in (BuiltinTarget, SimulatedTarget)}
+TARGETS: Mapping[str, frozenset[type[Target]]] = MappingProxyType(
+    {target.name: target.controls for target in (BuiltinTarget, SimulatedTarget)}
 )
-"""What each target can do to itself, but for real Kafka, see :func:`harness.targets.kafka.process.capabilities`."""
+"""What each target can do to itself, but for real Kafka, see :func:`harness.targets.kafka.process.controls`."""
 
 _KNOB_GROUP = "replication."
 _NODE_FIELDS = ("node", "isolate", "between", "links")
@@ -327,7 +327,7 @@ def _refuse_the_impossible(made: Plan) -> None:
 
 def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
     """Why the target cannot do that fault; None: it can."""
-    if fault.needs not in (TARGETS[target] if kafka is None else kafka.source.capabilities):
+    if fault.needs not in (TARGETS[target] if kafka is None else kafka.source.controls):
         remedy = "" if kafka is None else kafka.source.why_not(fault.needs)
         return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
     if kafka is not None and CONTROLLER in _named_by(fault, kafka.source.never_the_controller):

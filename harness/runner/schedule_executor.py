@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from harness.clock import PacedClock
+from harness.controls import Elections, Power, supports
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, node_name
 from harness.runner.client_operations import AnyErrand, ClientOperations
@@ -81,8 +82,7 @@ class ScheduleExecutor:
             case Step(elect=Elect() as elect):
                 self._elect(elect, path)
             case Step(sync=tuple() as nodes):
-                for node in nodes:
-                    self._target.sync_disk(node_name(NodeId(node)))
+                self._sync(nodes)
             case Step(wait_s=float(wait_s)):
                 self._clock.sleep(wait_s)
             case _ if index in self._plan.steps_faults:
@@ -104,10 +104,18 @@ class ScheduleExecutor:
     def _await_errand(self, errand: AnyErrand) -> None:
         self._await(errand.path, errand.within_s + _GRACE_S, errand.missing)
 
+    def _sync(self, nodes: Iterable[int]) -> None:
+        """Have everything reach the disks of these brokers, where a target can lose power at all."""
+        if supports(self._target, Power):
+            for node in nodes:
+                self._target.sync_disk(node_name(NodeId(node)))
+
     def _elect(self, elect: Elect, path: str) -> None:
         who = "the preferred leader" if elect.leader is None else f"broker {elect.leader}"
         self._report(f"asking for the {'unclean ' if elect.unclean else ''}election of {who}")
         leader = None if elect.leader is None else NodeId(elect.leader)
+        if not supports(self._target, Elections):
+            raise EnvironmentFault(f"{path}: target {self._target.name!r} cannot be asked for an election.")
         for partition in meant(self._plan.partitions, elect):
             refusal = None
             try:

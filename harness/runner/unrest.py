@@ -21,10 +21,11 @@ from typing import Any, Literal, NamedTuple
 
 from harness.broker.settings import Settings
 from harness.clock import PacedClock
+from harness.controls import DiskSpace, Links, Processes, WallClocks, supports
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition, node_name
 from harness.runner.conditions import unsettled
-from harness.target import Capability, ClusterView, Receipt, Target
+from harness.target import ClusterView, Receipt, Target
 
 STILL_TIMES = 5
 """For how many times the longest time-out of the cluster nothing must have got nearer to recovery."""
@@ -196,13 +197,13 @@ def _receipts(target: Target) -> Iterator[Receipt | None]:
         if answers.holds:
             running.append(node)
             yield answers
-            if Capability.DISK_FULL in target.capabilities:
+            if supports(target, DiskSpace):
                 yield _look(f"the disk of node {node}", partial(target.takes_writes, node))
-            if Capability.CLOCK in target.capabilities:
+            if supports(target, WallClocks):
                 yield _look(f"the clock of node {node}", partial(_is_right, target, node))
         else:
             yield _look(f"the process of node {node}", partial(_is_its_own_doing, target, node, answers.seen))
-    if Capability.PARTITION in target.capabilities:
+    if supports(target, Links):
         for link in starmap(Link, permutations(running, 2)):
             yield _look(f"the link {link}", partial(target.carries, link))
 
@@ -213,13 +214,14 @@ def _brokers(view: ClusterView) -> list[NodeId]:
 
 def _is_its_own_doing(target: Target, node: str, seen: str) -> Receipt:
     """Whether a node that does not answer was neither stopped nor killed, nor refused room by its disk."""
-    for probe in (target.is_paused, target.is_dead, target.has_refused_write):
+    harms = [target.is_paused, target.is_dead] if supports(target, Processes) else []
+    for probe in (*harms, target.has_refused_write):
         if (harmed := probe(node)).holds:
             return Receipt(False, harmed.seen)
     return Receipt(True, seen)
 
 
-def _is_right(target: Target, node: str) -> Receipt:
+def _is_right(target: WallClocks, node: str) -> Receipt:
     """Whether a node's clock is as the harness's."""
     off_ms = target.clock_offset_ms(node)
     return Receipt(abs(off_ms) <= _OFF_MS, f"node {node}: its clock is off by {off_ms} ms")

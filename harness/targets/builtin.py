@@ -15,15 +15,15 @@ from typing import Any
 from harness.broker.secret import Secret
 from harness.broker.settings import NodeConfig, NodeFaults, Settings
 from harness.clients.topics import create_topic
+from harness.controls import CONTROLS, ConnectionStalls
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CLIENTS, CONTROLLER_ID, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
-from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
-from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import NodeProcess, Spawned
@@ -41,7 +41,7 @@ _POLL_S = 0.02
 """The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
 
 
-class BuiltinTarget(NeverStalls, BuiltinDisks):
+class BuiltinTarget(BuiltinDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -53,7 +53,7 @@ class BuiltinTarget(NeverStalls, BuiltinDisks):
     """
 
     name = "builtin"
-    capabilities = frozenset(Capability) - {Capability.STALL}
+    controls = CONTROLS - {ConnectionStalls}
 
     def __init__(
         self,

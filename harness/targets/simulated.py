@@ -15,6 +15,7 @@ from typing import Any, cast
 from harness.broker.ping import Ping
 from harness.broker.ports import Connection
 from harness.broker.settings import NodeFaults, Settings
+from harness.controls import CONTROLS, ConnectionStalls
 from harness.errors import EnvironmentFault
 from harness.model import CLIENTS, CONTROLLER, Link, NodeId, Offset, TopicPartition, node_id, node_name
 from harness.replication.knobs import Knobs
@@ -22,9 +23,8 @@ from harness.simulation.stack.cluster import Request, SimulatedCluster, listener
 from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import LinkConditions, World
-from harness.target import Capability, ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.link_probe import probe_link, try_link
-from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
 from harness.targets.replica_logs import replica_log_rows
@@ -44,7 +44,7 @@ _PING_TIMEOUT_S = 0.15
 _CREATE_TOPICS_VERSION = 5
 
 
-class SimulatedTarget(NeverStalls, SimulatedDisks):
+class SimulatedTarget(SimulatedDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
@@ -61,7 +61,7 @@ class SimulatedTarget(NeverStalls, SimulatedDisks):
     """
 
     name = "simulated"
-    capabilities = frozenset(Capability) - {Capability.STALL}
+    controls = CONTROLS - {ConnectionStalls}
 
     def __init__(
         self,

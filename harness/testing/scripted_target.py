@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault
 from harness.model import CONTROLLER, Link, NodeId, Offset, TopicPartition
 from harness.target import (
-    Capability,
     ClusterView,
     Ending,
     LogDamage,
@@ -75,7 +75,7 @@ class ScriptedTarget:
     calls: list[tuple[Any, ...]] = field(default_factory=list)
 
     name = "scripted"
-    capabilities = frozenset(Capability)
+    controls = CONTROLS
 
     def __post_init__(self) -> None:
         self._dead: set[str] = set()

@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 
 import faults
+from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault, UsageError
 from harness.fault import Fault
 from harness.model import Link, TopicPartition
 from harness.target import Target
+from harness.targets.builtin import BuiltinTarget
+from harness.targets.simulated import SimulatedTarget
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 
 VIEW = cluster_view(3, {TopicPartition("ledger", 0): partition_view(1, [1, 0, 2])})
@@ -43,9 +46,27 @@ def aimed(written: dict[str, Any]) -> Fault:
     return faults.parse(written, "faults[0]").aimed(VIEW, seed=3)
 
 
-def test_the_scripted_target_is_a_target() -> None:
+def test_the_scripted_target_supports_every_control() -> None:
     target: Target = ScriptedTarget()
     assert target.nodes() == ["0", "1", "2", "controller"]
+    assert all(isinstance(target, control) for control in CONTROLS)
+
+
+@pytest.mark.parametrize("kind", sorted(faults.KINDS.own))
+@pytest.mark.parametrize("method", ["inject", "probe", "heal", "probe_healed"])
+def test_a_fault_calls_only_what_it_needs(kind: str, method: str) -> None:
+    fault = faults.KINDS[kind]
+    assert get_type_hints(getattr(fault, method))["target"] in fault.needs.__mro__
+
+
+@pytest.mark.parametrize("target", [BuiltinTarget, SimulatedTarget], ids=lambda target: target.name)
+def test_a_target_has_the_methods_of_what_it_supports_and_of_nothing_else(
+    target: type[BuiltinTarget | SimulatedTarget],
+) -> None:
+    def has(control: type[Target]) -> bool:
+        return all(hasattr(target, name) for name in vars(control) if not name.startswith("_"))
+
+    assert {control for control in CONTROLS if has(control)} == target.controls
 
 
 @pytest.mark.parametrize("written", EVERY_FAULT, ids=str)

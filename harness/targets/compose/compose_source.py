@@ -10,7 +10,7 @@ from typing import Any
 from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
-from harness.target import Capability
+from harness.target import Target
 from harness.targets.compose import source
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.source import ComposedKafka
@@ -41,13 +41,13 @@ class ComposeSource:
         return Control.ONE if CONTROLLER in self.kafka.file.nodes else Control.COMBINED
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
+    def controls(self) -> frozenset[type[Target]]:
         """What can be done to its containers on this machine."""
-        return self.kafka.capabilities
+        return self.kafka.controls
 
-    def why_not(self, capability: Capability) -> str:
+    def why_not(self, control: type[Target]) -> str:
         """See :class:`harness.targets.kafka.source.KafkaSource`."""
-        return self.kafka.lacks[capability]
+        return self.kafka.lacks[control]
 
     def in_words(self) -> Mapping[str, Any]:
         """The file, and which service each node is."""

@@ -9,9 +9,20 @@ from typing import Any
 
 import docker
 
+from harness.controls import (
+    ConnectionStalls,
+    DiskContents,
+    DiskSpace,
+    Elections,
+    Links,
+    LogDirectories,
+    Power,
+    Processes,
+    WallClocks,
+)
 from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
-from harness.target import Capability
+from harness.target import Target
 from harness.targets.compose import compose_tool
 from harness.targets.compose.compose_file import ComposeFile, understood
 from harness.targets.compose.image import has_image, how_to_get, look_into
@@ -26,17 +37,7 @@ from harness.targets.kafka.releases import Release
 PATTERN_MARK = "#"
 """Between the path of the file and the pattern of its services."""
 
-_ALWAYS = frozenset(
-    {
-        Capability.KILL,
-        Capability.STOP,
-        Capability.PAUSE,
-        Capability.PARTITION,
-        Capability.DISK_FULL,
-        Capability.WIPE_DISK,
-        Capability.CORRUPT_LOG,
-    }
-)
+_ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskContents, Elections})
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,13 +62,13 @@ class ComposedKafka:
     platforms: Sequence[str] = ()
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
+    def controls(self) -> frozenset[type[Target]]:
         """What can be done to its containers on this machine."""
-        by_shim = {Capability.CLOCK} if self._is_combined else {Capability.CLOCK, Capability.POWER_LOSS}
+        by_shim: set[type[Target]] = {WallClocks} if self._is_combined else {WallClocks, Power}
         return _ALWAYS | by_shim if self.takes_shim else _ALWAYS
 
     @property
-    def lacks(self) -> Mapping[Capability, str]:
+    def lacks(self) -> Mapping[type[Target], str]:
         """Why it is that something cannot be done, in a sentence."""
         no_shim = f"The disk and clock shim, built here, has no effect in image {self.file.brokers[0].image}."
         if not shim.is_available():
@@ -77,10 +78,10 @@ class ComposedKafka:
             "use a file with controllers of their own, or --target process:RELEASE#combined."
         )
         return {
-            Capability.CLOCK: no_shim,
-            Capability.POWER_LOSS: combined if self._is_combined and self.takes_shim else no_shim,
-            Capability.STALL: "Toxiproxy cuts a link in all its connections; use --target process:.",
-            Capability.LOG_DIR_FAILURE: "A container's volume cannot lose its name; use --target process:.",
+            WallClocks: no_shim,
+            Power: combined if self._is_combined and self.takes_shim else no_shim,
+            ConnectionStalls: "Toxiproxy cuts a link in all its connections; use --target process:.",
+            LogDirectories: "A container's volume cannot lose its name; use --target process:.",
         }
 
     @property

@@ -9,9 +9,10 @@ from itertools import chain, count
 from pathlib import Path
 
 from harness.broker.ledger import Cut
+from harness.controls import Power, WallClocks
 from harness.errors import EnvironmentFault, NoSuchProbe
 from harness.model import CLIENTS, CONTROLLER, CONTROLLER_ID, Link, NodeId
-from harness.target import Capability, LogDamage, Receipt, TopicSpec
+from harness.target import LogDamage, Receipt, TopicSpec
 from harness.targets.compose.cluster import Coming, ComposeCluster
 from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
@@ -39,14 +40,13 @@ from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
 from harness.targets.kafka.timeline_sampler import TimelineSampler
 from harness.targets.kafka.topics import create_assigned
-from harness.targets.never_stalls import NeverStalls
 from harness.targets.node_disk import in_words
 
 _ZOOKEEPER = "It runs ZooKeeper."
 _READABLE = ("chmod", "--recursive", "a+rwX", HELD_METADATA)
 
 
-class ComposeTarget(NeverStalls, ComposeCluster):
+class ComposeTarget(ComposeCluster):
     """Implements :class:`harness.target.Target`. Its arguments are those of :class:`ComposeCluster`."""
 
     name = "compose"
@@ -59,7 +59,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         coming: Coming = lambda name, containers: None,
     ) -> None:
         super().__init__(directory, kafka, settings, coming)
-        self.capabilities = kafka.capabilities
+        self.controls = kafka.controls
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
     # ------------------------------------------------------------------------------------------------ life
@@ -67,7 +67,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
     def start(self) -> None:
         """See :class:`harness.target.Target`. What an image has formatted counts as flushed."""
         super().start()
-        if Capability.POWER_LOSS in self.capabilities:
+        if Power in self.controls:
             for node in self._shim_directories():
                 self.sync_disk(node)
         self.watching.start()
@@ -89,7 +89,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         return {service: Addition(*added[node]) for node in added for service in self._file.nodes[node]}
 
     def _shimmed(self, node: str, directory: Path) -> tuple[dict[str, str], list[str]]:
-        if Capability.POWER_LOSS not in self.capabilities:
+        if Power not in self.controls:
             return Clocks.additions(directory)
         if node == CONTROLLER:
             return Clocks.additions(directory, METADATA, f"{METADATA}/{KEPT}")
@@ -139,7 +139,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         return {
             node: self._directory / services[0] / "shim"
             for node, services in self._file.nodes.items()
-            if kafkas.issuperset(services) and Capability.CLOCK in self.capabilities
+            if kafkas.issuperset(services) and WallClocks in self.controls
         }
 
     # ------------------------------------------------------------------------------------------------ looking
@@ -245,7 +245,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
 
     def sync_disk(self, node: str) -> None:
         """See :class:`harness.target.Target`. Where no power loss is to be had, everything has reached it already."""
-        if Capability.POWER_LOSS in self.capabilities:
+        if Power in self.controls:
             for disk, ledger in self._disks(node):
                 flushed.sync(disk, ledger)
 
@@ -269,7 +269,7 @@ class ComposeTarget(NeverStalls, ComposeCluster):
     def _clocked(self, node: str) -> None:
         self._node(node)
         if node not in self._shim_directories():
-            why = self._kafka.lacks[Capability.CLOCK] if node != CONTROLLER else _ZOOKEEPER
+            why = self._kafka.lacks[WallClocks] if node != CONTROLLER else _ZOOKEEPER
             raise NoSuchProbe(f"the clock of node {node} cannot be moved.", why)
 
     # ------------------------------------------------------------------------------------------------ power
@@ -299,8 +299,9 @@ class ComposeTarget(NeverStalls, ComposeCluster):
             EnvironmentFault: nobody keeps one.
         """
         name = self._node(node).name
-        if Capability.POWER_LOSS not in self.capabilities or node not in self._shim_directories():
-            raise self._refusal(node, Capability.POWER_LOSS)
+        if Power not in self.controls or node not in self._shim_directories():
+            why = self._kafka.lacks[Power] if Power not in self.controls else _ZOOKEEPER
+            raise EnvironmentFault(f"node {name} cannot lose power.", why)
         ledger = self.clocks.ledger(node)
         if node != CONTROLLER:
             return [(self.volumes.files(name), ledger)]
@@ -310,22 +311,6 @@ class ComposeTarget(NeverStalls, ComposeCluster):
 
     # ------------------------------------------------------------------------------------------------ not to be had
 
-    def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`: not to be had."""
-        raise self._refusal(node, Capability.LOG_DIR_FAILURE)
-
-    def mend_log_dir(self, node: str, log_dir: int, *, empty: bool) -> None:
-        """See :class:`harness.target.Target`: not to be had."""
-        raise self._refusal(node, Capability.LOG_DIR_FAILURE)
-
-    def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return Receipt(False, f"node {node}: log directory {log_dir} cannot fail")
-
-    def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`."""
-        return Receipt(False, f"node {node}: log directory {log_dir} is the one that it had")
-
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""
         if not self._answers(node):
@@ -333,10 +318,6 @@ class ComposeTarget(NeverStalls, ComposeCluster):
         if node == CONTROLLER:
             return []
         return [0] if Path(DISK, DATA) in offline_log_dirs(node, self.ports.address(node)) else []
-
-    def _refusal(self, node: str, capability: Capability) -> EnvironmentFault:
-        why = self._kafka.lacks[capability] if capability not in self.capabilities else _ZOOKEEPER
-        return EnvironmentFault(f"node {self._node(node).name} cannot do {capability}.", why)
 
     # ------------------------------------------------------------------------------------------------ evidence
 

@@ -10,9 +10,10 @@ from errno import ENOSPC
 from pathlib import Path, PurePosixPath
 
 from harness.broker.ledger import Cut
+from harness.controls import DiskSpace, Power, WallClocks
 from harness.errors import EnvironmentFault
 from harness.model import is_broker
-from harness.target import Capability, LogDamage, Receipt, TopicSpec
+from harness.target import LogDamage, Receipt, Target, TopicSpec
 from harness.targets import log_dirs
 from harness.targets.kafka import flushed, shim
 from harness.targets.kafka.cluster import KafkaCluster
@@ -28,7 +29,7 @@ from harness.targets.node_disk import damage as harm_log
 from harness.targets.node_disk import in_words, inspect, is_empty, wipe
 from harness.targets.node_process import Spawned
 
-NEEDS_SHIM = frozenset({Capability.DISK_FULL, Capability.POWER_LOSS, Capability.CLOCK})
+NEEDS_SHIM: frozenset[type[Target]] = frozenset({DiskSpace, Power, WallClocks})
 """What cannot be done where the shim cannot be built."""
 
 _FIRST_WITH_OFFLINE_DIRS = (1, 0)

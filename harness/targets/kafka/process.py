@@ -8,9 +8,10 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
+from harness.controls import CONTROLS
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, node_id
-from harness.target import Capability, Receipt
+from harness.target import Receipt, Target
 from harness.targets.kafka import shim
 from harness.targets.kafka.clocks import KafkaClocks
 from harness.targets.kafka.disks import NEEDS_SHIM
@@ -26,9 +27,9 @@ from harness.targets.node_logs import copy_logs
 from harness.targets.node_process import Spawned
 
 
-def capabilities() -> frozenset[Capability]:
+def controls() -> frozenset[type[Target]]:
     """What can be done to real Kafka on this machine."""
-    return frozenset(Capability) if shim.is_available() else frozenset(Capability) - NEEDS_SHIM
+    return CONTROLS if shim.is_available() else CONTROLS - NEEDS_SHIM
 
 
 class ProcessTarget(KafkaClocks):
@@ -53,7 +54,7 @@ class ProcessTarget(KafkaClocks):
         spawned: Spawned = lambda name, pid: None,
     ) -> None:
         super().__init__(directory, brokers, kafka, settings, spawned)
-        self.capabilities = capabilities()
+        self.controls = controls()
         self._release = kafka.release
 
     # ------------------------------------------------------------------------------------------------ life

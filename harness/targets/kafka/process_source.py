@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from harness.scenario import Scenario
-from harness.target import Capability
+from harness.target import Target
 from harness.targets.kafka import local
 from harness.targets.kafka.jvm import java_version, refuse_old_java
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.local import LocalKafka
-from harness.targets.kafka.process import ProcessTarget, capabilities
+from harness.targets.kafka.process import ProcessTarget, controls
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, understood
 from harness.targets.kafka.source import SourceKind, StartJournal
@@ -38,17 +38,17 @@ class ProcessSource:
         return self.kafka.control
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
+    def controls(self) -> frozenset[type[Target]]:
         """Everything, but for what takes a C compiler where there is none."""
-        return capabilities()
+        return controls()
 
     @property
     def never_the_controller(self) -> tuple[str, ...]:
         """Links: brokers that are the controllers cannot be cut off from the controllers alone."""
         return ("links", "between") if self.control is Control.COMBINED else ()
 
-    def why_not(self, capability: Capability) -> str:
-        """See :class:`harness.targets.kafka.source.KafkaSource`; every capability takes the same remedy."""
+    def why_not(self, control: type[Target]) -> str:
+        """See :class:`harness.targets.kafka.source.KafkaSource`; every control takes the same remedy."""
         return "It takes a C compiler: see `seawall doctor`."
 
     def in_words(self) -> Mapping[str, Any]:

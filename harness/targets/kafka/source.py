@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from harness.scenario import Scenario
-from harness.target import Capability, Target
+from harness.target import Target
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings
@@ -40,7 +40,7 @@ class KafkaSource(Protocol):
         ...
 
     @property
-    def capabilities(self) -> frozenset[Capability]:
+    def controls(self) -> frozenset[type[Target]]:
         """What can be done to its nodes on this machine."""
         ...
 
@@ -59,8 +59,8 @@ class KafkaSource(Protocol):
         """The fields of a fault that cannot be ``controller``."""
         ...
 
-    def why_not(self, capability: Capability) -> str:
-        """Why it lacks that capability, in a sentence that names the remedy."""
+    def why_not(self, control: type[Target]) -> str:
+        """Why it lacks that control, in a sentence that names the remedy."""
         ...
 
     def in_words(self) -> Mapping[str, Any]:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from harness.controls import Power
 from harness.errors import EnvironmentFault, UsageError
 from harness.model import CONTROLLER
 from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
 from harness.runner.real import SOURCES, with_pattern
 from harness.scenario import load
-from harness.target import Capability
 from harness.targets.compose.compose_source import KIND, ComposeSource
 from harness.targets.compose.leftovers import owner
 from harness.targets.compose.source import ComposedKafka
@@ -94,7 +94,7 @@ def test_a_power_loss_is_planned_where_controllers_are_nodes_of_their_own_and_th
     shipped = KRAFT.read_text()
     made = planned("all-page-caches-lost", shipped)
     assert made.kafka is not None
-    assert Capability.POWER_LOSS in made.kafka.source.capabilities
+    assert Power in made.kafka.source.controls
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*own, or --target process:RELEASE#combined"):
         planned("all-page-caches-lost")
     with pytest.raises(UsageError, match=r"cannot do 'power_loss'.*shim, built here, has no effect in image"):

@@ -13,6 +13,7 @@ from checkers.recovery import broken_unrest
 from harness import scenario
 from harness.checker import Verdict
 from harness.clock import SystemClock
+from harness.controls import Processes
 from harness.errors import EnvironmentFault, InvalidRun, NoSuchProbe
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition
 from harness.runner import plan
@@ -20,7 +21,7 @@ from harness.runner.rehearsal import rehearse
 from harness.runner.service import Sends, reads
 from harness.runner.settle import require_innocent
 from harness.runner.unrest import Unrest, rest, watched
-from harness.target import Capability, ClusterView, Receipt, ReplicaView
+from harness.target import ClusterView, Receipt, ReplicaView
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
 from harness.testing.scripted_workload import Scripted, ScriptedWorkload
 from harness.workload import SendOrder, Sent, Unread
@@ -176,7 +177,7 @@ class Failing(Cluster):
 class Incapable(Failing):
     """Neither disks, nor clocks, nor links are anything that this target can do something to."""
 
-    capabilities = frozenset({Capability.KILL})
+    controls = frozenset({Processes})
 
 
 @pytest.mark.parametrize("cluster", [Incapable(), Failing(fails=NoSuchProbe)], ids=["of no node", "of some nodes"])

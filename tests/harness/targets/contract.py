@@ -13,7 +13,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import pytest
 
@@ -31,7 +31,7 @@ from harness.simulation.stack.client import Client
 from harness.simulation.stack.producing import Producer
 from harness.simulation.stack.sends import addresses
 from harness.simulation.stack.tasks import Task
-from harness.target import Capability, Receipt, ReplicaView, Target, TopicSpec
+from harness.target import Receipt, ReplicaView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.compose.image import has_image
 from harness.targets.compose.project import TOXIPROXY_IMAGE, connected
@@ -61,6 +61,7 @@ class Trial:
     """A target on trial: three brokers that hold ``ledger-0``, preferably led by broker 0.
 
     Attributes:
+        target: what it is asked to do beyond :class:`harness.target.Target` a test asks for with :meth:`needs`.
         clock: on which one waits for it.
         send_as: sends one record with the given acks, and waits for its answer.
         patience_s: how long it may take to come to something.
@@ -68,7 +69,7 @@ class Trial:
         counts_bytes: whether space is left to the byte; where it is left in pages, whatever writes first is refused.
     """
 
-    target: Target
+    target: Any
     clock: PacedClock
     send_as: Callable[[ProducerRecord, int], Answer]
     patience_s: float = 20.0
@@ -88,7 +89,7 @@ class Trial:
             self.clock.sleep(0.02)
         return held
 
-    def holds(self, probe: Callable[[Target], Receipt]) -> bool:
+    def holds(self, probe: Callable[[Any], Receipt]) -> bool:
         """Whether the probe comes to see it."""
 
         def look() -> bool:
@@ -99,7 +100,7 @@ class Trial:
 
         return self.eventually(look)
 
-    def asked(self, question: Callable[[Target], T]) -> T:
+    def asked(self, question: Callable[[Any], T]) -> T:
         """The answer, as soon as there is one."""
         told: list[T] = []
 
@@ -132,10 +133,10 @@ class Trial:
         assert self.eventually(tells)
         return told[0].log_end_offset
 
-    def needs(self, capability: Capability) -> None:
+    def needs(self, control: type[Target]) -> None:
         """Skip the test where the target does not say that it can do that."""
-        if capability not in self.target.capabilities:
-            pytest.skip(f"target {self.target.name} does not claim {capability}")
+        if control not in self.target.controls:
+            pytest.skip(f"target {self.target.name} does not support {control.__name__}")
 
     def needs_to_start_cut_off(self) -> None:
         """Skip the rest of the test where a broker does not come up that hears nothing of one peer."""

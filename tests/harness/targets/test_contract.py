@@ -12,9 +12,10 @@ from unittest.mock import ANY
 import pytest
 
 import faults
+from harness.controls import LogDirectories, Power, WallClocks
 from harness.errors import EnvironmentFault
 from harness.model import Link, NodeId, TopicPartition, is_broker
-from harness.target import Capability, LogDamage, TopicSpec
+from harness.target import LogDamage, TopicSpec
 from harness.wire.messages import METADATA_TOPIC
 from tests.harness.targets.contract import LEDGER, NAMES, Trial, on_trial
 
@@ -106,7 +107,7 @@ def test_how_a_node_ended_is_one_of_four_ways(trial: Trial) -> None:
     target, seen = trial.target, []
     before = len(target.endings())
     probes = (target.is_dead, target.is_shut_down, target.has_exited, target.has_lost_power, target.is_running)
-    loses_power = Capability.POWER_LOSS in target.capabilities
+    loses_power = Power in target.controls
     for end in (target.kill, target.shut_down, *([target.lose_power] if loses_power else [])):
         end("1")
         seen.append([probe("1").holds for probe in probes])
@@ -134,7 +135,7 @@ def test_how_a_node_ended_is_one_of_four_ways(trial: Trial) -> None:
 
 
 def test_a_power_loss_takes_what_was_not_flushed_and_a_sync_saves_it(trial: Trial) -> None:
-    trial.needs(Capability.POWER_LOSS)
+    trial.needs(Power)
     trial.needs_to_start_cut_off()
     target, ends = trial.target, []
     kept = [trial.send().offset for _ in range(2)][-1]
@@ -156,7 +157,7 @@ def test_a_power_loss_takes_what_was_not_flushed_and_a_sync_saves_it(trial: Tria
 
 
 def test_a_node_that_was_restarted_after_a_power_loss_and_killed_has_lost_no_power(trial: Trial) -> None:
-    trial.needs(Capability.POWER_LOSS)
+    trial.needs(Power)
     with trial.in_effect(fault="power_loss", node=2) as loss:
         assert loss.probe(trial.target).holds
     with trial.in_effect(fault="kill", node=2):
@@ -178,7 +179,7 @@ def test_a_wiped_disk_is_empty_until_the_node_comes_back_and_replicates(trial: T
 
 
 def test_a_disk_is_replaced_before_the_broker_has_noticed_that_it_failed(trial: Trial) -> None:
-    trial.needs(Capability.LOG_DIR_FAILURE)
+    trial.needs(LogDirectories)
     target, offset = trial.target, trial.send().offset
     assert offset is not None
     with trial.in_effect(fault="log_dir_failure", node=2, log_dir=0, replaced=True) as failure:
@@ -206,7 +207,7 @@ def test_which_directories_a_broker_has_given_up_is_not_known_while_it_does_not_
 
 
 def test_a_disk_that_was_replaced_is_empty(trial: Trial) -> None:
-    trial.needs(Capability.LOG_DIR_FAILURE)
+    trial.needs(LogDirectories)
     with trial.in_effect(fault="kill", node=2):
         trial.target.fail_log_dir("2", 0)
         trial.target.mend_log_dir("2", 0, empty=True)
@@ -248,9 +249,10 @@ def test_a_refused_write_of_the_node_s_own_is_told_with_what_it_was(trial: Trial
 
 def test_a_clock_stays_wrong_across_a_restart_and_two_nodes_are_wrong_by_themselves(trial: Trial) -> None:
     def is_off_by(node: str, offset_ms: int) -> bool:
-        return abs(trial.asked(lambda target: target.clock_offset_ms(node)) - offset_ms) < 1000
+        seen: int = trial.asked(lambda target: target.clock_offset_ms(node))
+        return abs(seen - offset_ms) < 1000
 
-    trial.needs(Capability.CLOCK)
+    trial.needs(WallClocks)
     with trial.in_effect(fault="clock", node=2, offset_ms=3_600_000):
         trial.target.kill("2")
         trial.target.restart("2")

@@ -5,15 +5,16 @@ from __future__ import annotations
 from typing import ClassVar
 
 from faults.node_fault import NodeFault
+from harness.controls import Processes
 from harness.fault import DiskEffect, FaultTraits, ProcessEffect
-from harness.target import Capability, Receipt, Target
+from harness.target import Receipt, Target
 
 
 class Hiccup(NodeFault):
     """The process stops between two instructions."""
 
     kind: ClassVar[str] = "hiccup"
-    needs: ClassVar[Capability] = Capability.PAUSE
+    needs: ClassVar[type[Target]] = Processes
     traits: ClassVar[FaultTraits] = FaultTraits(
         process=ProcessEffect.PAUSES,
         disk=DiskEffect.NOTHING,
@@ -24,18 +25,18 @@ class Hiccup(NodeFault):
         column_on_controller=None,
     )
 
-    def inject(self, target: Target) -> None:
+    def inject(self, target: Processes) -> None:
         """SIGSTOP."""
         target.pause(self.name)
 
-    def probe(self, target: Target) -> Receipt:
+    def probe(self, target: Processes) -> Receipt:
         """Holds when the process is stopped."""
         return target.is_paused(self.name)
 
-    def heal(self, target: Target) -> None:
+    def heal(self, target: Processes) -> None:
         """SIGCONT."""
         target.resume(self.name)
 
-    def probe_healed(self, target: Target) -> Receipt:
+    def probe_healed(self, target: Processes) -> Receipt:
         """Holds when the node answers."""
         return target.is_running(self.name)
