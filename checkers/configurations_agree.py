@@ -16,12 +16,12 @@ from typing import Any
 
 from checkers.generations import since
 from checkers.recorded_load import recorded_load, unreadable_load
+from checkers.recorded_target import unknown_target, was_real_kafka
 from harness.history import Manifest
 from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
 from harness.workload import ALL_ACKS, WorkloadParameters
 
-_REAL = ("process:", "compose:")
 _OF_REAL_KAFKA = frozenset({"min.insync.replicas", "unclean.leader.election.enable"})
 
 _ACKS = {"all": "acks_all", "1": "acks_leader", "0": "acks_none"}
@@ -33,7 +33,10 @@ def disagreements(manifest: Manifest) -> Iterator[str]:
     configuration = manifest.configuration
     if "target" not in configuration:
         return
-    scenario, real = configuration.get("scenario") or {}, str(configuration["target"]).startswith(_REAL)
+    if unknown := unknown_target(configuration):
+        yield unknown
+        return
+    scenario, real = configuration.get("scenario") or {}, was_real_kafka(configuration)
     written, settings = (scenario.get("cluster") or {}).get("settings") or {}, configuration.get("settings") or {}
     compared = set(written) & _OF_REAL_KAFKA if real else set(written)
     yield from _different("setting", compared, written, settings)

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from checkers.recorded_target import may_be_combined
 from harness.history import Manifest
 from harness.model import CONTROLLER_ID, TopicPartition
 
@@ -64,16 +65,11 @@ def expected(manifest: Manifest) -> Expected | None:
             mix=frozenset(fault.get("fault", "") for fault in (scenario.get("chaos") or {}).get("faults", ())) - {""},
             retention=manifest.guarantees.get("retention") is True,
             retry_after_s=min(_patience_s(scenario), default=None),
-            combined=_may_be_combined(str(manifest.configuration.get("target", ""))),
+            combined=may_be_combined(manifest.configuration),
             shared_producers=any(send.get("idempotent") for send in _sends(scenario)),
         )
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
-
-
-def _may_be_combined(target: str) -> bool:
-    """Of brokers in containers the file says which control the cluster, and ``run.json`` does not."""
-    return target.endswith("#combined") or target.startswith("compose:")
 
 
 def _partitions(topics: list[Mapping[str, Any]], brokers: int) -> Iterator[tuple[TopicPartition, Replicas]]:

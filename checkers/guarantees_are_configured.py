@@ -19,6 +19,7 @@ from typing import Any
 
 from checkers.configurations_agree import disagreements
 from checkers.recorded_load import recorded_load
+from checkers.recorded_target import was_in_virtual_time, was_real_kafka
 from harness.history import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.replication.knobs import GENERATIONS
@@ -31,7 +32,6 @@ MISSTATED = "guarantees"
 _OVERRIDDEN = re.compile(r"replication\.(\w+)=")
 """What a command has in it that overrides a knob, and which."""
 
-_SAMPLED = ("process:", "compose:")
 """How the names of targets begin that run real Kafka, whose timelines are sampled."""
 
 _ALWAYS = frozenset(
@@ -73,7 +73,7 @@ def misstated(manifest: Manifest) -> list[str]:
 def _lacking(configuration: Mapping[str, Any]) -> Iterator[str]:
     if "target" not in configuration:
         return
-    wanted = _SETTINGS if _is_real(configuration) else (*_SETTINGS, *_BUILTIN_SETTINGS)
+    wanted = _SETTINGS if was_real_kafka(configuration) else (*_SETTINGS, *_BUILTIN_SETTINGS)
     missing = [name for name in wanted if name not in (configuration.get("settings") or {})]
     if missing:
         yield f"run.json's configuration names a target and no setting {', '.join(missing)}."
@@ -91,7 +91,7 @@ def _other(manifest: Manifest) -> Iterator[str]:
 
 def _spoken(configuration: Mapping[str, Any]) -> list[str]:
     """The generations whose knobs a built-in cluster has, but for bugs and what was overridden; empty: not known."""
-    if "target" not in configuration or _is_real(configuration):
+    if "target" not in configuration or was_real_kafka(configuration):
         return []
     own = {"bugs", *((configuration.get("scenario") or {}).get("replication") or {})}
     own |= set(_OVERRIDDEN.findall(configuration.get("reproduce", "")))
@@ -128,9 +128,9 @@ def _of_target(
     manifest: Manifest, scenario: Mapping[str, Any], settings: Mapping[str, Any], steps: Sequence[Mapping[str, Any]]
 ) -> Iterator[tuple[str, Any]]:
     """What follows from who made the run."""
-    real = _is_real(manifest.configuration)
+    real = was_real_kafka(manifest.configuration)
     yield "timeline", "sampled" if real else None
-    yield "time", "virtual" if manifest.configuration["target"] == "simulated" else None
+    yield "time", "virtual" if was_in_virtual_time(manifest.configuration) else None
     yield "retention", _may_delete(scenario, settings, steps, real=real)
     if real:
         yield "settles", False
@@ -141,10 +141,6 @@ def _of_target(
     else:
         lag_ms, session_ms = int(settings["replica.lag.time.max.ms"]), int(settings["broker.session.timeout.ms"])
         yield "laggards_leave_ms", laggards_leave_ms(lag_ms, session_ms)
-
-
-def _is_real(configuration: Mapping[str, Any]) -> bool:
-    return str(configuration["target"]).startswith(_SAMPLED)
 
 
 def _may_delete(

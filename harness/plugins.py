@@ -1,8 +1,8 @@
-"""What other distributions add to seawall: entry points of the groups ``seawall.faults`` and ``seawall.workloads``.
+"""What other distributions add to seawall: entry points of the groups ``seawall.faults``, ``.workloads``, ``.targets``.
 
 The name of an entry point is what scenarios write, and its value the object that seawall's own modules have, too: for a
-fault its class, for a workload its ``KIND``. A plugin is loaded when its name is used, so that a broken one harms what
-uses it and nothing else.
+fault its class, for a workload or a target its ``KIND``. A plugin is loaded when its name is used, so that a broken one
+harms what uses it and nothing else.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ class Plugin:
     """An installed entry point.
 
     Attributes:
-        group: ``seawall.faults`` or ``seawall.workloads``.
+        group: such as ``seawall.faults``.
         name: as scenarios write it.
         distribution: the name and version of what has installed it.
     """
@@ -63,11 +64,12 @@ class Registry(Mapping[str, KindT]):
 
     Args:
         group: the entry points' group.
-        own: seawall's; a plugin of the same name is not used.
+        own: seawall's; a plugin of the same name is not used. A text is a module, imported when its name is used,
+            whose ``KIND`` it is.
         flaw: what is wrong with a loaded object that is to have this name; empty: nothing is.
     """
 
-    def __init__(self, group: str, own: dict[str, KindT], flaw: Callable[[str, Any], str]) -> None:
+    def __init__(self, group: str, own: dict[str, Any], flaw: Callable[[str, Any], str]) -> None:
         self.own = own
         self._group = group
         self._flaw = flaw
@@ -81,7 +83,7 @@ class Registry(Mapping[str, KindT]):
             EnvironmentFault: a plugin has that name, and it cannot be used.
         """
         if name in self.own:
-            return self.own[name]
+            return self._own(name)
         if name not in self._loaded:
             self._loaded[name] = self._load(self._plugins[name])
         return self._loaded[name]
@@ -102,6 +104,12 @@ class Registry(Mapping[str, KindT]):
     @cached_property
     def _plugins(self) -> Mapping[str, Plugin]:
         return {plugin.name: plugin for plugin in installed(self._group)}
+
+    def _own(self, name: str) -> KindT:
+        if isinstance(self.own[name], str):
+            self.own[name] = import_module(self.own[name]).KIND
+        kind: KindT = self.own[name]
+        return kind
 
     def _load(self, plugin: Plugin) -> KindT:
         loaded: KindT = plugin.load()

@@ -217,8 +217,13 @@ def plugins() -> Iterator[Finding]:
     """Every installed plugin, loaded."""
     import faults
     import workloads
+    from harness.targets import kinds
 
-    registries: dict[str, Registry[Any]] = {"seawall.faults": faults.KINDS, "seawall.workloads": workloads.KINDS}
+    registries: dict[str, Registry[Any]] = {
+        "seawall.faults": faults.KINDS,
+        "seawall.workloads": workloads.KINDS,
+        "seawall.targets": kinds.KINDS,
+    }
     for group in registries:
         for plugin in installed(group):
             try:
@@ -226,5 +231,5 @@ def plugins() -> Iterator[Finding]:
                 seen, works = plugin.distribution, True
             except EnvironmentFault as broken:
                 seen, works = broken.sentence, False
-            needed_for = f"scenarios that name {plugin.name!r}"
+            needed_for = f"what names {plugin.name!r}"
             yield Finding(f"plugin {plugin.name}", works, False, seen, needed_for, "Mend it, or uninstall it.")

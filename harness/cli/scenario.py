@@ -251,8 +251,10 @@ def _tried(out: Path | None, plan: Plan, say: Say = _silent) -> Cell:
 
 
 def _out(target: str, asked: Path | None) -> Path | None:
-    """Where run directories go; None: the target leaves none."""
-    return asked or (None if target == "simulated" else RUNS)
+    """Where run directories go; None: runs on the target are as quickly made again, and leave none."""
+    from harness.targets.kinds import is_in_virtual_time
+
+    return asked or (None if is_in_virtual_time(target) else RUNS)
 
 
 def _words(text: str) -> list[str]:

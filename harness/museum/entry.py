@@ -147,7 +147,7 @@ def is_of_the_museum(path: Path) -> bool:
 
 def _is_a_release(manifest: Manifest) -> bool:
     """Whether Kafka ran as it was fetched: what a directory or an image holds, nobody knows."""
-    return manifest.configuration.get("target") == f"{KIND.prefix}{manifest.versions.get('kafka')}"
+    return manifest.configuration.get("target") == f"{KIND.name}:{manifest.versions.get('kafka')}"
 
 
 def fingerprint(scenario: Scenario, generation: str) -> str:

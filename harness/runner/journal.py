@@ -122,6 +122,12 @@ class NothingToUndo:
     def fault_gone(self, name: str) -> None:
         """See :class:`Undo`."""
 
+    def node_started(self, name: str, pid: int) -> None:
+        """See :class:`harness.targets.cluster_kind.StartJournal`."""
+
+    def project_coming(self, name: str, containers: Sequence[str]) -> None:
+        """See :class:`harness.targets.cluster_kind.StartJournal`."""
+
 
 class Journal:
     """The journal of this harness's run; a context manager that removes it at the end.

@@ -17,7 +17,7 @@ from harness.history.run_directory import Manifest
 from harness.replication.isr import laggards_leave_ms
 from harness.runner.plan import Plan
 from harness.runner.real import NO_LIMIT
-from harness.targets.simulated import SimulatedTarget
+from harness.targets.kinds import BUILTIN, is_in_virtual_time
 
 _AGE_LIMITS = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 _SIZE_LIMIT = "log.retention.bytes"
@@ -69,7 +69,8 @@ def _version(package: str) -> str | None:
 
 def _command(plan: Plan) -> str:
     words = ["seawall", "run", plan.scenario.origin, "--seed", str(plan.seed)]
-    words += ["--generation", plan.generation] if plan.kafka is None else ["--target", plan.target]
+    words += ["--target", plan.target] if plan.target != BUILTIN else []
+    words += ["--generation", plan.generation] if plan.kafka is None else []
     if plan.duration_s is not None:
         words += ["--duration-s", f"{plan.duration_s:g}"]
     for key, value in plan.overrides.items():
@@ -84,7 +85,7 @@ def restless(made: Manifest) -> Manifest:
 
 def _guarantees(plan: Plan) -> dict[str, Any]:
     evidence = {} if plan.kafka is None else {"timeline": "sampled"}
-    if plan.target == SimulatedTarget.name:
+    if is_in_virtual_time(plan.target):
         evidence = {"time": "virtual"}
     return {
         **evidence,

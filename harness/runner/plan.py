@@ -21,23 +21,17 @@ from harness.replication.knobs import generation as knobs_of
 from harness.runner.expectation import expectations, performed, predictions
 from harness.runner.fault_budget import Promise
 from harness.runner.quorum import Coming, undecided, without_quorum
-from harness.runner.real import SOURCES, RealKafka, configured, knows_idempotence, real_kafka
+from harness.runner.real import RealKafka, configured, knows_idempotence, real_kafka
 from harness.scenario import NUMBERED, Expectation, Prediction, Scenario, Topic, checked_seed, with_overrides
 from harness.schedule import Step
 from harness.selection import ANY, FOLLOWER, LEADER, is_of_a_quorum
 from harness.steps import LONGEST_S, meant
-from harness.target import ClusterView, Target, TopicSpec
-from harness.targets.builtin import BuiltinTarget
+from harness.target import ClusterView, TopicSpec
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.setting_names import LOG_DIRS_COUNT
-from harness.targets.simulated import SimulatedTarget
+from harness.targets.kinds import BUILTIN, cluster_kind
 from harness.validation import closest
 from harness.workload import WorkloadParameters
-
-TARGETS: Mapping[str, frozenset[type[Target]]] = MappingProxyType(
-    {target.name: target.controls for target in (BuiltinTarget, SimulatedTarget)}
-)
-"""What each target can do to itself, but for real Kafka, see :func:`harness.targets.kafka.process.controls`."""
 
 _KNOB_GROUP = "replication."
 _NODE_FIELDS = ("node", "isolate", "between", "links")
@@ -144,7 +138,7 @@ class Plan:
 
 def plan(
     scenario: Scenario,
-    target: str = BuiltinTarget.name,
+    target: str = BUILTIN,
     generation: str | None = None,
     seed: int = 0,
     *,
@@ -155,8 +149,7 @@ def plan(
 
     Args:
         scenario: see :func:`harness.scenario.load`.
-        target: a name in :data:`TARGETS`, or ``process:`` and a release of Kafka or the path of an unpacked one, or
-            ``compose:`` and the path of a compose file.
+        target: as ``--target`` spells it; see :mod:`harness.targets.kinds`.
         generation: of the replication protocol; None: the scenario's own, else the current one. Real Kafka has its own.
         seed: 0 <= seed < 2**63.
         duration_s: how long random faults go on; None: as the scenario says.
@@ -167,7 +160,7 @@ def plan(
         EnvironmentFault: the release of Kafka is not on this machine; or there is nothing to run a compose file with.
     """
     scenario = with_overrides(scenario, overrides)
-    source = real_kafka(_known_target(target))
+    source = real_kafka(target)
     spoken = None if source is None else source.release.generation
     if spoken is not None and generation not in (None, spoken):
         raise UsageError(f"target {target!r} speaks generation {spoken}, not {generation}.", "Leave --generation out.")
@@ -215,13 +208,6 @@ def _named(scenario: Scenario) -> Iterator[None]:
         yield
     except UsageError as error:
         raise UsageError(f"{scenario.origin}: {error.sentence}", error.remedy) from None
-
-
-def _known_target(target: str) -> str:
-    if target not in TARGETS and not target.startswith(tuple(SOURCES)):
-        known = [*TARGETS, *(f"{kind.prefix}{kind.argument}" for kind in SOURCES.values())]
-        raise UsageError(f"target {target!r} is not known; {closest(target, known)}")
-    return target
 
 
 def _workload(scenario: Scenario, version: str) -> WorkloadParameters:
@@ -327,7 +313,7 @@ def _refuse_the_impossible(made: Plan) -> None:
 
 def _refusal(path: str, fault: Fault, kafka: RealKafka | None, target: str) -> UsageError | None:
     """Why the target cannot do that fault; None: it can."""
-    if fault.needs not in (TARGETS[target] if kafka is None else kafka.source.controls):
+    if fault.needs not in (cluster_kind(target) if kafka is None else kafka.source).controls:
         remedy = "" if kafka is None else kafka.source.why_not(fault.needs)
         return UsageError(f"{path}: target {target!r} cannot do {fault.kind!r}.", remedy)
     if kafka is not None and CONTROLLER in _named_by(fault, kafka.source.never_the_controller):

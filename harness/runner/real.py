@@ -10,15 +10,10 @@ from harness.broker.settings import Settings
 from harness.errors import UsageError
 from harness.payload import Carried
 from harness.scenario import Scenario
-from harness.targets.compose import compose_source
-from harness.targets.compose.source import PATTERN_MARK
-from harness.targets.kafka import process_source
 from harness.targets.kafka.releases import Release, numbers
 from harness.targets.kafka.server_properties import DEFAULTS, KafkaSettings, understood
 from harness.targets.kafka.source import KafkaSource, SourceKind
-
-SOURCES: dict[str, SourceKind] = {kind.prefix: kind for kind in (process_source.KIND, compose_source.KIND)}
-"""The kinds of target that run real Kafka, by the prefix of their names."""
+from harness.targets.kinds import kind_of
 
 NO_LIMIT = "-1"
 """Of a retention that deletes nothing."""
@@ -70,27 +65,27 @@ class RealKafka:
 
 
 def real_kafka(target: str) -> KafkaSource | None:
-    """What ``target`` names; None: it is a target of another kind.
+    """What ``target`` names; None: it runs a generation of the protocol, and no release.
 
     Raises:
-        UsageError: it names no release, no distribution, and no compose file that can be understood.
+        UsageError: there is no such target; or it names no release, no distribution, and no compose file that can be
+            understood.
         EnvironmentFault: the release has not been fetched; or there is nothing to run a compose file with.
     """
-    for prefix, kind in SOURCES.items():
-        if target.startswith(prefix):
-            return kind.find(target.removeprefix(prefix))
-    return None
+    kind = kind_of(target)
+    return kind.find(target.partition(":")[2]) if isinstance(kind, SourceKind) else None
 
 
 def with_pattern(target: str, pattern: str) -> str:
     """The target with a pattern of the names of the services that run Kafka.
 
     Raises:
-        UsageError: it is no compose file.
+        UsageError: it has no services.
     """
-    if not target.startswith(compose_source.KIND.prefix):
+    kind = kind_of(target)
+    if not isinstance(kind, SourceKind) or kind.with_pattern is None:
         raise UsageError(f"--service-pattern {pattern!r} is for --target compose:FILE, not for {target!r}.")
-    return f"{target}{PATTERN_MARK}{pattern}"
+    return f"{kind.name}:{kind.with_pattern(target.partition(':')[2], pattern)}"
 
 
 def generation_of(target: str) -> str | None:

@@ -15,7 +15,7 @@ from harness.runner.manifest import manifest, now, restless
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter, silent
 from harness.runner.run import play
-from harness.runner.run_environment import simulated
+from harness.runner.run_environment import Voice, environment_of
 from harness.runner.run_lifecycle import RunLifecycle
 
 _NOBODY = logging.getLogger("seawall.clients.nobody")
@@ -41,7 +41,9 @@ def rehearse(plan: Plan, report: Reporter = silent) -> Rehearsal:
     made = manifest(plan, archive.run, started)
     why = ""
     with TemporaryDirectory() as scratch:
-        stage = RunLifecycle(plan, archive, simulated(plan, Path(scratch), _NOBODY), NothingToUndo(), report)
+        nothing = NothingToUndo()
+        environment = environment_of(plan, Path(scratch), Voice(_NOBODY), nothing)
+        stage = RunLifecycle(plan, archive, environment, nothing, report)
         try:
             play(stage)
         except InvalidRun as error:

@@ -6,18 +6,17 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, cast
 
 import workloads
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
-from harness.runner.journal import Journal
 from harness.runner.plan import Plan
-from harness.runner.real import RealKafka
+from harness.simulation.stack.cluster import SimulatedCluster
 from harness.target import Target
-from harness.targets.builtin import BuiltinTarget
-from harness.targets.simulated import SimulatedTarget
+from harness.targets.cluster_kind import StartJournal
+from harness.targets.kinds import cluster_kind, is_in_virtual_time
 from harness.workload import Workload
 from workloads.workload_context import WorkloadContext
 
@@ -35,12 +34,11 @@ class RunEnvironment:
     workload: Callable[[Recorder], Workload]
 
 
-class NodeStarted(Protocol):
-    """Told the name and process id of every process that the target starts."""
+class Simulated(Protocol):
+    """A target that runs inside this process, in virtual time."""
 
-    def __call__(self, name: str, pid: int) -> None:
-        """Write it down."""
-        ...
+    clock: PacedClock
+    cluster: SimulatedCluster
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,56 +51,36 @@ class Voice:
     """
 
     log: logging.Logger
-    failed: Callable[[BaseException], None]
+    failed: Callable[[BaseException], None] = lambda failure: None
 
 
-def builtin(plan: Plan, directory: Path, voice: Voice, started: NodeStarted) -> RunEnvironment:
-    """Real processes, which keep their files below ``directory``, in real time."""
+def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJournal) -> RunEnvironment:
+    """The environment of the plan's target, which keeps its files below ``directory``; ``journal`` notes its start."""
+    target = _target(plan, RunDirectory(directory).cluster, journal)
+    kind = workloads.KINDS[plan.scenario.workload.name]
+    if is_in_virtual_time(plan.target):
+        simulated = cast("Simulated", target)
+
+        def in_virtual_time(recorder: Recorder) -> Workload:
+            return kind.in_virtual_time(plan.workload, _context(plan, target, recorder, voice), simulated.cluster)
+
+        return RunEnvironment(target, simulated.clock, in_virtual_time)
+
+    def in_real_time(recorder: Recorder) -> Workload:
+        return kind.in_real_time(plan.workload, _context(plan, target, recorder, voice))
+
+    return RunEnvironment(target, SystemClock(), in_real_time)
+
+
+def _target(plan: Plan, directory: Path, journal: StartJournal) -> Target:
     brokers = plan.scenario.cluster.brokers
-    target = BuiltinTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, started)
-    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
-
-
-def simulated(plan: Plan, directory: Path, log: logging.Logger) -> RunEnvironment:
-    """The same brokers in this process and in virtual time; ``directory`` is for evidence, once they have stopped."""
-    brokers = plan.scenario.cluster.brokers
-    target = SimulatedTarget(RunDirectory(directory).cluster, brokers, plan.knobs, plan.settings, seed=plan.seed)
-
-    def workload(recorder: Recorder) -> Workload:
-        around = WorkloadContext(target.bootstrap(), plan.partitions, recorder, plan.seed, log)
-        kind = workloads.KINDS[plan.scenario.workload.name]
-        return kind.in_virtual_time(plan.workload, around, target.cluster)
-
-    return RunEnvironment(target, target.clock, workload)
-
-
-def real(plan: Plan, kafka: RealKafka, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
-    """Real Kafka, which keeps its files below ``directory``, in real time."""
-    brokers = plan.scenario.cluster.brokers
-    target = kafka.source.target(RunDirectory(directory).cluster, brokers, kafka.settings, journal)
-    return RunEnvironment(target, SystemClock(), _measuring(plan, target, voice))
-
-
-def _measuring(plan: Plan, target: Target, voice: Voice) -> Callable[[Recorder], Workload]:
-    """The clients of a cluster in real time."""
-
-    def workload(recorder: Recorder) -> Workload:
-        around = WorkloadContext(
-            target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
-        )
-        return workloads.KINDS[plan.scenario.workload.name].in_real_time(plan.workload, around)
-
-    return workload
-
-
-def environment_of(plan: Plan, directory: Path, voice: Voice, journal: Journal) -> RunEnvironment:
-    """The environment of the plan's target, which tells ``journal`` what it starts."""
     if plan.kafka is not None:
-        return real(plan, plan.kafka, directory, voice, journal)
-    match plan.target:
-        case BuiltinTarget.name:
-            return builtin(plan, directory, voice, journal.node_started)
-        case SimulatedTarget.name:
-            return simulated(plan, directory, voice.log)
-        case unknown:
-            raise AssertionError(f"target {unknown!r} was planned")
+        return plan.kafka.source.target(directory, brokers, plan.kafka.settings, journal)
+    kind = cluster_kind(plan.target)
+    return kind.make(directory, brokers, plan.knobs, plan.settings, seed=plan.seed, journal=journal)
+
+
+def _context(plan: Plan, target: Target, recorder: Recorder, voice: Voice) -> WorkloadContext:
+    return WorkloadContext(
+        target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
+    )

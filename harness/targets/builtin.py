@@ -23,6 +23,7 @@ from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
 from harness.targets.addresses import Address, Addresses
 from harness.targets.awaiting import await_that
 from harness.targets.builtin_disks import BuiltinDisks
+from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.link_probe import nudge_as_client, ping_as_client, probe_link, try_link
 from harness.targets.node_evidence import folder_of, timeline_rows
 from harness.targets.node_logs import copy_logs
@@ -368,3 +369,14 @@ class BuiltinTarget(BuiltinDisks):
             return False
         seen = [self.replica(node_name(node), name) for node in partition.replicas]
         return all(replica is not None and replica.leader == partition.leader for replica in seen)
+
+
+def _make(
+    directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
+) -> BuiltinTarget:
+    del seed  # real processes are not reproducible
+    return BuiltinTarget(directory, brokers, knobs, settings, journal.node_started)
+
+
+KIND = ClusterKind(BuiltinTarget.name, BuiltinTarget.controls, _make)
+"""The brokers of this project as processes, in real time."""

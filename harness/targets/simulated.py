@@ -24,6 +24,7 @@ from harness.simulation.stack.network import Stream
 from harness.simulation.stack.node import SimulatedNode
 from harness.simulation.stack.world import LinkConditions, World
 from harness.target import ClusterView, Receipt, ReplicaView, TopicSpec
+from harness.targets.cluster_kind import ClusterKind, StartJournal
 from harness.targets.link_probe import probe_link, try_link
 from harness.targets.node_evidence import NODE_DATA, NODE_TIMELINE, folder_of, timeline_rows
 from harness.targets.node_status import ELECTED, partition_of, partition_view, replica_view
@@ -336,3 +337,14 @@ def _creatable(topic: TopicSpec) -> CreatableTopic:
         CreatableReplicaAssignment(number, list(map(int, replicas))) for number, replicas in enumerate(topic.assignment)
     ]
     return CreatableTopic(topic.name, -1, -1, assignments, configs)
+
+
+def _make(
+    directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
+) -> SimulatedTarget:
+    del journal  # nothing is started outside this process
+    return SimulatedTarget(directory, brokers, knobs, settings, seed=seed)
+
+
+KIND = ClusterKind(SimulatedTarget.name, SimulatedTarget.controls, _make, in_virtual_time=True)
+"""The same brokers inside this process, in virtual time."""

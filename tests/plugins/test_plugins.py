@@ -1,4 +1,4 @@
-"""A distribution of its own adds a fault and a workload: installed beside seawall, and used by their names."""
+"""A distribution of its own adds faults, a workload and a target: installed beside seawall, and used by their names."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ import venv
 from pathlib import Path
 
 import pytest
+
+from checkers import check
+from harness.checker import Outcome
 
 TOY = Path(__file__).parent / "toy"
 
@@ -83,10 +86,32 @@ def test_a_scenario_uses_a_fault_and_a_workload_of_another_distribution(
     assert "hiccup" in json.dumps(verdict)
 
 
+def test_a_scenario_runs_on_a_target_of_another_distribution_with_a_fault_that_only_that_one_can_do(
+    installed: Installed,
+) -> None:
+    out, written = installed.path / "dozing", installed.scenario(SCENARIO.replace("fault: hiccup", "fault: doze"))
+    ran = installed.seawall("run", written, "--target", "dozing", "--out", str(out))
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    (file,) = out.rglob("run.json")
+    manifest = json.loads(file.read_text())
+    assert manifest["guarantees"]["time"] == "virtual"
+    assert " --target dozing " in manifest["configuration"]["reproduce"]
+    refused = installed.seawall("run", written, "--target", "simulated", "--out", str(out))
+    assert refused.returncode == 64
+    assert "target 'simulated' cannot do 'doze'" in " ".join(refused.stderr.split())
+
+
+def test_a_run_on_a_target_that_is_not_installed_is_invalid(installed: Installed) -> None:
+    (path,) = {file.parent for file in (installed.path / "dozing").rglob("run.json")}
+    (verdict,) = check([path], engine="reference")
+    assert verdict.outcome is Outcome.INVALID
+    assert any("target 'dozing' is not known" in reason for reason in verdict.reasons), verdict.reasons
+
+
 def test_doctor_lists_plugins_and_says_in_a_sentence_what_is_wrong_with_a_broken_one(installed: Installed) -> None:
     said = " ".join(installed.seawall("doctor").stdout.replace("│", " ").split())
     assert "seawall-toy 1.2" in said
-    assert all(f"plugin {name}" in said for name in ("hiccup", "misnamed", "trickle", "unfinished"))
+    assert all(f"plugin {name}" in said for name in ("doze", "dozing", "hiccup", "misnamed", "trickle", "unfinished"))
 
 
 @pytest.mark.parametrize(

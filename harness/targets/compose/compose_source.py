@@ -11,6 +11,7 @@ from harness.errors import UsageError
 from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Target
+from harness.targets.cluster_kind import StartJournal
 from harness.targets.compose import source
 from harness.targets.compose.agreement import agreed
 from harness.targets.compose.source import ComposedKafka
@@ -18,7 +19,7 @@ from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, alike, understood
-from harness.targets.kafka.source import SourceKind, StartJournal
+from harness.targets.kafka.source import SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +88,17 @@ def find(spelling: str) -> ComposeSource:
     return ComposeSource(source.find(spelling))
 
 
-KIND = SourceKind("compose:", "FILE", find)
+def _with_pattern(spelling: str, pattern: str) -> str:
+    return f"{spelling}{source.PATTERN_MARK}{pattern}"
+
+
+def _may_combine(spelling: str) -> bool:
+    """It may, whatever the spelling: the file says so, which a recorded run does not have."""
+    del spelling
+    return True
+
+
+KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern)
 """What follows is the path of a compose file, and ``#`` with a pattern of the names of the services that run Kafka."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from harness.scenario import Scenario
 from harness.target import Target
+from harness.targets.cluster_kind import StartJournal
 from harness.targets.kafka import local
 from harness.targets.kafka.jvm import java_version, refuse_old_java
 from harness.targets.kafka.layout import Control
@@ -16,7 +17,7 @@ from harness.targets.kafka.local import LocalKafka
 from harness.targets.kafka.process import ProcessTarget, controls
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings, understood
-from harness.targets.kafka.source import SourceKind, StartJournal
+from harness.targets.kafka.source import SourceKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,5 +78,9 @@ def find(spelling: str) -> ProcessSource:
     return ProcessSource(local.find(spelling))
 
 
-KIND = SourceKind("process:", "RELEASE", find)
+def _may_combine(spelling: str) -> bool:
+    return spelling.partition(local.CONTROL_MARK)[2] == Control.COMBINED.value
+
+
+KIND = SourceKind("process", "RELEASE", find, _may_combine)
 """What follows is a release, or the path of an unpacked one, and ``#`` with who controls."""

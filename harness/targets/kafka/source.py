@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
 from harness.scenario import Scenario
 from harness.target import Target
+from harness.targets.cluster_kind import StartJournal
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
 from harness.targets.kafka.server_properties import KafkaSettings
-
-
-class StartJournal(Protocol):
-    """Notes what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
-
-    def node_started(self, name: str, pid: int) -> None:
-        """Note that node ``name`` is process ``pid`` now."""
-        ...
-
-    def project_coming(self, name: str, containers: Sequence[str]) -> None:
-        """Note, before there are any, what the Compose project and its containers will be called."""
-        ...
 
 
 class KafkaSource(Protocol):
@@ -90,11 +79,20 @@ class SourceKind:
     """How ``--target`` spells a kind of source.
 
     Attributes:
-        prefix: what the name of such a target begins with.
+        name: what stands before the colon.
         argument: what follows it, for messages.
         find: the source that the argument means; raises ``UsageError`` and ``EnvironmentFault``.
+        may_combine: whether brokers may be the controllers, too, as far as the argument says.
+        with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
     """
 
-    prefix: str
+    name: str
     argument: str
     find: Callable[[str], KafkaSource]
+    may_combine: Callable[[str], bool]
+    with_pattern: Callable[[str, str], str] | None = None
+
+    @property
+    def spelling(self) -> str:
+        """As messages show it."""
+        return f"{self.name}:{self.argument}"

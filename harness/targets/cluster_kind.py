@@ -1,0 +1,66 @@
+"""A kind of target that runs any generation of the replication protocol, before anything is started."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from harness.broker.settings import Settings
+from harness.replication.knobs import Knobs
+from harness.target import Target
+
+
+class StartJournal(Protocol):
+    """Notes what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
+
+    def node_started(self, name: str, pid: int) -> None:
+        """Note that node ``name`` is process ``pid`` now."""
+        ...
+
+    def project_coming(self, name: str, containers: Sequence[str]) -> None:
+        """Note, before there are any, what the Compose project and its containers will be called."""
+        ...
+
+
+class MakeCluster(Protocol):
+    """Makes a target that is not started."""
+
+    def __call__(
+        self, directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
+    ) -> Target:
+        """Make it.
+
+        Args:
+            directory: where it keeps its files.
+            brokers: how many brokers, with the ids 0, 1, 2 ...
+            knobs: the generation of the replication protocol.
+            settings: Kafka's settings, for every broker.
+            seed: of what chance decides, where the target decides it.
+            journal: notes what it starts.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterKind:
+    """How ``--target`` spells such a kind, and how a cluster of that kind is made.
+
+    Attributes:
+        name: as ``--target`` spells it.
+        controls: what can be done to such a cluster; see :mod:`harness.controls`.
+        make: makes one.
+        in_virtual_time: whether it is simulated: then what ``make`` returns has a ``clock`` of virtual time and the
+            simulated ``cluster``, inside which the clients run.
+    """
+
+    name: str
+    controls: frozenset[type[Target]]
+    make: MakeCluster
+    in_virtual_time: bool = False
+
+    @property
+    def spelling(self) -> str:
+        """As messages show it."""
+        return self.name

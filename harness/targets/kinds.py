@@ -1,0 +1,72 @@
+"""The kinds of targets. To add one: its modules with a ``KIND``, and its name in ``_OWN`` here.
+
+A kind is imported when its name is used: those of real Kafka take longer to import than a small run takes to check.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from harness.errors import UsageError
+from harness.plugins import Registry
+from harness.targets.cluster_kind import ClusterKind
+from harness.targets.kafka.source import SourceKind
+from harness.validation import closest
+
+BUILTIN = "builtin"
+"""What a scenario runs on when no target is chosen."""
+
+_OWN: dict[str, Any] = {
+    BUILTIN: "harness.targets.builtin",
+    "simulated": "harness.targets.simulated",
+    "process": "harness.targets.kafka.process_source",
+    "compose": "harness.targets.compose.compose_source",
+}
+
+
+def _flaw(name: str, loaded: Any) -> str:
+    """What is wrong with a plugin's target."""
+    if not isinstance(loaded, ClusterKind | SourceKind):
+        return f"{loaded!r} is neither a ClusterKind nor a SourceKind."
+    return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
+
+
+KINDS: Registry[ClusterKind | SourceKind] = Registry("seawall.targets", _OWN, _flaw)
+"""Every kind of target by its name, those of installed plugins included."""
+
+
+def kind_of(target: str) -> ClusterKind | SourceKind:
+    """The kind of a target as ``--target`` spells it: ``NAME`` or, for what has a source, ``NAME:SOURCE``.
+
+    Raises:
+        UsageError: there is no such kind.
+        EnvironmentFault: a plugin has that name, and it cannot be used.
+    """
+    name, colon, _ = target.partition(":")
+    if name in KINDS and isinstance(KINDS[name], SourceKind) == bool(colon):
+        return KINDS[name]
+    raise UsageError(f"target {target!r} is not known; {closest(target, list(_spellings()))}")
+
+
+def cluster_kind(target: str) -> ClusterKind:
+    """The kind of a target that runs a generation of the protocol, and no release. Raises as :func:`kind_of`."""
+    kind = kind_of(target)
+    assert isinstance(kind, ClusterKind), f"target {target!r} runs a release"
+    return kind
+
+
+def _spellings() -> Iterator[str]:
+    for name in KINDS:
+        yield KINDS[name].spelling if name in _OWN else name
+
+
+def is_in_virtual_time(target: str) -> bool:
+    """Whether runs on that target take no real time. Raises as :func:`kind_of`."""
+    kind = kind_of(target)
+    return isinstance(kind, ClusterKind) and kind.in_virtual_time
+
+
+def is_real_kafka(target: str) -> bool:
+    """Whether that target runs a release of Kafka, which is looked at from outside. Raises as :func:`kind_of`."""
+    return isinstance(kind_of(target), SourceKind)

@@ -1,0 +1,85 @@
+"""A target of another distribution, with a control of its own, and the fault that needs it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import ClassVar, Protocol, runtime_checkable
+
+from faults.node_fault import NodeFault
+from harness.broker.settings import Settings
+from harness.controls import Processes
+from harness.fault import DiskEffect, FaultTraits, ProcessEffect
+from harness.replication.knobs import Knobs
+from harness.target import Receipt, Target
+from harness.targets.cluster_kind import ClusterKind, StartJournal
+from harness.targets.simulated import SimulatedTarget
+
+
+@runtime_checkable
+class Naps(Processes, Protocol):
+    """A node can be put to sleep."""
+
+    def put_to_sleep(self, node: str) -> None:
+        """Let it sleep until :meth:`wake`."""
+        ...
+
+    def wake(self, node: str) -> None:
+        """Undo :meth:`put_to_sleep`."""
+        ...
+
+
+class DozingTarget(SimulatedTarget):
+    """Implements :class:`Naps`."""
+
+    name = "dozing"
+    controls: frozenset[type[Target]] = SimulatedTarget.controls | {Naps}
+
+    def put_to_sleep(self, node: str) -> None:
+        """See :class:`Naps`."""
+        self.pause(node)
+
+    def wake(self, node: str) -> None:
+        """See :class:`Naps`."""
+        self.resume(node)
+
+
+class Doze(NodeFault):
+    """The node sleeps."""
+
+    kind: ClassVar[str] = "doze"
+    needs: ClassVar[type[Target]] = Naps
+    traits: ClassVar[FaultTraits] = FaultTraits(
+        process=ProcessEffect.PAUSES,
+        disk=DiskEffect.NOTHING,
+        cuts_links=False,
+        moves_clock=False,
+        shown_as="asleep",
+        column=None,
+        column_on_controller=None,
+    )
+
+    def inject(self, target: Naps) -> None:
+        """Put it to sleep."""
+        target.put_to_sleep(self.name)
+
+    def probe(self, target: Naps) -> Receipt:
+        """Holds when the process is stopped."""
+        return target.is_paused(self.name)
+
+    def heal(self, target: Naps) -> None:
+        """Wake it."""
+        target.wake(self.name)
+
+    def probe_healed(self, target: Naps) -> Receipt:
+        """Holds when the node answers."""
+        return target.is_running(self.name)
+
+
+def _make(
+    directory: Path, brokers: int, knobs: Knobs, settings: Settings, *, seed: int, journal: StartJournal
+) -> DozingTarget:
+    del journal
+    return DozingTarget(directory, brokers, knobs, settings, seed=seed)
+
+
+KIND = ClusterKind(DozingTarget.name, DozingTarget.controls, _make, in_virtual_time=True)
