@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from contextlib import redirect_stdout
+from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -13,7 +15,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from checkers import Engine, check
+from checkers import check
 from harness.checker import Outcome, Verdict
 from harness.cli import main
 from harness.errors import EnvironmentFault, ExitCode
@@ -23,8 +25,6 @@ from harness.history.schema import TABLES
 from spark_analysis import answers
 from tests.checkers.story import Story
 from tests.spark_analysis.submitted import said
-
-ENGINES: tuple[Engine, ...] = ("reference", "spark")
 
 Change = Callable[[pa.Table], pa.Table]
 
@@ -38,48 +38,23 @@ def quiet(path: Path) -> Path:
     return story.finish().write(path)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_damaged_page_makes_that_run_invalid_and_no_other(
-    tmp_path: Path, spark: SparkSession, engine: Engine
-) -> None:
-    paths = [quiet(tmp_path / name) for name in ("sound", *sorted(TABLES))]
-    for name, path in zip(sorted(TABLES), paths[1:], strict=True):
-        [file] = RunDirectory.open(path).table_files(name)
-        content = bytearray(file.read_bytes())
-        content[60:200] = bytes(byte ^ 0x5A for byte in content[60:200])
-        file.write_bytes(content)
-    sound, *damaged = check(paths, engine=engine, session=spark)
-    assert sound.outcome is Outcome.PASS
-    for name, verdict in zip(sorted(TABLES), damaged, strict=True):
-        assert verdict.outcome is Outcome.INVALID
-        assert TABLES[name].path in verdict.reasons[0]
-        assert "cannot be read" in verdict.reasons[0]
+def damage_a_page(root: Path, table: str) -> None:
+    [file] = RunDirectory.open(quiet(root / f"page-{table}")).table_files(table)
+    content = bytearray(file.read_bytes())
+    content[60:200] = bytes(byte ^ 0x5A for byte in content[60:200])
+    file.write_bytes(content)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_flipped_bit_in_a_page_is_noticed(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
-    path = quiet(tmp_path / "r")
-    [file] = RunDirectory.open(path).table_files("replica_logs")
+def truncate(root: Path, table: str) -> None:
+    [file] = RunDirectory.open(quiet(root / f"cut-{table}")).table_files(table)
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def flip_a_bit(root: Path) -> None:
+    [file] = RunDirectory.open(quiet(root / "r")).table_files("replica_logs")
     content = bytearray(file.read_bytes())
     content[len(content) // 8] ^= 1
     file.write_bytes(content)
-    [verdict] = check([path], engine=engine, session=spark)
-    assert verdict.outcome is Outcome.INVALID
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_truncated_file_makes_that_run_invalid_and_is_named(
-    tmp_path: Path, spark: SparkSession, engine: Engine
-) -> None:
-    paths = [quiet(tmp_path / name) for name in ("sound", *sorted(TABLES))]
-    files = [RunDirectory.open(path).table_files(name)[0] for name, path in zip(sorted(TABLES), paths[1:], strict=True)]
-    for file in files:
-        file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
-    sound, *broken = check(paths, engine=engine, session=spark)
-    assert sound.outcome is Outcome.PASS
-    for file, verdict in zip(files, broken, strict=True):
-        assert verdict.outcome is Outcome.INVALID
-        assert f"{file} is truncated" in verdict.reasons[0]
 
 
 def without(name: str) -> Change:
@@ -99,62 +74,27 @@ MISMATCHES = (
 )
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-@pytest.mark.usefixtures("spark")
-def test_a_table_with_other_columns_is_exit_code_3_and_says_which(
-    tmp_path: Path, engine: Engine, capsys: pytest.CaptureFixture[str]
-) -> None:
-    places = [quiet(tmp_path / f"{table}-{column}") for table, column, *_ in MISMATCHES]
-    for (table, _, change, _), place in zip(MISMATCHES, places, strict=True):
-        [file] = RunDirectory(place).table_files(table)
+def change_columns(root: Path) -> None:
+    for table, column, change, _ in MISMATCHES:
+        [file] = RunDirectory(quiet(root / f"{table}-{column}")).table_files(table)
         pq.write_table(change(pq.read_table(file)), file)
-    assert main(["check", *map(str, places), "--engine", engine]) == ExitCode.INVALID
-    printed = "".join(capsys.readouterr().out.split())
-    for (table, column, _, types), place in zip(MISMATCHES, places, strict=True):
-        file = RunDirectory(place).table_files(table)[0]
-        sentence = f"{file} lacks column {column} of the table {table}."
-        if types:
-            sentence = f"{file}: column {column} of the table {table} is of type {types}."
-        assert said(place)["reasons"][0] == sentence
-        assert sentence.replace(" ", "") in printed
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_rows_of_another_run_make_a_run_invalid(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
-    other = quiet(tmp_path / "other")
-    owns = [quiet(tmp_path / name) for name in sorted(TABLES)]
-    for name, own in zip(sorted(TABLES), owns, strict=True):
-        [mine], [theirs] = (RunDirectory.open(path).table_files(name) for path in (own, other))
+def swap_tables(root: Path) -> None:
+    """Put rows of another run in the place of a run's own, and beside them."""
+    other = quiet(root / "other")
+    for name in sorted(TABLES):
+        [mine], [theirs] = (RunDirectory.open(path).table_files(name) for path in (quiet(root / f"rows-{name}"), other))
         shutil.copy(theirs, mine)
-    verdicts = check([*owns, other], engine=engine, session=spark)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.INVALID] * len(owns) + [Outcome.PASS]
-    for name, verdict in zip(sorted(TABLES), verdicts, strict=False):
-        assert f"rows of run 'other' in the directory of run '{name}'" in verdict.reasons[0]
+    shutil.copy(other / "history" / "part-00000.parquet", quiet(root / "beside") / "history" / "part-00001.parquet")
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_foreign_part_beside_the_own_ones_is_left_out(tmp_path: Path, spark: SparkSession, engine: Engine) -> None:
-    own, other = quiet(tmp_path / "own"), quiet(tmp_path / "other")
-    shutil.copy(other / "history" / "part-00000.parquet", own / "history" / "part-00001.parquet")
-    verdicts = check([own, other], engine=engine, session=spark)
-    assert [verdict.outcome for verdict in verdicts] == [Outcome.INVALID, Outcome.PASS]
-    assert not verdicts[0].anomalies
-
-
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_part_that_is_lost_makes_the_run_invalid_and_convicts_nobody(
-    tmp_path: Path, spark: SparkSession, engine: Engine
-) -> None:
-    path = quiet(tmp_path / "r")
-    directory = RunDirectory.open(path)
-    in_two_parts(directory)
-    assert check([path], engine=engine, session=spark)[0].outcome is Outcome.PASS
-    directory.table_files("replica_logs")[1].unlink()
-    for place in (path, path.resolve().as_uri()) if engine == "spark" else (path,):
-        [verdict] = check([place], engine=engine, session=spark)
-        assert verdict.outcome is Outcome.INVALID
-        assert "The table replica_logs has 6 rows in 1 files, where run.json says 9 rows in 1." in verdict.reasons
-        assert {one.verdict for one in verdict.anomalies} == {Verdict.INDETERMINATE}
+def lose_a_part(root: Path) -> None:
+    for name in ("parts", "lost", "lost-uri"):
+        directory = RunDirectory.open(quiet(root / name))
+        in_two_parts(directory)
+        if name != "parts":
+            directory.table_files("replica_logs")[1].unlink()
 
 
 def in_two_parts(directory: RunDirectory) -> None:
@@ -163,6 +103,95 @@ def in_two_parts(directory: RunDirectory) -> None:
     for number, mine in enumerate((False, True)):
         part = [row for row in rows if (row["node"] == 2) == mine]
         write_rows(TABLES["replica_logs"], file.with_name(f"part-{number:05d}.parquet"), part)
+
+
+class Checked(NamedTuple):
+    """Damaged runs, and sound ones, that one command has checked together."""
+
+    root: Path
+    code: int
+    printed: str
+    lost: tuple[str, ...]
+
+    def verdict(self, run: str) -> Any:
+        return said(self.root / run)
+
+
+@pytest.fixture(scope="module", params=["reference", "spark"])
+def checked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Checked:
+    del spark  # it is the process's own, which the command asks for
+    root = tmp_path_factory.mktemp(request.param)
+    quiet(root / "sound")
+    for table in sorted(TABLES):
+        damage_a_page(root, table)
+        truncate(root, table)
+    for damage in (flip_a_bit, change_columns, swap_tables, lose_a_part):
+        damage(root)
+    by_uri = ("lost-uri",) if request.param == "spark" else ()  # the reference reads this machine's paths alone
+    places = [str(place) for place in sorted(root.iterdir()) if place.name != "lost-uri"]
+    places += [(root / name).resolve().as_uri() for name in by_uri]
+    printed = StringIO()
+    with redirect_stdout(printed):
+        code = main(["check", *places, "--engine", request.param])
+    return Checked(root, code, "".join(printed.getvalue().split()), ("lost", *by_uri))
+
+
+def test_damaged_runs_are_exit_code_3_and_harm_no_sound_one(checked: Checked) -> None:
+    assert checked.code == ExitCode.INVALID
+    assert [checked.verdict(run)["outcome"] for run in ("sound", "other", "parts")] == [Outcome.PASS] * 3
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_a_damaged_page_makes_that_run_invalid(checked: Checked, table: str) -> None:
+    verdict = checked.verdict(f"page-{table}")
+    assert verdict["outcome"] == Outcome.INVALID
+    assert TABLES[table].path in verdict["reasons"][0]
+    assert "cannot be read" in verdict["reasons"][0]
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_a_truncated_file_makes_that_run_invalid_and_is_named(checked: Checked, table: str) -> None:
+    verdict = checked.verdict(f"cut-{table}")
+    [file] = RunDirectory(checked.root / f"cut-{table}").table_files(table)
+    assert verdict["outcome"] == Outcome.INVALID
+    assert f"{file} is truncated" in verdict["reasons"][0]
+
+
+def test_a_flipped_bit_in_a_page_is_noticed(checked: Checked) -> None:
+    assert checked.verdict("r")["outcome"] == Outcome.INVALID
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "types"), [(table, column, types) for table, column, _, types in MISMATCHES]
+)
+def test_a_table_with_other_columns_is_said_which(checked: Checked, table: str, column: str, types: str) -> None:
+    [file] = RunDirectory(checked.root / f"{table}-{column}").table_files(table)
+    sentence = f"{file} lacks column {column} of the table {table}."
+    if types:
+        sentence = f"{file}: column {column} of the table {table} is of type {types}."
+    assert checked.verdict(f"{table}-{column}")["reasons"][0] == sentence
+    assert sentence.replace(" ", "") in checked.printed
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_rows_of_another_run_make_a_run_invalid(checked: Checked, table: str) -> None:
+    verdict = checked.verdict(f"rows-{table}")
+    assert verdict["outcome"] == Outcome.INVALID
+    assert f"rows of run 'other' in the directory of run 'rows-{table}'" in verdict["reasons"][0]
+
+
+def test_a_foreign_part_beside_the_own_ones_is_left_out(checked: Checked) -> None:
+    verdict = checked.verdict("beside")
+    assert verdict["outcome"] == Outcome.INVALID
+    assert not verdict["anomalies"]
+
+
+def test_a_part_that_is_lost_makes_the_run_invalid_and_convicts_no_broker(checked: Checked) -> None:
+    for run in checked.lost:
+        verdict = checked.verdict(run)
+        assert verdict["outcome"] == Outcome.INVALID
+        assert "The table replica_logs has 6 rows in 1 files, where run.json says 9 rows in 1." in verdict["reasons"]
+        assert {one["verdict"] for one in verdict["anomalies"]} == {Verdict.INDETERMINATE}
 
 
 def test_a_failure_of_spark_is_one_sentence(

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from pyspark.sql import SparkSession
 
 from checkers import check
-from harness.checker import Outcome
+from harness.checker import Outcome, RunVerdict
 from harness.findings import COLUMNS, COUNTS
 from harness.history import RunDirectory
 from harness.history.arrow import arrow_schema
@@ -66,37 +68,70 @@ def test_a_table_without_files_is_empty(spark: SparkSession) -> None:
     assert not rows
 
 
-def test_asking_leaves_the_session_as_it_was(spark: SparkSession, directory: RunDirectory) -> None:
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    check([directory.path], session=spark)
-    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+class Asked(NamedTuple):
+    """What one job says of runs, and how its session was set before and afterwards."""
+
+    verdicts: Mapping[str, RunVerdict]
+    settings: tuple[Mapping[str, str | None], Mapping[str, str | None]]
 
 
-def test_a_run_is_judged_by_its_own_rows_alone(tmp_path: Path, spark: SparkSession) -> None:
-    """Two runs with the same values, of which one loses some."""
-    paths = []
-    for run in ("sound", "lossy"):
-        story = Story(run)
-        story.send()
-        story.send()
-        if run == "lossy":
-            story.cut(1, 1)
-            story.elect(1)
-        paths.append(story.finish().write(tmp_path / run))
-    sound, lossy = check(paths, session=spark)
-    assert not sound.anomalies
-    assert {a.kind for a in lossy.anomalies} == {"lost-write", "hw-regression"}
+SET_BY_ASKING = ("spark.sql.shuffle.partitions", "spark.sql.codegen.factoryMode", "spark.sql.adaptive.enabled")
 
 
-def test_both_engines_count_the_acknowledgements_that_need_an_offset_and_name_none(
-    tmp_path: Path, spark: SparkSession
-) -> None:
-    story = Story()
+@pytest.fixture(scope="module")
+def asked(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Asked:
+    root, stories = tmp_path_factory.mktemp("runs"), [sound(), lossy(), unplaced()]
+    paths = [story.finish().write(root / story.run) for story in stories]
+
+    def settings() -> Mapping[str, str | None]:
+        return {name: spark.conf.get(name) for name in SET_BY_ASKING}
+
+    before = settings()
+    verdicts = check(paths, session=spark)
+    return Asked({verdict.run: verdict for verdict in verdicts}, (before, settings()))
+
+
+def sound() -> Story:
+    story = Story("sound")
+    story.send()
+    story.send()
+    return story
+
+
+def lossy() -> Story:
+    """Its values are those of the sound run, and it loses some."""
+    story = Story("lossy")
+    story.send()
+    story.send()
+    story.cut(1, 1)
+    story.elect(1)
+    return story
+
+
+def unplaced() -> Story:
+    """Acknowledgements name no offset, of which two should."""
+    story = Story("unplaced")
     story.send()
     for acks in (-1, 1, 0):
         story.send(acks=acks, offset=None)
     story.send(result="info")
-    path = story.finish().write(tmp_path / "r")
-    found = [*check([path], engine="reference"), *check([path], engine="spark", session=spark)]
+    return story
+
+
+def test_asking_leaves_the_session_as_it_was(asked: Asked) -> None:
+    before, after = asked.settings
+    assert before == after
+
+
+def test_a_run_is_judged_by_its_own_rows_alone(asked: Asked) -> None:
+    assert not asked.verdicts["sound"].anomalies
+    assert {a.kind for a in asked.verdicts["lossy"].anomalies} == {"lost-write", "hw-regression"}
+
+
+def test_both_engines_count_the_acknowledgements_that_need_an_offset_and_name_none(
+    asked: Asked, tmp_path: Path
+) -> None:
+    (reference,) = check([unplaced().finish().write(tmp_path / "r")], engine="reference")
+    found = [reference, asked.verdicts["unplaced"]]
     assert [one.counts["acked_nowhere"] for one in found] == [2, 2]
     assert {one.outcome for one in found} == {Outcome.PASS}

@@ -14,7 +14,7 @@ from spark_analysis import send_order
 from tests.checkers.clients import poll
 from tests.checkers.send_cases import overtake
 from tests.checkers.story import Story
-from tests.spark_analysis.differential import tiny_blocks
+from tests.spark_analysis.differential import disagreements, tiny_blocks
 
 
 class LookedAtCloselyError(Exception):
@@ -36,7 +36,9 @@ def test_a_consumer_that_follows_closely_makes_nobody_look_closely(
     run = followed_closely(Story()).write(tmp_path / "r")
     with tiny_blocks(chunk), patch.object(send_order, "_late", side_effect=LookedAtCloselyError):
         (verdict,) = check([run], engine="spark", session=spark)
+    (told,) = check([run], engine="reference")
     assert verdict.outcome is Outcome.PASS
+    assert not list(disagreements([(verdict, told)]))
 
 
 def test_what_overtakes_makes_somebody_look_closely(tmp_path: Path, spark: SparkSession) -> None:
