@@ -37,7 +37,7 @@ class Conclusion(NamedTuple):
 class Conclusive(Protocol):
     """A promise that is judged by facts: a module whose docstring says what is promised, and how a breach is judged.
 
-    A new one is a module with these names and a line in ``checkers.promises.CONCLUSIONS``.
+    A new one is a module with these names and a line in ``checkers.promises.CONCLUSIONS``, or a plugin.
     """
 
     @property

@@ -38,7 +38,7 @@ from checkers.nodes_are_accounted import (
     unused_partitions,
 )
 from checkers.orders import orders
-from checkers.promises import CONCLUSIONS, KINDS, PROMISES, Promise
+from checkers.promises import KINDS, PROMISES, Promise, conclusive
 from checkers.proofs_match import misfiled
 from checkers.recovery import broken_unrest, recovery
 from checkers.row import Row
@@ -53,7 +53,6 @@ from harness.checker import Evidence as EvidenceRow
 from harness.findings import Answers, Finding, NodeLife, position
 
 _PROMISE_OF: Mapping[str, Promise] = MappingProxyType({kind.name: p for p in PROMISES for kind in p.KINDS})
-_CONSEQUENCES = frozenset(name for name, kind in KINDS.items() if kind.follows_from)
 
 
 def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) -> RunVerdict:
@@ -102,7 +101,7 @@ def judge(run: Evidence, answers: Answers, witnesses: Witnesses, engine: str) ->
     anomalies = [anomaly for _, anomaly in judged]
     unmet = [p for p in predicted if not any(_is_met(p, own) for own, _ in judged)]
     left = [rest for rest in short if predicted or severity(rest.last).verdict is not Verdict.VIOLATION]
-    anomalies += judged_rests(left, predicted, unmet, _CONSEQUENCES)
+    anomalies += judged_rests(left, predicted, unmet, _consequences())
     broken = [*unfinished(run.manifest), *(s for sentences in run.unreadable.values() for s in sentences)]
     broken += [*misfit, *invalid(history, numbers), *unplaced(run.manifest, numbers), *broken_timeline, *uncounted]
     broken += [*unproven_faults(run.faults), *strange, *untimely, *contradicted, *broken_unrest(run.manifest.unrest)]
@@ -257,7 +256,7 @@ def _concluded(facts: RunFacts, known: Sequence[Finding], severity: Callable[[Fi
 
     found = [
         one
-        for promise in CONCLUSIONS
+        for promise in conclusive()
         for one in promise.conclude(facts)
         if is_decided(facts, one.finding, KINDS[one.finding.kind])
     ]
@@ -334,8 +333,17 @@ def _because(causes: Sequence[tuple[Finding, Anomaly]]) -> str:
     return f" It follows from the {cause.kind} of value {cause.value} at offset {cause.offset}."
 
 
-_RANK = {kind: rank for rank, kind in enumerate(KINDS)}
+@cache
+def _consequences() -> frozenset[str]:
+    """The kinds that follow from others."""
+    return frozenset(name for name, kind in KINDS.items() if kind.follows_from)
+
+
+@cache
+def _ranks() -> Mapping[str, int]:
+    """By kind, its place in the order of causes before consequences."""
+    return {kind: rank for rank, kind in enumerate(KINDS)}
 
 
 def _order(finding: Finding) -> tuple[object, ...]:
-    return (_RANK[finding.kind], finding.topic, finding.partition, *position(finding))
+    return (_ranks()[finding.kind], finding.topic, finding.partition, *position(finding))

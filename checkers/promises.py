@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 from checkers import (
     ack_below_min_isr,
@@ -48,6 +49,7 @@ from checkers.witnesses import Witnesses
 from harness.anomaly import AnomalyKind
 from harness.checker import Evidence
 from harness.findings import Finding
+from harness.plugins import Registry
 
 
 class Promise(Protocol):
@@ -116,7 +118,52 @@ PROMISES: tuple[Promise, ...] = (
     unjustified_advance,
 )
 
-KINDS: Mapping[str, AnomalyKind] = MappingProxyType(
+_OWN: Mapping[str, AnomalyKind] = MappingProxyType(
     {kind.name: kind for kinds in (*(p.KINDS for p in PROMISES), *(c.KINDS for c in CONCLUSIONS)) for kind in kinds}
 )
-"""Every kind of anomaly by its name, causes before their consequences."""
+
+
+def _flaw(name: str, loaded: Any) -> str:
+    """What is wrong with a plugin's checker."""
+    del name
+    kinds = getattr(loaded, "KINDS", None)
+    if not (isinstance(kinds, tuple) and kinds and all(isinstance(kind, AnomalyKind) for kind in kinds)):
+        return "its KINDS is no tuple of AnomalyKind, see checkers/conclusion.py."
+    if taken := sorted({kind.name for kind in kinds} & set(_OWN)):
+        return f"its kind {taken[0]!r} is one of seawall's own."
+    return "" if callable(getattr(loaded, "conclude", None)) else "it does not define 'conclude'."
+
+
+CHECKERS: Registry[Conclusive] = Registry("seawall.checkers", {}, _flaw)
+"""The checkers of installed plugins: each is asked about every run."""
+
+
+def conclusive() -> Sequence[Conclusive]:
+    """What is judged by facts, plugins' checkers last.
+
+    Raises:
+        EnvironmentFault: a plugin's checker cannot be used; without it, a run would pass that it may object to.
+    """
+    return [*CONCLUSIONS, *CHECKERS.values()]
+
+
+class _Kinds(Mapping[str, AnomalyKind]):
+    """Kinds by name; plugins are loaded when one is first looked up."""
+
+    @cached_property
+    def _known(self) -> Mapping[str, AnomalyKind]:
+        added = {kind.name: kind for checker in CHECKERS.values() for kind in checker.KINDS}
+        return MappingProxyType({**_OWN, **added})
+
+    def __getitem__(self, name: str) -> AnomalyKind:
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._known)
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+
+KINDS: Mapping[str, AnomalyKind] = _Kinds()
+"""Every kind of anomaly by its name, causes before their consequences; those of plugins last."""

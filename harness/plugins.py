@@ -1,4 +1,4 @@
-"""What other distributions add to seawall: entry points of the groups ``seawall.faults``, ``.workloads``, ``.targets``.
+"""What other distributions add to seawall: entry points of the groups ``seawall.faults``, ``seawall.workloads`` ...
 
 The name of an entry point is what scenarios write, and its value the object that seawall's own modules have, too: for a
 fault its class, for a workload or a target its ``KIND``. A plugin is loaded when its name is used, so that a broken one
@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint, entry_points, version
 from typing import Any, TypeVar
 
 from harness.errors import EnvironmentFault
@@ -38,8 +38,10 @@ class Plugin:
         """The object.
 
         Raises:
-            EnvironmentFault: importing it fails, whatever the reason.
+            EnvironmentFault: its distribution requires another seawall; or importing it fails, whatever the reason.
         """
+        if unmet := _unmet(self._entry):
+            raise self.broken(unmet)
         try:
             return self._entry.load()
         except Exception as error:
@@ -116,6 +118,19 @@ class Registry(Mapping[str, KindT]):
         if flaw := self._flaw(plugin.name, loaded):
             raise plugin.broken(flaw)
         return loaded
+
+
+def _unmet(entry: EntryPoint) -> str:
+    """What its distribution requires of seawall that this one is not; empty: nothing. pip does not look again."""
+    from packaging.requirements import Requirement  # noqa: PLC0415 - most commands use no plugin
+
+    own = version("seawall")
+    for written in (entry.dist.requires if entry.dist is not None else None) or ():
+        wanted = Requirement(written)
+        applies = wanted.name == "seawall" and (wanted.marker is None or wanted.marker.evaluate())
+        if applies and not wanted.specifier.contains(own, prereleases=True):
+            return f"it requires seawall {wanted.specifier}, and this is {own}."
+    return ""
 
 
 def _distribution(entry: EntryPoint) -> str:

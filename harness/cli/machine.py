@@ -217,12 +217,14 @@ def plugins() -> Iterator[Finding]:
     """Every installed plugin, loaded."""
     import faults
     import workloads
+    from checkers.promises import CHECKERS
     from harness.targets import kinds
 
     registries: dict[str, Registry[Any]] = {
         "seawall.faults": faults.KINDS,
         "seawall.workloads": workloads.KINDS,
         "seawall.targets": kinds.KINDS,
+        "seawall.checkers": CHECKERS,
     }
     for group in registries:
         for plugin in installed(group):
@@ -231,5 +233,5 @@ def plugins() -> Iterator[Finding]:
                 seen, works = plugin.distribution, True
             except EnvironmentFault as broken:
                 seen, works = broken.sentence, False
-            needed_for = f"what names {plugin.name!r}"
+            needed_for = "every check" if group == "seawall.checkers" else f"what names {plugin.name!r}"
             yield Finding(f"plugin {plugin.name}", works, False, seen, needed_for, "Mend it, or uninstall it.")

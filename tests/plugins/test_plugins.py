@@ -1,4 +1,4 @@
-"""A distribution of its own adds faults, a workload and a target: installed beside seawall, and used by their names."""
+"""A distribution of its own adds a checker, faults, a workload and a target: installed beside seawall, and used."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from checkers import check
-from harness.checker import Outcome
+from harness.checker import Outcome, Verdict
 
 TOY = Path(__file__).parent / "toy"
 
@@ -32,17 +32,29 @@ schedule:
 """
 
 
+LOAD = "{name: unique_sends, rate: 20, producers: 1}"
+
+
 class Installed:
     """An environment that sees the suite's packages, and the toy."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, seawall: str = "seawall>=0.1,<0.2") -> None:
         venv.create(path / "env", with_pip=False)
         self.python = path / "env" / "bin" / "python"
         self.path = path
         own = Path(sysconfig.get_path("purelib", vars={"base": str(path / "env"), "platbase": str(path / "env")}))
         (own / "suite.pth").write_text(f"import site; site.addsitedir({sysconfig.get_path('purelib')!r})\n")
         options = ("--quiet", "--no-index", "--no-deps", "--no-build-isolation", "--disable-pip-version-check")
-        install = (sys.executable, "-m", "pip", "install", *options, "--target", str(own), str(_copy_of_toy(path)))
+        install = (
+            sys.executable,
+            "-m",
+            "pip",
+            "install",
+            *options,
+            "--target",
+            str(own),
+            str(_copy_of_toy(path, seawall)),
+        )
         subprocess.run(install, check=True, capture_output=True, text=True)
 
     def seawall(self, *words: str, spark: bool = False) -> subprocess.CompletedProcess[str]:
@@ -57,13 +69,14 @@ class Installed:
         return "scenario.yaml"
 
 
-def _copy_of_toy(path: Path) -> Path:
-    """Building leaves files beside the source."""
+def _copy_of_toy(path: Path, seawall: str) -> Path:
+    """The source, in a place where building may leave files, with what it requires of seawall."""
     copy = path / "toy"
     for file in TOY.rglob("*"):
         if file.suffix in (".py", ".toml"):
             (copy / file.relative_to(TOY)).parent.mkdir(parents=True, exist_ok=True)
-            (copy / file.relative_to(TOY)).write_bytes(file.read_bytes())
+            text = file.read_text().replace("seawall>=0.1,<0.2", seawall)
+            (copy / file.relative_to(TOY)).write_text(text)
     return copy
 
 
@@ -78,9 +91,8 @@ def test_a_scenario_uses_a_fault_and_a_workload_of_another_distribution(
 ) -> None:
     out = installed.path / generation
     ran = installed.seawall(
-        "run", installed.scenario(SCENARIO), "--target", "simulated", "--generation", generation, "--out", str(out),
-        spark=numbered,
-    )  # fmt: skip
+        "run", installed.scenario(SCENARIO), "--target", "simulated", "--generation", generation, "--out", str(out)
+    )
     assert ran.returncode == 0, ran.stdout + ran.stderr
     (written,) = out.rglob("run.json")
     manifest = json.loads(written.read_text())
@@ -112,10 +124,23 @@ def test_a_run_on_a_target_that_is_not_installed_is_invalid(installed: Installed
     assert any("target 'dozing' is not known" in reason for reason in verdict.reasons), verdict.reasons
 
 
+def test_a_checker_of_another_distribution_convicts_a_run_and_its_report_says_what_it_means(
+    installed: Installed,
+) -> None:
+    out, long = installed.path / "long", installed.scenario(SCENARIO.replace("wait_s: 2", "wait_s: 12"))
+    ran = installed.seawall("run", long, "--target", "simulated", "--out", str(out), spark=True)
+    assert ran.returncode == 1, ran.stdout + ran.stderr
+    (verdict,) = out.rglob("verdict.json")
+    kinds = {one["kind"] for one in json.loads(verdict.read_text())["anomalies"] if one["verdict"] == Verdict.VIOLATION}
+    assert kinds == {"long-hiccup"}
+    assert "longer than anybody can bear" in (verdict.parent / "report.html").read_text()
+
+
 def test_doctor_lists_plugins_and_says_in_a_sentence_what_is_wrong_with_a_broken_one(installed: Installed) -> None:
     said = " ".join(installed.seawall("doctor").stdout.replace("│", " ").split())
     assert "seawall-toy 1.2" in said
-    assert all(f"plugin {name}" in said for name in ("doze", "dozing", "hiccup", "misnamed", "trickle", "unfinished"))
+    names = ("doze", "dozing", "hiccup", "long_hiccup", "misnamed", "trickle", "unfinished")
+    assert all(f"plugin {name}" in said for name in names)
 
 
 @pytest.mark.parametrize(
@@ -139,3 +164,15 @@ def test_an_unknown_fault_is_refused_with_the_plugins_among_those_that_are_known
     ran = installed.seawall("run", installed.scenario(SCENARIO.replace("hiccup,", "hicup,")), "--target", "simulated")
     assert ran.returncode == 64
     assert "did you mean 'hiccup'" in " ".join(ran.stderr.split())
+
+
+def test_a_plugin_for_another_version_is_one_sentence_and_a_checker_among_them_ends_every_check(tmp_path: Path) -> None:
+    later = Installed(tmp_path, "seawall>=99")
+    ran = later.seawall("run", later.scenario(SCENARIO), "--target", "simulated")
+    assert ran.returncode == 4
+    assert "it requires seawall >=99, and this is 0.1" in " ".join(ran.stderr.split())
+    own = SCENARIO.replace("fault: hiccup", "fault: pause").replace("{name: trickle, per_second: 20}", LOAD)
+    ran = later.seawall("run", later.scenario(own), "--target", "simulated")
+    assert ran.returncode == 4
+    assert "plugin 'long_hiccup' (seawall.checkers," in " ".join(ran.stderr.split())
+    assert "Traceback" not in ran.stderr

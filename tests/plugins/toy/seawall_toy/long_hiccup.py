@@ -1,0 +1,37 @@
+"""Hiccups do not last: a node that was made to hiccup is healed of it within ten seconds.
+
+``long-hiccup``: the journal of faults has one that lasted longer. Severity: ``VIOLATION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from checkers.conclusion import Conclusion, RunFacts
+from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
+from harness.findings import Finding
+
+LONGEST_NS = 10_000_000_000
+
+KINDS = (
+    AnomalyKind(
+        name="long-hiccup",
+        meaning="A node had the hiccups for longer than anybody can bear.",
+        shows_loss=False,
+        relies_on=frozenset({Needs.FAULTS}),
+        follows_from=(),
+        cause_at=CauseAt.OFFSET,
+        excuses=NOTHING,
+        since=None,
+        sampled=Sampled(found=Found.ALL, unseen=Unseen.NOTHING),
+    ),
+)
+
+
+def conclude(run: RunFacts) -> Iterator[Conclusion]:
+    """Every hiccup that lasted too long."""
+    for fault in run.faults:
+        healed_ns, begun_ns = fault["healed_ns"], fault["injected_ns"]
+        if fault["kind"] == "hiccup" and healed_ns is not None and healed_ns - begun_ns > LONGEST_NS:
+            took_s = (healed_ns - begun_ns) / 1e9
+            yield Conclusion(Finding(run.run, "long-hiccup", "", -1), f"A hiccup lasted {took_s:.0f} s.", ())
