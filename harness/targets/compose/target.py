@@ -309,7 +309,7 @@ class ComposeTarget(ComposeCluster):
         held = [f"{HELD_METADATA}/{service}" for service in self._file.nodes[node]]
         return [(HeldDisk(holder, disk, f"{disk}/{KEPT}"), ledger) for disk in held]
 
-    # ------------------------------------------------------------------------------------------------ not to be had
+    # ------------------------------------------------------------------------------------------------ log directories
 
     def offline_log_dirs(self, node: str) -> Sequence[int]:
         """See :class:`harness.target.Target`."""
