@@ -32,8 +32,6 @@ MISSTATED = "guarantees"
 _OVERRIDDEN = re.compile(r"replication\.(\w+)=")
 """What a command has in it that overrides a knob, and which."""
 
-"""How the names of targets begin that run real Kafka, whose timelines are sampled."""
-
 _ALWAYS = frozenset(
     {"laggards_leave_ms", "min_insync_replicas", "retention", "settles", "timeline", "unclean_election"}
 )

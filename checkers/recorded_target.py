@@ -6,27 +6,26 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.errors import SeawallError
+from harness.targets.cluster_kind import ClusterKind
 from harness.targets.kafka.source import SourceKind
-from harness.targets.kinds import is_in_virtual_time, is_real_kafka, kind_of
+from harness.targets.kinds import kind_of
 
 
 def was_real_kafka(configuration: Mapping[str, Any]) -> bool:
     """Whether it was a release of Kafka; not where :func:`unknown_target` says what is wrong."""
-    return not unknown_target(configuration) and is_real_kafka(str(configuration["target"]))
+    return isinstance(_kind(configuration), SourceKind)
 
 
 def was_in_virtual_time(configuration: Mapping[str, Any]) -> bool:
     """Whether it was simulated; not where :func:`unknown_target` says what is wrong."""
-    return not unknown_target(configuration) and is_in_virtual_time(str(configuration["target"]))
+    kind = _kind(configuration)
+    return kind is not None and kind.in_virtual_time
 
 
 def may_be_combined(configuration: Mapping[str, Any]) -> bool:
     """Whether its brokers may have been its controllers, too."""
-    if "target" not in configuration or not was_real_kafka(configuration):
-        return False
-    target = str(configuration["target"])
-    kind = kind_of(target)
-    return isinstance(kind, SourceKind) and kind.may_combine(target.partition(":")[2])
+    kind = _kind(configuration)
+    return isinstance(kind, SourceKind) and kind.may_combine(str(configuration["target"]).partition(":")[2])
 
 
 def unknown_target(configuration: Mapping[str, Any]) -> str:
@@ -40,3 +39,9 @@ def unknown_target(configuration: Mapping[str, Any]) -> str:
     except SeawallError as error:
         return f"run.json's {error.sentence}"
     return ""
+
+
+def _kind(configuration: Mapping[str, Any]) -> ClusterKind | SourceKind | None:
+    if "target" not in configuration or unknown_target(configuration):
+        return None
+    return kind_of(str(configuration["target"]))

@@ -73,7 +73,7 @@ class Registry(Mapping[str, KindT]):
 
     def __init__(self, group: str, own: dict[str, Any], flaw: Callable[[str, Any], str]) -> None:
         self.own = own
-        self._group = group
+        self.group = group
         self._flaw = flaw
         self._loaded: dict[str, KindT] = {}
 
@@ -105,7 +105,7 @@ class Registry(Mapping[str, KindT]):
 
     @cached_property
     def _plugins(self) -> Mapping[str, Plugin]:
-        return {plugin.name: plugin for plugin in installed(self._group)}
+        return {plugin.name: plugin for plugin in installed(self.group)}
 
     def _own(self, name: str) -> KindT:
         if isinstance(self.own[name], str):

@@ -70,10 +70,8 @@ LISTED: Mapping[str, Collection[str]] = {
     "checkers/verdict_reasons.py": ["lost-commit", "open-transaction", "unseen"],
     "reports/power.py": ["stuck"],
     "reports/story.py": ["wrong-marker"],
-    "spark_analysis/unjustified_ack.py": [
-        "uncommitted-read",
-        "unjustified-ack",
-    ],  # declared in hw_regression
+    # One question to Spark about two kinds that hw_regression declares.
+    "spark_analysis/unjustified_ack.py": ["uncommitted-read", "unjustified-ack"],
 }
 
 

@@ -220,18 +220,13 @@ def plugins() -> Iterator[Finding]:
     from checkers.promises import CHECKERS
     from harness.targets import kinds
 
-    registries: dict[str, Registry[Any]] = {
-        "seawall.faults": faults.KINDS,
-        "seawall.workloads": workloads.KINDS,
-        "seawall.targets": kinds.KINDS,
-        "seawall.checkers": CHECKERS,
-    }
-    for group in registries:
-        for plugin in installed(group):
+    registries: list[Registry[Any]] = [faults.KINDS, workloads.KINDS, kinds.KINDS, CHECKERS]
+    for registry in registries:
+        for plugin in installed(registry.group):
             try:
-                registries[group][plugin.name]
+                registry[plugin.name]
                 seen, works = plugin.distribution, True
             except EnvironmentFault as broken:
                 seen, works = broken.sentence, False
-            needed_for = "every check" if group == "seawall.checkers" else f"what names {plugin.name!r}"
+            needed_for = "every check" if registry is CHECKERS else f"what names {plugin.name!r}"
             yield Finding(f"plugin {plugin.name}", works, False, seen, needed_for, "Mend it, or uninstall it.")

@@ -63,10 +63,4 @@ def _spellings() -> Iterator[str]:
 
 def is_in_virtual_time(target: str) -> bool:
     """Whether runs on that target take no real time. Raises as :func:`kind_of`."""
-    kind = kind_of(target)
-    return isinstance(kind, ClusterKind) and kind.in_virtual_time
-
-
-def is_real_kafka(target: str) -> bool:
-    """Whether that target runs a release of Kafka, which is looked at from outside. Raises as :func:`kind_of`."""
-    return isinstance(kind_of(target), SourceKind)
+    return kind_of(target).in_virtual_time

@@ -61,10 +61,12 @@ def verdicts_on(runs: Sequence[Path], spark: SparkSession) -> Verdicts:
     return list(zip(check(runs, engine="spark", session=spark), check(runs, engine="reference"), strict=True))
 
 
-def verdicts_in_blocks(runs: Sequence[Path], spark: SparkSession, told: Sequence[RunVerdict]) -> Verdicts:
-    """What Spark says of ``runs`` as large ones, whatever a chunk is, beside what the reference ``told``."""
+def verdicts_in_blocks(
+    runs: Sequence[Path], spark: SparkSession, told: Sequence[RunVerdict], chunks: Iterable[int] = CHUNKS
+) -> Verdicts:
+    """What Spark says of ``runs`` as large ones, in chunks of each size, beside what the reference ``told``."""
     verdicts: Verdicts = []
-    for chunk in CHUNKS:
+    for chunk in chunks:
         with tiny_blocks(chunk):
             verdicts += zip(check(runs, engine="spark", session=spark), told, strict=True)
     return verdicts

@@ -73,10 +73,9 @@ def test_runs_are_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession,
         read_before_sent(tmp_path / READ_BEFORE_SENT),
     ]
     told = check(paths, engine="reference")
-    with tiny_blocks(CHUNKS[half]):
-        verdicts = check(paths, engine="spark", session=spark)
-    assert not list(disagreements(list(zip(verdicts, told, strict=True))))
-    (unwritten,) = (verdict for verdict in verdicts if verdict.run == READ_BEFORE_SENT)
+    verdicts = verdicts_in_blocks(paths, spark, told, [CHUNKS[half]])
+    assert not list(disagreements(verdicts))
+    (unwritten,) = (verdict for verdict, _ in verdicts if verdict.run == READ_BEFORE_SENT)
     assert {anomaly.kind for anomaly in unwritten.anomalies} == {"unwritten-read"}
 
 
@@ -102,23 +101,20 @@ def test_runs_whose_files_hold_rows_in_turns_are_judged_the_same_in_blocks(tmp_p
     No file has all rows between its first and last.
     """
     cases = [deal(case.story(case.name).write(tmp_path / case.name, **case.manifest), case.name) for case in CASES]
-    _are_judged_the_same(cases, spark)
+    assert not list(disagreements(verdicts_in_blocks(cases, spark, check(cases, engine="reference"))))
 
 
-def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(tmp_path: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize("chunk", [pytest.param(min(CHUNKS), marks=pytest.mark.nightly), max(CHUNKS)])
+def test_a_run_that_is_checked_alone_is_judged_the_same_in_blocks(
+    tmp_path: Path, spark: SparkSession, chunk: int
+) -> None:
     """Its name is a constant in every plan, which the optimizer folds, prunes by and drops.
 
-    In chunks that are less than anything, :mod:`tests.spark_analysis.test_send_order` checks single runs.
+    By day :mod:`tests.spark_analysis.test_send_order` checks single runs in chunks that are less than anything.
     """
     paths = random_runs([14], tmp_path)
     told = check(paths, engine="reference")
-    with tiny_blocks(max(CHUNKS)):
-        verdicts = check(paths, engine="spark", session=spark)
-    assert not list(disagreements(list(zip(verdicts, told, strict=True))))
-
-
-def _are_judged_the_same(paths: list[Path], spark: SparkSession) -> None:
-    assert not list(disagreements(verdicts_in_blocks(paths, spark, check(paths, engine="reference"))))
+    assert not list(disagreements(verdicts_in_blocks(paths, spark, told, [chunk])))
 
 
 @pytest.mark.usefixtures("tiny")

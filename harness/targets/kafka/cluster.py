@@ -38,7 +38,7 @@ _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
 _HEARD_TIMEOUT_S = 20.0
 _ELECTIONS = 3
-"""How often a controller is deposed from which the brokers heard nothing for that long."""
+"""How often a controller is deposed that has had no effect for that long."""
 _NEWEST = 4
 """The newest version that is asked in."""
 

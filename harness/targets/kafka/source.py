@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from harness.scenario import Scenario
 from harness.target import Target
@@ -84,7 +84,10 @@ class SourceKind:
         find: the source that the argument means; raises ``UsageError`` and ``EnvironmentFault``.
         may_combine: whether brokers may be the controllers, too, as far as the argument says.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
+        in_virtual_time: never, see :class:`harness.targets.cluster_kind.ClusterKind`.
     """
+
+    in_virtual_time: ClassVar[bool] = False
 
     name: str
     argument: str

@@ -122,13 +122,9 @@ def test_a_cluster_that_was_not_started_is_stopped_all_the_same(tmp_path: Path) 
     assert not target.pids()["0"]
 
 
-def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    distribution = fetched_or_skip(QUICK)
-    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+def deposed_soon(monkeypatch: pytest.MonkeyPatch) -> list[Address]:
+    """Have controllers without effect deposed after a second; returns where ZooKeeper is, once for each deposed."""
     vacated: list[Address] = []
-    know = ProcessTarget._all_know_each_other
 
     def recorded(address: Address) -> None:
         vacated.append(address)
@@ -136,6 +132,16 @@ def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
 
     monkeypatch.setattr(cluster, "vacate_control", recorded)
     monkeypatch.setattr(cluster, "_HEARD_TIMEOUT_S", 1.0)
+    return vacated
+
+
+def test_a_controller_from_which_the_brokers_hear_nothing_is_elected_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    distribution = fetched_or_skip(QUICK)
+    target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
+    know = ProcessTarget._all_know_each_other
+    vacated = deposed_soon(monkeypatch)
     monkeypatch.setattr(ProcessTarget, "_all_know_each_other", lambda one: bool(vacated) and know(one))
     try:
         target.start()
@@ -149,18 +155,11 @@ def test_a_controller_that_does_not_act_is_elected_anew_at_every_election(
 ) -> None:
     distribution = fetched_or_skip(QUICK)
     target = ProcessTarget(tmp_path, 2, LocalKafka(distribution), understood({}, distribution.release, 2))
-    vacated: list[Address] = []
     acts = ProcessTarget._controller_acts
-
-    def recorded(address: Address) -> None:
-        vacated.append(address)
-        vacate_control(address)
-
     try:
         target.start()
         target.kill(CONTROLLER)
-        monkeypatch.setattr(cluster, "vacate_control", recorded)
-        monkeypatch.setattr(cluster, "_HEARD_TIMEOUT_S", 1.0)
+        vacated = deposed_soon(monkeypatch)
         monkeypatch.setattr(ProcessTarget, "_controller_acts", lambda one: bool(vacated) and acts(one))
         target.restart(CONTROLLER)
         assert vacated
