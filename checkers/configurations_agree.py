@@ -18,9 +18,10 @@ from checkers.generations import since
 from checkers.recorded_load import recorded_load, unreadable_load
 from checkers.recorded_target import unknown_target, was_real_kafka
 from harness.history import Manifest
+from harness.orders import ALL_ACKS
 from harness.outcome import ALIKE, PREDICTED
 from harness.replication.knobs import GENERATIONS
-from harness.workload import ALL_ACKS, WorkloadParameters
+from harness.workload import WorkloadParameters
 
 _OF_REAL_KAFKA = frozenset({"min.insync.replicas", "unclean.leader.election.enable"})
 

@@ -12,8 +12,8 @@ from typing import Annotated, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from harness.model import NO_LEADER, TopicPartition
+from harness.orders import Ending
 from harness.selection import EndSelector
-from harness.workload import Ending
 
 _STRICT = ConfigDict(frozen=True, extra="forbid")
 

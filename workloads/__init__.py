@@ -1,4 +1,4 @@
-"""The workloads. To add one: one file with a ``KIND``, and one name in ``_OWN`` here."""
+"""The workloads. To add one: one file with a ``KIND``, and its module in ``_OWN`` here."""
 
 from __future__ import annotations
 
@@ -8,9 +8,8 @@ from typing import Any
 from harness.errors import UsageError
 from harness.plugins import Registry
 from harness.validation import closest, validated
-from harness.workload import WorkloadParameters
+from harness.workload import WorkloadKind, WorkloadParameters
 from workloads import unique_sends
-from workloads.workload_kind import WorkloadKind
 
 
 def _flaw(name: str, loaded: Any) -> str:
@@ -20,8 +19,10 @@ def _flaw(name: str, loaded: Any) -> str:
     return "" if loaded.name == name else f"its name is {loaded.name!r}, not {name!r}."
 
 
+_OWN = (unique_sends,)
+
 KINDS: Registry[WorkloadKind[Any]] = Registry(
-    "seawall.workloads", {kind.name: kind for kind in (unique_sends.KIND,)}, _flaw
+    "seawall.workloads", {module.KIND.name: module.KIND for module in _OWN}, _flaw
 )
 """Every workload by its name, those of installed plugins included."""
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from typing import NamedTuple
 
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Assigned
 
+from harness.client_ports import CommittedOffset
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.model import NO_EPOCH, Offset, TopicPartition
-
-
-class CommittedOffset(NamedTuple):
-    """The offset of the next record to read, and the epoch of the last one read; ``NO_EPOCH``: not known."""
-
-    offset: Offset
-    leader_epoch: int = NO_EPOCH
 
 
 class GroupClient:

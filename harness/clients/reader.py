@@ -5,10 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from typing import Literal, NamedTuple, cast
+from typing import cast
 
 from confluent_kafka import (
-    OFFSET_BEGINNING,
     TIMESTAMP_CREATE_TIME,
     TIMESTAMP_NOT_AVAILABLE,
     Consumer,
@@ -18,6 +17,7 @@ from confluent_kafka import (
 from confluent_kafka import TopicPartition as Assigned
 
 from harness import payload
+from harness.client_ports import TRUNCATED, Bounds, Isolation, Polled
 from harness.clients.group import assigned
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.errors import EnvironmentFault
@@ -25,30 +25,7 @@ from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
 from harness.payload import Headers, StoredRecord
 
-BEGINNING: Offset = OFFSET_BEGINNING
-"""Stands for the first offset still held."""
-
-TRUNCATED = "_LOG_TRUNCATION"
-
-MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", TRUNCATED})
-"""The log no longer reaches to where the reader was: it was truncated, or its start moved."""
-
-
 _TRUNCATION_TEXT = "log truncation detected"
-
-
-class Polled(NamedTuple):
-    """What one poll delivered: records in order, and the name of the error that ended it, if one did."""
-
-    records: list[PolledRecord]
-    error: str | None
-
-
-class Bounds(NamedTuple):
-    """The log's start offset, and the high watermark (exclusive)."""
-
-    start_offset: Offset
-    end_offset: Offset
 
 
 class Reader:
@@ -67,7 +44,7 @@ class Reader:
         log: logging.Logger,
         *,
         epochs: Mapping[TopicPartition, int] | None = None,
-        isolation: Literal["read_uncommitted", "read_committed"] = "read_uncommitted",
+        isolation: Isolation = "read_uncommitted",
     ) -> None:
         self.positions = dict(positions)
         self.isolation = isolation

@@ -7,12 +7,11 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
-from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from harness.client_ports import PLAIN, Answer, Manner
 from harness.clients.librdkafka import ClientError, Configuration, calling, configuration, made
 from harness.history.recorder import Completion
 from harness.model import Offset, TopicPartition
@@ -21,10 +20,6 @@ from harness.payload import ProducerRecord
 _POLL_S = 0.1
 _GRACE_S = 5.0
 """How much later than its delivery timeout librdkafka may report: it looks for expired records once a second."""
-
-_BROKER_SHARE = 0.75
-"""How much of the client's own patience a broker is given to answer a request that is sent once: what it says when it
-gives up, and what it says wrongly then, must reach a client that still listens."""
 
 _LINGER_S = 5.0
 """How long a batch that is not full waits for what is still to be handed over, unless it is flushed."""
@@ -51,52 +46,18 @@ log), NOT_ENOUGH_REPLICAS_AFTER_APPEND, KAFKA_STORAGE_ERROR, timeouts and lost c
 """
 
 
-class Answer(NamedTuple):
-    """What became of a record: the kind of completion, its offset if known, the error's name unless ``ok``."""
-
-    kind: Completion
-    offset: Offset | None = None
-    error: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Manner:
-    """How a producer sends: whether again, whether the cluster can tell, and how much at once.
-
-    Attributes:
-        retries: how often librdkafka repeats a request that was refused, or not answered in ``retry_after_s``.
-        idempotent: whether batches are numbered, so that the second of two is refused (KIP-98).
-        batch: how many records go into one batch.
-    """
-
-    retries: int = 0
-    retry_after_s: float = 1.0
-    idempotent: bool = False
-    batch: int = 1
-
-    def request_timeout_s(self, timeout_s: float) -> float:
-        """How long a broker may take, when the producer waits ``timeout_s`` for each answer."""
-        return self.retry_after_s if self.retries else timeout_s * _BROKER_SHARE
-
-    def configuration(self, timeout_s: float) -> Configuration:
-        """As librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
-        request_ms = min(max(1, int(self.request_timeout_s(timeout_s) * 1000)), _LONGEST_REQUEST_MS)
-        filled = {"batch.num.messages": self.batch, "linger.ms": int(min(_LINGER_S, timeout_s / 2) * 1000)}
-        return {
-            "enable.idempotence": self.idempotent,
-            "message.send.max.retries": max(self.retries, 1 if self.idempotent else 0),
-            "request.timeout.ms": request_ms,
-            "socket.timeout.ms": request_ms + 1000,
-            "retry.backoff.ms": 100,
-            **(filled if self.batch > 1 else {"linger.ms": 0}),
-        }
-
-
-PLAIN = Manner()
-"""Every record at once and alone, and once only."""
-
-NUMBERED = Manner(retries=1000, idempotent=True)
-"""Every record at once and alone, and again until its time is up: the cluster can tell the second from the first."""
+def settings_of(manner: Manner, timeout_s: float) -> Configuration:
+    """``manner`` as librdkafka's settings, for a producer that waits ``timeout_s`` for each answer."""
+    request_ms = min(max(1, int(manner.request_timeout_s(timeout_s) * 1000)), _LONGEST_REQUEST_MS)
+    filled = {"batch.num.messages": manner.batch, "linger.ms": int(min(_LINGER_S, timeout_s / 2) * 1000)}
+    return {
+        "enable.idempotence": manner.idempotent,
+        "message.send.max.retries": max(manner.retries, 1 if manner.idempotent else 0),
+        "request.timeout.ms": request_ms,
+        "socket.timeout.ms": request_ms + 1000,
+        "retry.backoff.ms": 100,
+        **(filled if manner.batch > 1 else {"linger.ms": 0}),
+    }
 
 
 class Sender:
@@ -135,7 +96,7 @@ class Sender:
             **configuration(bootstrap, client_id, log),
             "acks": acks,
             "message.timeout.ms": max(1, int(timeout_s * 1000)),
-            **manner.configuration(timeout_s),
+            **settings_of(manner, timeout_s),
         }
         self._client = FallibleProducer(self._settings)
 

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
-from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from harness.client_ports import Transacted
 from harness.clients.librdkafka import ClientError, calling, configuration, made
 from harness.clients.sender import produce
 from harness.history.recorder import Completion
@@ -21,14 +21,6 @@ ABORTED = "ABORTED"
 
 _REQUEST_TIMEOUT_MS = 4000
 _GRACE_MS = 500
-
-
-class Transacted(NamedTuple):
-    """How a transaction ended: ``ok``: committed; ``fail``: proven never to be; and where its records are, if known."""
-
-    kind: Completion
-    offsets: list[Offset | None]
-    error: str | None = None
 
 
 class TransactionalSender:

@@ -1,4 +1,4 @@
-"""Client operations that a schedule orders: a step becomes an order to the workload, and its result is checked."""
+"""Client operations of a schedule: a step becomes an order to the scheduled client, and its result is checked."""
 
 from __future__ import annotations
 
@@ -7,22 +7,22 @@ from typing import Generic, TypeVar
 
 from harness.errors import InvalidRun
 from harness.model import NodeId, TopicPartition, partition_named
-from harness.runner.diary import Diary
-from harness.runner.reporting import Reporter
-from harness.schedule import Step
-from harness.steps import Commit, Consume, DeleteRecords, Send, SpoofFetch, Where, meant
-from harness.workload import (
+from harness.orders import (
     CommitOrder,
     Consumed,
     ConsumeOrder,
     DeleteOrder,
     Done,
     Pending,
+    ScheduledClient,
     SendOrder,
     Sent,
     SpoofedFetchOrder,
-    Workload,
 )
+from harness.runner.diary import Diary
+from harness.runner.reporting import Reporter
+from harness.schedule import Step
+from harness.steps import Commit, Consume, DeleteRecords, Send, SpoofFetch, Where, meant
 
 ResultT = TypeVar("ResultT")
 
@@ -71,7 +71,7 @@ class ClientOperation(Generic[ResultT]):
         return []
 
 
-AnyErrand = ClientOperation[Sequence[Sent]] | ClientOperation[Consumed] | ClientOperation[Done]
+AnyOperation = ClientOperation[Sequence[Sent]] | ClientOperation[Consumed] | ClientOperation[Done]
 """What a step may begin."""
 
 
@@ -79,14 +79,14 @@ class ClientOperations:
     """Begins what the schedule has the clients of one run do."""
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], workload: Workload, diary: Diary, report: Reporter
+        self, partitions: Sequence[TopicPartition], client: ScheduledClient, diary: Diary, report: Reporter
     ) -> None:
         self._partitions = partitions
-        self._workload = workload
+        self._client = client
         self._diary = diary
         self._report = report
 
-    def begin(self, step: Step, path: str) -> AnyErrand:
+    def begin(self, step: Step, path: str) -> AnyOperation:
         """Begin what ``step``, which is of a kind for clients, asks for."""
         match step:
             case Step(send=Send() as send):
@@ -122,7 +122,7 @@ class ClientOperations:
                 raise InvalidRun(f"{path}: {acknowledged} of {wanted} records were acknowledged ({errors}).")
 
         self._report(f"sending {send.count} to {_listed(order.partitions)} with acks={send.acks}")
-        return ClientOperation(path, send.within_s, self._workload.send(order), check, send.name)
+        return ClientOperation(path, send.within_s, self._client.send(order), check, send.name)
 
     def _consume(self, consume: Consume, path: str) -> ClientOperation[Consumed]:
         order = ConsumeOrder(
@@ -139,7 +139,7 @@ class ClientOperations:
                 self._compare(path, partition_named(name), expected, consumed)
 
         self._report(f"a member of group {consume.group} reads {_listed(order.partitions)}")
-        return ClientOperation(path, consume.within_s, self._workload.consume(order), check)
+        return ClientOperation(path, consume.within_s, self._client.consume(order), check)
 
     def _compare(self, path: str, partition: TopicPartition, expected: Sequence[str], consumed: Consumed) -> None:
         names = self._diary.names(partition)
@@ -161,14 +161,14 @@ class ClientOperations:
                 self._diary.committed(commit.group, offsets)
             _require(path, commit.expect, done)
 
-        return ClientOperation(path, commit.within_s, self._workload.commit(order), check)
+        return ClientOperation(path, commit.within_s, self._client.commit(order), check)
 
     def _delete(self, delete: DeleteRecords, path: str) -> ClientOperation[Done]:
         before = delete.before if isinstance(delete.before, int) else None
         order = DeleteOrder(self._meant(delete), before, delete.within_s)
         self._report(f"deleting what is before {delete.before} of {_listed(order.partitions)}")
         return ClientOperation(
-            path, delete.within_s, self._workload.delete_records(order),
+            path, delete.within_s, self._client.delete_records(order),
             lambda done: _require_of_deletion(path, delete.expect, done),
         )  # fmt: skip
 
@@ -179,7 +179,7 @@ class ClientOperations:
         )  # fmt: skip
         self._report(f"fetching offset {spoof.offset} from broker {spoof.to} as if from broker {spoof.replica}")
         return ClientOperation(
-            path, spoof.within_s, self._workload.spoof_fetch(order), lambda done: _require(path, "ok", done)
+            path, spoof.within_s, self._client.spoof_fetch(order), lambda done: _require(path, "ok", done)
         )
 
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Self
 
 from harness.model import NodeId, Offset, TopicPartition, partition_named
+from harness.orders import Consumed, Sent
 from harness.steps import Send
-from harness.workload import Consumed, Sent
 
 _SENTENCES = ("unavailable", "leaderless", "unsettled", "exited")
 

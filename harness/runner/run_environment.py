@@ -5,20 +5,25 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Protocol, cast
 
 import workloads
+from harness.client_ports import ClientContext, Clients
+from harness.client_tasks.final_reader import FinalReader
+from harness.client_tasks.scheduled_client import OrderedClient
+from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import PacedClock, SystemClock
 from harness.history.recorder import Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.plan import Plan
+from harness.runner.run_clients import RunClients
 from harness.simulation.stack.cluster import SimulatedCluster
+from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
 from harness.targets.kinds import cluster_kind, is_in_virtual_time
-from harness.workload import Workload
-from workloads.workload_context import WorkloadContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +31,12 @@ class RunEnvironment:
     """Everything that differs between targets.
 
     Attributes:
-        workload: makes the clients, once the target has been started.
+        clients: makes the clients, once the target has been started.
     """
 
     target: Target
     clock: PacedClock
-    workload: Callable[[Recorder], Workload]
+    clients: Callable[[Recorder], RunClients]
 
 
 class Simulated(Protocol):
@@ -57,19 +62,25 @@ class Voice:
 def environment_of(plan: Plan, directory: Path, voice: Voice, journal: StartJournal) -> RunEnvironment:
     """The environment of the plan's target, which keeps its files below ``directory``; ``journal`` notes its start."""
     target = _target(plan, RunDirectory(directory).cluster, journal)
-    kind = workloads.KINDS[plan.scenario.workload.name]
     if is_in_virtual_time(plan.target):
         simulated = cast("Simulated", target)
 
-        def in_virtual_time(recorder: Recorder) -> Workload:
-            return kind.in_virtual_time(plan.workload, _context(plan, target, recorder, voice), simulated.cluster)
+        def in_virtual_time() -> Clients:
+            return SimulatedClients(simulated.cluster, target.bootstrap())
 
-        return RunEnvironment(target, simulated.clock, in_virtual_time)
+        return RunEnvironment(target, simulated.clock, partial(_clients, plan, in_virtual_time, voice))
 
-    def in_real_time(recorder: Recorder) -> Workload:
-        return kind.in_real_time(plan.workload, _context(plan, target, recorder, voice))
+    def in_real_time() -> Clients:
+        return ThreadedClients(target.bootstrap(), voice.log)
 
-    return RunEnvironment(target, SystemClock(), in_real_time)
+    return RunEnvironment(target, SystemClock(), partial(_clients, plan, in_real_time, voice))
+
+
+def _clients(plan: Plan, new_clients: Callable[[], Clients], voice: Voice, recorder: Recorder) -> RunClients:
+    context = ClientContext(new_clients, plan.partitions, recorder, plan.seed, voice.failed, plan.carried)
+    workload = workloads.KINDS[plan.scenario.workload.name].make(plan.workload, context)
+    size, isolation = plan.workload.size, plan.workload.isolation
+    return RunClients(workload, OrderedClient(context, size), FinalReader(context, isolation))
 
 
 def _target(plan: Plan, directory: Path, journal: StartJournal) -> Target:
@@ -78,9 +89,3 @@ def _target(plan: Plan, directory: Path, journal: StartJournal) -> Target:
         return plan.kafka.source.target(directory, brokers, plan.kafka.settings, journal)
     kind = cluster_kind(plan.target)
     return kind.make(directory, brokers, plan.knobs, plan.settings, seed=plan.seed, journal=journal)
-
-
-def _context(plan: Plan, target: Target, recorder: Recorder, voice: Voice) -> WorkloadContext:
-    return WorkloadContext(
-        target.bootstrap(), plan.partitions, recorder, plan.seed, voice.log, voice.failed, plan.carried
-    )

@@ -19,12 +19,12 @@ from harness.runner.nemesis import Nemesis
 from harness.runner.overlapping_chaos import OverlappingChaos
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
+from harness.runner.run_clients import RunClients
 from harness.runner.run_environment import RunEnvironment
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.service import Sends, reads
 from harness.runner.unrest import STILL_TIMES, Look, Respect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
-from harness.workload import Workload
 
 _FINAL_READ_TIMEOUT_S = 30.0
 _POLL_S = 0.05
@@ -49,7 +49,7 @@ class RunLifecycle:
         self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
         self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
         self._diary = Diary(plan.partitions)
-        self._workload: Workload | None = None
+        self._clients: RunClients | None = None
         self._collected = False
         self.waited = False
 
@@ -64,9 +64,9 @@ class RunLifecycle:
     def start_load(self) -> None:
         """Start the workload's producers and consumers."""
         plan = self._plan
-        self._workload = self._environment.workload(self._recorder)
+        self._clients = self._environment.clients(self._recorder)
         self._report(f"starting workload {plan.scenario.workload.name} on {len(plan.partitions)} partitions")
-        self._workload.start()
+        self._clients.workload.start()
 
     def run_faults(self) -> None:
         """Perform the schedule, or let chaos loose; a schedule that waits in vain may have found a stuck cluster.
@@ -89,12 +89,12 @@ class RunLifecycle:
             self._awaited()
 
     def _run_faults(self) -> None:
-        assert self._workload is not None
+        assert self._clients is not None
         if self._chaos is not None:
             self._report(f"random faults for {self._plan.duration_s:g} s, seed {self._plan.seed}")
             self._chaos.unleash()
         else:
-            context = ExecutionContext(self._target, self._workload, self._nemesis, self._environment.clock)
+            context = ExecutionContext(self._target, self._clients, self._nemesis, self._environment.clock)
             noted = self._archive.take_diary
             ScheduleExecutor(self._plan, context, self._diary, self._report, noted).perform()
 
@@ -104,9 +104,9 @@ class RunLifecycle:
 
     def stop_load(self) -> None:
         """Stop producers and tailing consumers; every outstanding answer comes in first."""
-        assert self._workload is not None
+        assert self._clients is not None
         self._report("stopping the load")
-        self._workload.stop()
+        self._clients.stop()
 
     def settle(self) -> None:
         """Wait until the cluster is whole again; that it does not get there may be what the scenario expects."""
@@ -140,17 +140,17 @@ class RunLifecycle:
 
         Returns what a cluster still lacks that is stuck; raises as :meth:`_watched`.
         """
-        assert self._workload is not None
+        assert self._clients is not None
         plan, clock = self._plan, self._environment.clock
         timeout_s = max(plan.workload.answered_within_s, still_for_s(plan.settings) / STILL_TIMES)
         takes = [name for name, seen in self._target.view().partitions.items() if self._takes_records(name, seen)]
-        sends = Sends(self._workload, takes, timeout_s=timeout_s, idempotent=plan.workload.numbers_records)
+        sends = Sends(self._clients.scheduled, takes, timeout_s=timeout_s, idempotent=plan.workload.numbers_records)
         self._report(f"sending again to {len(takes)} partitions")
         deadline_ns = clock.monotonic_ns() + round(plan.scenario.settle_s * 1e9)
         while not (recovered := sends.look().recovered) and clock.monotonic_ns() < deadline_ns:
             clock.sleep(_POLL_S)
         missing = [] if recovered else self._watched("sends", "the healed cluster does not acknowledge", sends.look)
-        self._workload.stop()
+        self._clients.stop()
         return missing or self._awaited()
 
     def _takes_records(self, name: TopicPartition, seen: PartitionView) -> bool:
@@ -180,15 +180,15 @@ class RunLifecycle:
 
     def read_everything(self) -> None:
         """Read every partition from the start to its end, as far as one can, and close the history."""
-        assert self._workload is not None
+        assert self._clients is not None
         self._report("reading everything from the beginning")
         timeout_s = self._plan.scenario.settle_s if self._diary.unsettled else _FINAL_READ_TIMEOUT_S
-        if not self._workload.final_read(timeout_s) and not self._diary.unsettled:
+        if not self._clients.final_read.read(timeout_s) and not self._diary.unsettled:
             lacks = f"the final read did not reach every end within {timeout_s:g} s"
             if self._plan.scenario.transacts:  # what ends a transaction is never delivered, and may be all that is left
                 raise InvalidRun(f"{lacks}.")
-            self._diary.unsettled = self._watched("reads", lacks, partial(reads, self._workload))
-        self._workload.stop()
+            self._diary.unsettled = self._watched("reads", lacks, partial(reads, self._clients.final_read))
+        self._clients.stop()
         self._recorder.close()
 
     def stop_cluster(self) -> None:
@@ -218,8 +218,8 @@ class RunLifecycle:
             last_things_first.callback(self._recorder.flush)
             last_things_first.callback(self._archive.make_room)
             last_things_first.callback(self._target.stop)
-            if self._workload is not None:
-                last_things_first.callback(self._workload.stop)
+            if self._clients is not None:
+                last_things_first.callback(self._clients.stop)
             last_things_first.callback(self._nemesis.heal_all)
 
 

@@ -9,16 +9,16 @@ from harness.clock import PacedClock
 from harness.controls import Elections, Power, supports
 from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, node_name
-from harness.runner.client_operations import AnyErrand, ClientOperations
+from harness.runner.client_operations import AnyOperation, ClientOperations
 from harness.runner.conditions import leaderless, unmet
 from harness.runner.diary import Diary
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
+from harness.runner.run_clients import RunClients
 from harness.schedule import Step
 from harness.steps import Elect, Unavailable, Until, meant
 from harness.target import Target
-from harness.workload import Workload
 
 _POLL_S = 0.03
 _GRACE_S = 6.0
@@ -26,10 +26,10 @@ _GRACE_S = 6.0
 
 @dataclass(frozen=True, slots=True)
 class ExecutionContext:
-    """Who takes part in a performance."""
+    """What a schedule acts upon."""
 
     target: Target
-    workload: Workload
+    clients: RunClients
     nemesis: Nemesis
     clock: PacedClock
 
@@ -49,12 +49,12 @@ class ScheduleExecutor:
         self._noted = noted
         self._plan = plan
         self._target = context.target
-        self._workload = context.workload
+        self._workload = context.clients.workload
         self._nemesis = context.nemesis
         self._clock = context.clock
         self._report = report
-        self._operations = ClientOperations(plan.partitions, context.workload, diary, report)
-        self._named: dict[str, AnyErrand] = {}
+        self._operations = ClientOperations(plan.partitions, context.clients.scheduled, diary, report)
+        self._named: dict[str, AnyOperation] = {}
 
     def perform(self) -> None:
         """Perform every step.
@@ -65,8 +65,8 @@ class ScheduleExecutor:
         for index, step in self._plan.steps.items():
             self._perform(index, step, f"schedule[{index}].{step.kind}")
             self._noted(self.diary)
-        for errand in self._named.values():
-            self._await_errand(errand)
+        for operation in self._named.values():
+            self._await_operation(operation)
 
     def _perform(self, index: int, step: Step, path: str) -> None:
         match step:
@@ -95,14 +95,14 @@ class ScheduleExecutor:
             raise InvalidRun(f"{path}: fault {record.name} was not proven: {record.proof}.")
         return record
 
-    def _run_operation(self, errand: AnyErrand) -> None:
-        if errand.name is not None:
-            self._named[errand.name] = errand
+    def _run_operation(self, operation: AnyOperation) -> None:
+        if operation.name is not None:
+            self._named[operation.name] = operation
         else:
-            self._await_errand(errand)
+            self._await_operation(operation)
 
-    def _await_errand(self, errand: AnyErrand) -> None:
-        self._await(errand.path, errand.within_s + _GRACE_S, errand.missing)
+    def _await_operation(self, operation: AnyOperation) -> None:
+        self._await(operation.path, operation.within_s + _GRACE_S, operation.missing)
 
     def _sync(self, nodes: Iterable[int]) -> None:
         """Have everything reach the disks of these brokers, where a target can lose power at all."""

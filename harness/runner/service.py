@@ -6,17 +6,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from harness.final_read import FinalRead, Unread
 from harness.model import TopicPartition
+from harness.orders import Pending, ScheduledClient, SendOrder, Sent
 from harness.runner.unrest import Look
-from harness.workload import Pending, SendOrder, Sent, Unread, Workload
 
 _AT_ONCE = 8
 """To how many partitions records are under way at one time."""
 
 
-def reads(workload: Workload) -> Look:
+def reads(final_read: FinalRead) -> Look:
     """What the final read has not come to the end of; only what it has begun to read is named."""
-    unread = workload.unread()
+    unread = final_read.unread()
     missing = [f"{name}: {_words(one)}" for name, one in sorted(unread.items()) if one.begun]
     done = sum((one.position or 0) + (one.end is not None) for one in unread.values())
     return Look(not unread, missing, -done)
@@ -47,9 +48,9 @@ class Sends:
     """
 
     def __init__(
-        self, workload: Workload, partitions: Sequence[TopicPartition], *, timeout_s: float, idempotent: bool
+        self, client: ScheduledClient, partitions: Sequence[TopicPartition], *, timeout_s: float, idempotent: bool
     ) -> None:
-        self._workload = workload
+        self._client = client
         self._timeout_s = timeout_s
         self._idempotent = idempotent
         self._asked = {name: _Asked() for name in sorted(partitions)}
@@ -62,7 +63,7 @@ class Sends:
         waiting = [name for name, one in self._asked.items() if one.pending is None]
         under_way = len(self._asked) - len(waiting)
         for name in islice(sorted(waiting, key=lambda name: self._asked[name].tries), _AT_ONCE - under_way):
-            self._asked[name].pending = self._workload.send(
+            self._asked[name].pending = self._client.send(
                 SendOrder((name,), 1, timeout_s=self._timeout_s, idempotent=self._idempotent)
             )
         return Look(not self._asked, list(self._missing()), len(self._asked))

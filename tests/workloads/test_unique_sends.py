@@ -10,18 +10,22 @@ import pytest
 
 import workloads
 from harness.broker.settings import Settings
-from harness.clients.sender import Answer, FallibleProducer
+from harness.client_ports import Answer, ClientContext
+from harness.client_tasks.final_reader import FinalReader
+from harness.client_tasks.scheduled_client import OrderedClient
+from harness.clients.sender import FallibleProducer
+from harness.clients.threaded_clients import ThreadedClients
 from harness.clock import SystemClock
 from harness.errors import UsageError
 from harness.history.run_directory import Manifest, RunDirectory
 from harness.model import Link, NodeId, TopicPartition
+from harness.orders import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
 from harness.replication.knobs import CURRENT_GENERATION, generation
+from harness.runner.run_clients import RunClients
 from harness.target import ReplicaView, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.wire import batches
-from harness.workload import CommitOrder, ConsumeOrder, DeleteOrder, Pending, SendOrder, Sent, SpoofedFetchOrder
 from workloads.unique_sends import UniqueSends, UniqueSendsParameters
-from workloads.workload_context import WorkloadContext
 
 T = TypeVar("T")
 
@@ -52,8 +56,11 @@ class Recorded:
         log = logging.getLogger("seawall.tests.workloads")
         log.propagate = False
         log.addHandler(logging.NullHandler())
-        around = WorkloadContext(cluster.bootstrap(), partitions, self.recorder, 1, log)
-        self.workload = UniqueSends(UniqueSendsParameters(**parameters), around)
+        bootstrap, ours = cluster.bootstrap(), UniqueSendsParameters(**parameters)
+        self.context = ClientContext(lambda: ThreadedClients(bootstrap, log), partitions, self.recorder, 1)
+        self.scheduled = OrderedClient(self.context, ours.size)
+        reader = FinalReader(self.context, ours.isolation)
+        self.clients = RunClients(UniqueSends(ours, self.context), self.scheduled, reader)
 
     def history(self) -> list[dict[str, Any]]:
         self.recorder.close()
@@ -85,9 +92,9 @@ def test_background_producers_number_their_records_exactly_when_they_are_to(
     cluster: BuiltinTarget, tmp_path: Path, idempotent: bool
 ) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, idempotent=idempotent)
-    recorded.workload.start()
-    eventually(lambda: all(offset > 5 for offset in recorded.workload.polled().values()))
-    recorded.workload.stop()
+    recorded.clients.workload.start()
+    eventually(lambda: all(offset > 5 for offset in recorded.clients.workload.polled().values()))
+    recorded.clients.stop()
     cluster.stop()
     assert {row["producer_id"] is not None for row in cluster.replica_logs("r")} == {idempotent}
 
@@ -97,22 +104,22 @@ def test_a_poll_is_recorded_with_what_its_reader_was_to_be_given(
     cluster: BuiltinTarget, tmp_path: Path, isolation: str
 ) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, isolation=isolation)
-    recorded.workload.start()
-    eventually(lambda: any(recorded.workload.polled().values()))
-    recorded.workload.stop()
-    assert recorded.workload.final_read(10)
+    recorded.clients.workload.start()
+    eventually(lambda: any(recorded.clients.workload.polled().values()))
+    recorded.clients.stop()
+    assert recorded.clients.final_read.read(10)
     assert {row["isolation"] for row in recorded.history() if row["f"] == "poll"} == {isolation}
 
 
 def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, consumers=2)
-    recorded.workload.start()
-    eventually(lambda: all(offset > 5 for offset in recorded.workload.polled().values()))
-    sent = finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2, timeout_s=5)))
+    recorded.clients.workload.start()
+    eventually(lambda: all(offset > 5 for offset in recorded.clients.workload.polled().values()))
+    sent = finished(recorded.scheduled.send(SendOrder(tuple(PARTITIONS), 2, timeout_s=5)))
     assert [answer.partition for answer in sent] == [name for name in PARTITIONS for _ in range(2)]
     assert {answer.kind for answer in sent} == {"ok"}
-    recorded.workload.stop()
-    assert recorded.workload.final_read(10)
+    recorded.clients.stop()
+    assert recorded.clients.final_read.read(10)
     rows = recorded.history()
     acknowledged = sorted(
         (r["partition"], r["offset"], r["value"]) for r in rows if r["f"] == "send" and r["type"] == "ok"
@@ -127,14 +134,14 @@ def test_every_acknowledged_record_is_found_again_once_and_intact(cluster: Built
 
 def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path, rate=200, delivery_timeout_s=0.3)
-    recorded.workload.start()
-    eventually(lambda: all(offset > 0 for offset in recorded.workload.polled().values()))
+    recorded.clients.workload.start()
+    eventually(lambda: all(offset > 0 for offset in recorded.clients.workload.polled().values()))
     cluster.pause("0")
     time.sleep(2.5)  # librdkafka looks for records that took too long once a second
     cluster.resume("0")
-    before = recorded.workload.polled()
-    eventually(lambda: all(offset > before[name] for name, offset in recorded.workload.polled().items()))
-    recorded.workload.stop()
+    before = recorded.clients.workload.polled()
+    eventually(lambda: all(offset > before[name] for name, offset in recorded.clients.workload.polled().items()))
+    recorded.clients.stop()
     open_ops: dict[int, int] = {}
     ended: set[int] = set()
     for row in (row for row in recorded.history() if row["f"] == "send"):
@@ -152,16 +159,16 @@ def test_a_process_has_one_operation_at_a_time_and_none_after_an_info(cluster: B
 
 def test_what_is_ordered_after_a_stop_is_sent(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
-    recorded.workload.stop()
-    sent = finished(recorded.workload.send(SendOrder(tuple(PARTITIONS), 2)))
+    recorded.clients.stop()
+    sent = finished(recorded.scheduled.send(SendOrder(tuple(PARTITIONS), 2)))
     assert [answer.kind for answer in sent] == ["ok"] * 2 * len(PARTITIONS)
-    recorded.workload.stop()
+    recorded.clients.stop()
 
 
 def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:
     cluster.create_topic(TopicSpec("untouched", 1, 2))
     recorded = Recorded(cluster, tmp_path, [TopicPartition("untouched", 0)])
-    assert recorded.workload.final_read(5)
+    assert recorded.clients.final_read.read(5)
     assert [(row["type"], row["offset"]) for row in recorded.history() if row["final"]] == [
         ("invoke", None),
         ("ok", None),
@@ -171,19 +178,19 @@ def test_an_empty_partition_is_read_to_its_end_and_the_history_says_so(cluster: 
 def test_a_final_read_that_cannot_reach_the_end_says_so(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     cluster.pause("0")
-    assert not recorded.workload.final_read(0.5)
-    assert {one.end for one in recorded.workload.unread().values()} == {None}
+    assert not recorded.clients.final_read.read(0.5)
+    assert {one.end for one in recorded.clients.final_read.unread().values()} == {None}
     cluster.resume("0")
-    recorded.workload.stop()
+    recorded.clients.stop()
 
 
 def test_a_final_read_goes_on_when_its_time_is_over(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     cluster.pause("0")
-    assert not recorded.workload.final_read(0.5)
+    assert not recorded.clients.final_read.read(0.5)
     cluster.resume("0")
-    eventually(lambda: not recorded.workload.unread())
-    assert recorded.workload.final_read(5)
+    eventually(lambda: not recorded.clients.final_read.unread())
+    assert recorded.clients.final_read.read(5)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +211,7 @@ LEDGER = PARTITIONS[0]
 
 
 def send(recorded: Recorded, count: int, **how: Any) -> list[Sent]:
-    return finished(recorded.workload.send(SendOrder((LEDGER,), count, timeout_s=5, **how)))
+    return list(finished(recorded.scheduled.send(SendOrder((LEDGER,), count, timeout_s=5, **how))))
 
 
 def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_its_own(
@@ -212,7 +219,7 @@ def test_a_batch_is_one_batch_on_the_disk_and_each_of_its_records_a_process_of_i
 ) -> None:
     recorded = Recorded(cluster, tmp_path)
     sent = send(recorded, 7, batch=3)
-    recorded.workload.stop()
+    recorded.clients.stop()
     assert [answer.offset for answer in sent] == list(range(7))
     invoked = [row for row in recorded.history() if row["f"] == "send" and row["type"] == "invoke"]
     assert [row["process"] for row in invoked] == [row["process"] for row in invoked[:3]] * 2 + [invoked[0]["process"]]
@@ -233,7 +240,7 @@ def test_a_batch_is_not_split_because_it_is_handed_over_slowly(
     monkeypatch.setattr(FallibleProducer, "produce", slowly)
     recorded = Recorded(cluster, tmp_path)
     assert [answer.offset for answer in send(recorded, 5, batch=3)] == list(range(5))
-    recorded.workload.stop()
+    recorded.clients.stop()
     cluster.stop()
     bases = [row["batch_base_offset"] for row in cluster.replica_logs("r") if row["node"] == 0]
     assert bases == [0, 0, 0, 3, 3]
@@ -243,7 +250,7 @@ def test_records_may_say_that_they_are_old(cluster: BuiltinTarget, tmp_path: Pat
     recorded = Recorded(cluster, tmp_path)
     before_ms = time.time_ns() // 1_000_000
     assert send(recorded, 1, age_ms=3_600_000)[0].kind == "ok"
-    recorded.workload.stop()
+    recorded.clients.stop()
     cluster.stop()
     data = b"".join(
         path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
@@ -256,7 +263,7 @@ def test_orders_of_one_idempotent_producer_go_on_numbering(cluster: BuiltinTarge
     recorded = Recorded(cluster, tmp_path)
     for _ in range(2):
         send(recorded, 2, producer="p", idempotent=True)
-    recorded.workload.stop()
+    recorded.clients.stop()
     cluster.stop()
     data = b"".join(
         path.read_bytes() for path in (tmp_path / "cluster" / "broker-0" / "data" / "ledger-0").glob("*.log")
@@ -270,17 +277,17 @@ def test_orders_of_one_idempotent_producer_go_on_numbering(cluster: BuiltinTarge
 def test_a_group_goes_on_where_it_committed(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     first, second = send(recorded, 2), send(recorded, 1)
-    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), "beginning", commit=True)))
+    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), "beginning", commit=True)))
     assert consumed.incident is None
     assert consumed.values == {LEDGER: [answer.value for answer in first + second]}
     assert consumed.positions == {LEDGER: 3}
     assert eventually_equal(lambda: cluster.committed("g"), {LEDGER: 3})
     third = send(recorded, 1)
-    again = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,))))
+    again = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,))))
     assert again.values == {LEDGER: [third[0].value]}
-    assert finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 1}))).error is None
+    assert finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 1}))).error is None
     assert cluster.committed("g") == {LEDGER: 1}
-    recorded.workload.stop()
+    recorded.clients.stop()
     ours = [row for row in recorded.history() if row["group"] == "g" and row["f"] != "poll"]
     late = {row["op"] for row in ours if row["type"] in ("fail", "info")}  # who is not answered in time asks again
     assert [(row["f"], row["type"], row["offset"]) for row in ours if row["op"] not in late] == [
@@ -300,19 +307,19 @@ def test_a_group_that_is_out_of_range_does_as_its_policy_says(
     incident, given, position = expected
     recorded = Recorded(cluster, tmp_path)
     sent = send(recorded, 2)
-    finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 7})))
-    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), reset=reset)))
+    finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 7})))
+    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), reset=reset)))
     assert consumed.incident == incident
     assert consumed.values == {LEDGER: [sent[number].value for number in given]}
     assert consumed.positions.get(LEDGER) == position
-    recorded.workload.stop()
+    recorded.clients.stop()
 
 
 def test_a_group_that_never_committed_has_no_position(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 1)
-    assert finished(recorded.workload.consume(ConsumeOrder("new", (LEDGER,)))).incident == "out_of_range"
-    recorded.workload.stop()
+    assert finished(recorded.scheduled.consume(ConsumeOrder("new", (LEDGER,)))).incident == "out_of_range"
+    recorded.clients.stop()
 
 
 def test_a_client_that_checks_epochs_finds_a_truncation_and_one_that_does_not_reads_on(
@@ -320,23 +327,23 @@ def test_a_client_that_checks_epochs_finds_a_truncation_and_one_that_does_not_re
 ) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 3)
-    finished(recorded.workload.commit(CommitOrder("g", {LEDGER: 2}, leader_epoch=7)))  # of a leader that never was
-    old = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,))))
+    finished(recorded.scheduled.commit(CommitOrder("g", {LEDGER: 2}, leader_epoch=7)))  # of a leader that never was
+    old = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,))))
     assert old.incident is None
-    new = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), checks_epochs=True)))
+    new = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), checks_epochs=True)))
     assert new.incident == "truncated"
-    recorded.workload.stop()
+    recorded.clients.stop()
 
 
 def test_deleted_records_are_gone_and_the_rest_is_not(cluster: BuiltinTarget, tmp_path: Path) -> None:
     recorded = Recorded(cluster, tmp_path)
     send(recorded, 4)
-    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), 3))).error is None
-    consumed = finished(recorded.workload.consume(ConsumeOrder("g", (LEDGER,), "beginning")))
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), 3))).error is None
+    consumed = finished(recorded.scheduled.consume(ConsumeOrder("g", (LEDGER,), "beginning")))
     assert len(consumed.values[LEDGER]) == 1
-    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), None))).error is None
-    assert finished(recorded.workload.delete_records(DeleteOrder((LEDGER,), 99))).error is not None
-    recorded.workload.stop()
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), None))).error is None
+    assert finished(recorded.scheduled.delete_records(DeleteOrder((LEDGER,), 99))).error is not None
+    recorded.clients.stop()
     ends = [(one["before"], one["error"], one["low_watermark"]) for one in recorded.recorder.orders.rows()]
     assert ends == [(3, None, 3), (None, None, 4), (99, "OFFSET_OUT_OF_RANGE", None)]
     assert all(one["invoked_ns"] < one["completed_ns"] for one in recorded.recorder.orders.rows())
@@ -347,10 +354,10 @@ def test_a_spoofed_fetch_is_believed(cluster: BuiltinTarget, tmp_path: Path) -> 
     send(recorded, 1)
     links = [Link("1", "0"), Link("0", "1")]
     cluster.cut(links)
-    pending = recorded.workload.send(SendOrder((LEDGER,), 1, timeout_s=10))
+    pending = recorded.scheduled.send(SendOrder((LEDGER,), 1, timeout_s=10))
     eventually(lambda: (cluster.replica("0", LEDGER) or NOTHING).log_end_offset == 2)
-    assert finished(recorded.workload.spoof_fetch(SpoofedFetchOrder(NodeId(0), NodeId(1), (LEDGER,), 2))).error is None
+    assert finished(recorded.scheduled.spoof_fetch(SpoofedFetchOrder(NodeId(0), NodeId(1), (LEDGER,), 2))).error is None
     assert finished(pending)[0].kind == "ok"
     assert (cluster.replica("1", LEDGER) or NOTHING).log_end_offset == 1
     cluster.mend(links)
-    recorded.workload.stop()
+    recorded.clients.stop()

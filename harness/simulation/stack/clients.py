@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from harness import payload
-from harness.clients.reader import BEGINNING, MOVED_ERRORS
-from harness.clients.sending_process import dated
+from harness.client_ports import BEGINNING, MOVED_ERRORS
+from harness.client_tasks.sending_process import dated
 from harness.model import NodeId, Offset
 from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import PARTITION

@@ -9,7 +9,8 @@ from typing import NamedTuple, cast
 
 from confluent_kafka import KafkaError
 
-from harness.clients.sender import PLAIN, Answer, Manner, classified
+from harness.client_ports import PLAIN, Answer, Manner
+from harness.clients.sender import classified
 from harness.model import TopicPartition
 from harness.payload import ProducerRecord
 from harness.simulation.stack.client import Call, Client, Silence

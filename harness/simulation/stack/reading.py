@@ -10,7 +10,7 @@ from typing import cast
 from confluent_kafka import KafkaError
 
 from harness import payload
-from harness.clients.reader import BEGINNING, Bounds, Polled
+from harness.client_ports import BEGINNING, Bounds, Isolation, Polled
 from harness.history.recorder import PolledRecord
 from harness.model import NO_EPOCH, Offset, TopicPartition
 from harness.payload import StoredRecord
@@ -79,6 +79,7 @@ class Reader:
         client: its connections; closed with it.
         positions: where it starts, by partition; ``BEGINNING`` stands for the first offset still held.
         epochs: of the records before the positions, where they are known: then they are validated (KIP-320).
+        isolation: for the history; the simulated brokers know no transactions, so both are the same.
     """
 
     def __init__(
@@ -86,8 +87,10 @@ class Reader:
         client: Client,
         positions: Mapping[TopicPartition, Offset],
         epochs: Mapping[TopicPartition, int] | None = None,
+        isolation: Isolation = "read_uncommitted",
     ) -> None:
         self.positions = dict(positions)
+        self.isolation = isolation
         self._client = client
         self._ready: deque[PolledRecord | str] = deque()
         self._arrival: Promise[None] | None = None

@@ -9,7 +9,8 @@ from typing import cast
 import pytest
 from confluent_kafka import Consumer, KafkaError, KafkaException
 
-from harness.clients.reader import BEGINNING, MOVED_ERRORS, Polled, Reader
+from harness.client_ports import BEGINNING, MOVED_ERRORS, Polled
+from harness.clients.reader import Reader
 from harness.clients.sender import Sender
 from harness.errors import EnvironmentFault
 from harness.history.recorder import PolledRecord

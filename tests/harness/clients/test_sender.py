@@ -11,7 +11,8 @@ from contextlib import contextmanager
 import pytest
 from confluent_kafka import KafkaError
 
-from harness.clients.sender import NUMBERED, Answer, Sender, classified
+from harness.client_ports import NUMBERED, Answer
+from harness.clients.sender import Sender, classified
 from harness.model import TopicPartition
 from harness.target import ReplicaView
 from harness.targets.builtin import BuiltinTarget

@@ -11,10 +11,10 @@ import pytest
 
 from harness.clients.spoofed_fetch import spoof_fetch
 from harness.model import NodeId, TopicPartition
+from harness.orders import SpoofedFetchOrder
 from harness.wire.frames import decode_request, encode_response
 from harness.wire.keys import ApiKey
 from harness.wire.messages import ApiVersion, ApiVersionsResponse, FetchRequest, FetchResponse
-from harness.workload import SpoofedFetchOrder
 
 ORDER = SpoofedFetchOrder(NodeId(0), NodeId(1), (TopicPartition("ledger", 0),), 2)
 LENGTH = struct.Struct(">i")

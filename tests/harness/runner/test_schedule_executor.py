@@ -7,16 +7,17 @@ import pytest
 from harness import scenario
 from harness.errors import InvalidRun
 from harness.model import NO_LEADER, NodeId, TopicPartition
+from harness.orders import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, SendOrder, SpoofedFetchOrder
 from harness.runner import plan
 from harness.runner.diary import Diary
 from harness.runner.journal import NothingToUndo
 from harness.runner.nemesis import Nemesis
+from harness.runner.run_clients import RunClients
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.target import PartitionView
 from harness.testing.leaping_clock import LeapingClock
+from harness.testing.scripted_clients import ScriptedClient, ScriptedLoad
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
-from harness.testing.scripted_workload import ScriptedWorkload
-from harness.workload import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, SendOrder, SpoofedFetchOrder
 
 HEAD = """\
 id: small
@@ -50,14 +51,15 @@ class Performing:
     def __init__(self, target: ScriptedTarget, clock: LeapingClock) -> None:
         self.target = target
         self.clock = clock
-        self.workload = ScriptedWorkload()
+        self.client = ScriptedClient()
         self.noted: list[int] = []
 
     def __call__(self, *steps: str, generation: str | None = None) -> Diary:
         made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
         diary = Diary(made.partitions)
-        context = ExecutionContext(self.target, self.workload, nemesis, self.clock)
+        clients = RunClients(ScriptedLoad(), self.client, self.client)
+        context = ExecutionContext(self.target, clients, nemesis, self.clock)
         self.noted.clear()
         ScheduleExecutor(made, context, diary, lambda line: None, self._note).perform()
         return diary
@@ -139,7 +141,7 @@ def test_a_fault_that_somebody_else_ended_ends_a_schedule(
 
 
 def test_records_that_were_not_acknowledged_end_a_schedule_unless_it_expects_that(perform: Performing) -> None:
-    perform.workload.refuses = 1
+    perform.client.refuses = 1
     with pytest.raises(
         InvalidRun, match=r"schedule\[0\]\.send: 1 of 2 records were acknowledged \(NOT_ENOUGH_REPLICAS"
     ):
@@ -148,9 +150,9 @@ def test_records_that_were_not_acknowledged_end_a_schedule_unless_it_expects_tha
 
 
 def test_a_record_that_is_acknowledged_where_none_may_be_ends_a_schedule(perform: Performing) -> None:
-    perform.workload.refuses = 2
+    perform.client.refuses = 2
     perform("send: {per_partition: 1, expect: refused}")
-    perform.workload.refuses = 1
+    perform.client.refuses = 1
     with pytest.raises(InvalidRun, match="1 of 0 records were acknowledged"):
         perform("send: {per_partition: 1, expect: refused}")
 
@@ -160,7 +162,7 @@ def test_a_send_is_ordered_as_it_is_written(perform: Performing) -> None:
         "send: {records: [a, b, c], partition: 1, acks: 1, batch: 2, age_s: 60, retries: 3, retry_after_s: 0.5,"
         " producer: p, idempotent: true, within_s: 7}"
     )
-    assert perform.workload.orders == [SendOrder((ONE,), 3, 1, 7, 2, 60_000, 3, 0.5, "p", True)]
+    assert perform.client.orders == [SendOrder((ONE,), 3, 1, 7, 2, 60_000, 3, 0.5, "p", True)]
 
 
 def test_records_are_known_by_the_names_that_the_schedule_gives(perform: Performing) -> None:
@@ -185,7 +187,7 @@ def test_the_order_of_a_producer_is_that_of_sending_however_late_an_answer_is_lo
 
 
 def test_a_record_without_an_answer_keeps_its_place(perform: Performing) -> None:
-    perform.workload.refuses = 2
+    perform.client.refuses = 2
     diary = perform(
         "send: {records: [a, b], partition: 0, producer: p, expect: any, as: first}",
         "send: {records: [c], partition: 1, producer: p, expect: any}",
@@ -196,18 +198,18 @@ def test_a_record_without_an_answer_keeps_its_place(perform: Performing) -> None
 def test_a_named_send_goes_on_in_the_background_until_it_is_awaited(
     perform: Performing, target: ScriptedTarget
 ) -> None:
-    perform.workload.answers = lambda: any(call[0] == "kill" for call in target.calls)
+    perform.client.answers = lambda: any(call[0] == "kill" for call in target.calls)
     perform("send: {per_partition: 1, as: last}", "inject: {fault: kill, node: 0, as: dead}", "until: {sent: last}")
 
 
 def test_a_named_send_is_awaited_at_the_end_at_the_latest(perform: Performing) -> None:
-    perform.workload.refuses = 1
+    perform.client.refuses = 1
     with pytest.raises(InvalidRun, match="1 of 2 records were acknowledged"):
         perform("send: {per_partition: 1, as: last}")
 
 
 def test_a_send_without_an_answer_ends_a_schedule(perform: Performing) -> None:
-    perform.workload.answers = lambda: False
+    perform.client.answers = lambda: False
     with pytest.raises(InvalidRun, match="not every answer has come"):
         perform("send: {per_partition: 1, within_s: 1}")
 
@@ -220,7 +222,7 @@ def test_what_other_clients_do_is_ordered_as_it_is_written(perform: Performing) 
         "delete_records: {before: 4, within_s: 1}",
         "spoof_fetch: {to: 0, replica: 1, offset: 2, leader_epoch: 5, last_fetched_epoch: 4, partition: 0}",
     )
-    assert perform.workload.orders == [
+    assert perform.client.orders == [
         CommitOrder("g", {ZERO: 3}, 2),
         ConsumeOrder("g", (ZERO,), "beginning", "latest", True, True),
         DeleteOrder((ONE,), None),
@@ -238,14 +240,14 @@ def test_what_other_clients_do_is_ordered_as_it_is_written(perform: Performing) 
     ],
 )
 def test_an_error_where_success_is_needed_ends_a_schedule(perform: Performing, step: str) -> None:
-    perform.workload.error = "OFFSET_OUT_OF_RANGE"
+    perform.client.error = "OFFSET_OUT_OF_RANGE"
     with pytest.raises(InvalidRun, match="the answer is OFFSET_OUT_OF_RANGE, not ok"):
         perform(step)
 
 
 @pytest.mark.parametrize("error", ["REQUEST_TIMED_OUT", "_TIMED_OUT", "_TRANSPORT"])
 def test_a_deletion_that_is_not_answered_in_time_has_not_been_refused(perform: Performing, error: str) -> None:
-    perform.workload.error = error
+    perform.client.error = error
     with pytest.raises(InvalidRun, match=f"the answer is {error}, which does not say"):
         perform("delete_records: {before: 1, expect: refused}")
 
@@ -263,7 +265,7 @@ def test_a_success_where_a_refusal_is_needed_ends_a_schedule(
 ) -> None:
     with pytest.raises(InvalidRun, match="the answer is success, not refused"):
         perform(step)
-    perform.workload.error = "INVALID_REQUEST"
+    perform.client.error = "INVALID_REQUEST"
     target.refused.add("elect")
     perform(step)
 
@@ -275,7 +277,7 @@ def test_an_election_that_is_refused_ends_a_schedule(perform: Performing, target
 
 
 def test_what_a_group_was_given_and_where_it_stands_is_remembered(perform: Performing) -> None:
-    perform.workload.consumed = Consumed(None, {ZERO: [1, None]}, {ZERO: 2})
+    perform.client.consumed = Consumed(None, {ZERO: [1, None]}, {ZERO: 2})
     diary = perform("consume: {group: g}", "commit: {group: g, offsets: {ledger-1: 9}}")
     assert diary.groups["g"].given == {ZERO: {1}}
     assert diary.groups["g"].position == {ZERO: 2, ONE: 9}
@@ -297,7 +299,7 @@ def test_what_a_group_was_given_and_where_it_stands_is_remembered(perform: Perfo
 def test_a_consumer_that_fares_otherwise_ends_a_schedule(
     perform: Performing, consumed: Consumed, step: str, sentence: str
 ) -> None:
-    perform.workload.consumed = consumed
+    perform.client.consumed = consumed
     with pytest.raises(InvalidRun) as ended:
         perform("send: {per_partition: 2}", step)
     assert sentence in str(ended.value)
@@ -335,6 +337,6 @@ def test_a_partition_with_a_leader_is_not_unavailable(perform: Performing) -> No
 
 
 def test_a_load_that_breaks_is_not_a_load(perform: Performing) -> None:
-    perform.workload.answers = lambda: bool(1 // 0)
+    perform.client.answers = lambda: bool(1 // 0)
     with pytest.raises(ZeroDivisionError):
         perform("send: {per_partition: 1}")

@@ -15,16 +15,17 @@ from harness.checker import Verdict
 from harness.clock import SystemClock
 from harness.controls import Processes
 from harness.errors import EnvironmentFault, InvalidRun, NoSuchProbe
+from harness.final_read import Unread
 from harness.model import NO_LEADER, Link, NodeId, TopicPartition
+from harness.orders import SendOrder, Sent
 from harness.runner import plan
 from harness.runner.rehearsal import rehearse
 from harness.runner.service import Sends, reads
 from harness.runner.settle import require_innocent
 from harness.runner.unrest import Unrest, rest, watched
 from harness.target import ClusterView, Receipt, ReplicaView
+from harness.testing.scripted_clients import Scripted, ScriptedClient
 from harness.testing.scripted_target import ScriptedTarget, cluster_view, partition_view
-from harness.testing.scripted_workload import Scripted, ScriptedWorkload
-from harness.workload import SendOrder, Sent, Unread
 
 LEDGER = TopicPartition("ledger", 0)
 STILL_S = 10.0
@@ -268,14 +269,14 @@ def test_a_cluster_at_rest_that_does_not_serve_its_clients_is_stuck(bug: str) ->
     assert verdict_on(LOADED) == ("pass", [])
 
 
-def reading(cluster: Cluster, workload: ScriptedWorkload) -> Unrest | None:
-    return watched(cluster, "reads", partial(reads, workload), STILL_S, cluster.clock)
+def reading(cluster: Cluster, client: ScriptedClient) -> Unrest | None:
+    return watched(cluster, "reads", partial(reads, client), STILL_S, cluster.clock)
 
 
 def test_a_final_read_that_stands_still_names_where_it_stands() -> None:
     other = TopicPartition("ledger", 1)
     unread = {LEDGER: Unread(begun=True, position=40, end=731), other: Unread()}
-    seen = reading(Cluster(), ScriptedWorkload(reading=lambda: unread))
+    seen = reading(Cluster(), ScriptedClient(reading=lambda: unread))
     assert seen is not None
     assert (seen.of, seen.blamed) == ("reads", ())
     told = seen.to_json([LEDGER, other])
@@ -292,58 +293,56 @@ def test_a_final_read_that_stands_still_names_where_it_stands() -> None:
     ],
 )  # fmt: skip
 def test_what_keeps_a_final_read_from_its_end_is_named(unread: Unread, words: str) -> None:
-    assert reads(ScriptedWorkload(reading=lambda: {LEDGER: unread})).missing == [f"ledger-0: {words}"]
+    assert reads(ScriptedClient(reading=lambda: {LEDGER: unread})).missing == [f"ledger-0: {words}"]
 
 
 def test_a_final_read_that_goes_on_is_not_stuck() -> None:
     cluster = Cluster()
-    workload = ScriptedWorkload(
-        reading=lambda: {LEDGER: Unread(begun=True, position=round(cluster.clock.now_s), end=731)}
-    )
-    seen = reading(cluster, workload)
+    client = ScriptedClient(reading=lambda: {LEDGER: Unread(begun=True, position=round(cluster.clock.now_s), end=731)})
+    seen = reading(cluster, client)
     assert seen is not None
     assert seen.blamed == ("after 100 s it was still getting nearer",)
 
 
 def test_a_final_read_that_comes_to_its_end_at_last_is_not_stuck() -> None:
     cluster = Cluster()
-    workload = ScriptedWorkload(
+    client = ScriptedClient(
         reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)} if cluster.clock.now_s < STILL_S / 2 else {}
     )
-    assert reading(cluster, workload) is None
+    assert reading(cluster, client) is None
 
 
 def test_a_final_read_that_waits_for_a_broken_link_convicts_no_cluster() -> None:
     cluster = Cluster()
     cluster.lossy.add(Link("2", "1"))
-    seen = reading(cluster, ScriptedWorkload(reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)}))
+    seen = reading(cluster, ScriptedClient(reading=lambda: {LEDGER: Unread(begun=True, position=40, end=41)}))
     assert seen is not None
     assert "2->1: a probe got lost" in seen.blamed
 
 
-def sending(cluster: Cluster, workload: ScriptedWorkload, partitions: Sequence[TopicPartition]) -> Unrest | None:
-    sends = Sends(workload, partitions, timeout_s=1.0, idempotent=False)
+def sending(cluster: Cluster, client: ScriptedClient, partitions: Sequence[TopicPartition]) -> Unrest | None:
+    sends = Sends(client, partitions, timeout_s=1.0, idempotent=False)
     return watched(cluster, "sends", sends.look, STILL_S, cluster.clock)
 
 
 def test_records_are_sent_until_one_is_acknowledged() -> None:
     cluster = Cluster()
 
-    class Recovering(ScriptedWorkload):
+    class Recovering(ScriptedClient):
         def send(self, order: SendOrder) -> Scripted[Sequence[Sent]]:
             self.refuses = int(cluster.clock.now_s < STILL_S / 2)
             return super().send(order)
 
-    workload = Recovering()
-    assert sending(cluster, workload, [LEDGER]) is None
-    assert 5 < len(workload.orders) < 15
-    assert {(order.count, order.acks) for order in workload.orders} == {(1, -1)}
+    client = Recovering()
+    assert sending(cluster, client, [LEDGER]) is None
+    assert 5 < len(client.orders) < 15
+    assert {(order.count, order.acks) for order in client.orders} == {(1, -1)}
 
 
 def test_a_partition_that_acknowledges_nothing_is_stuck_and_the_others_are_not() -> None:
     cluster, others = Cluster(), [TopicPartition("ledger", number) for number in range(1, 20)]
 
-    class Refusing(ScriptedWorkload):
+    class Refusing(ScriptedClient):
         def send(self, order: SendOrder) -> Scripted[Sequence[Sent]]:
             self.refuses = int(order.partitions == (LEDGER,))
             return super().send(order)

@@ -19,7 +19,8 @@ import pytest
 
 import faults
 from harness.broker.settings import Settings
-from harness.clients.sender import Answer, Sender
+from harness.client_ports import Answer
+from harness.clients.sender import Sender
 from harness.clock import PacedClock, SystemClock
 from harness.errors import EnvironmentFault, NoAnswer
 from harness.fault import Fault
@@ -29,7 +30,7 @@ from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.conditions import unsettled
 from harness.simulation.stack.client import Client
 from harness.simulation.stack.producing import Producer
-from harness.simulation.stack.sends import addresses
+from harness.simulation.stack.simulated_clients import addresses
 from harness.simulation.stack.tasks import Task
 from harness.target import Receipt, ReplicaView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget

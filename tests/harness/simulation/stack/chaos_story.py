@@ -6,26 +6,27 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import random
 import sys
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from harness.broker.settings import Settings
+from harness.client_ports import ClientContext
+from harness.client_tasks.final_reader import FinalReader
+from harness.client_tasks.scheduled_client import OrderedClient
 from harness.history.recorder import Recorder
-from harness.model import CLIENTS, CONTROLLER, Link, NodeId, ProcessId, TopicPartition
-from harness.payload import EVERYTHING, Carried
+from harness.model import CLIENTS, CONTROLLER, Link, NodeId, TopicPartition
 from harness.replication.knobs import generation
 from harness.runner.archive import KeptArchive
+from harness.runner.run_clients import RunClients
 from harness.simulation.stack.cluster import Request, SimulatedCluster
 from harness.simulation.stack.node import SimulatedNode
-from harness.simulation.stack.sends import SimulatedSends
+from harness.simulation.stack.simulated_clients import SimulatedClients
 from harness.simulation.stack.world import LinkConditions, World
 from harness.wire.keys import ApiKey
 from harness.wire.messages import CreatableReplicaAssignment, CreatableTopic, CreateTopicsRequest
-from workloads.unique_sends import UniqueSendsParameters
+from workloads.unique_sends import UniqueSends, UniqueSendsParameters
 
 PARTITIONS = [TopicPartition("ledger", 0), TopicPartition("ledger", 1)]
 WEATHER = LinkConditions(delay_ns=(50_000, 2_000_000), loss=0.0005)
@@ -39,17 +40,17 @@ class Parameters(UniqueSendsParameters):
     delivery_timeout_s: float = 1.0
 
 
-@dataclass
-class Around:
-    recorder: Recorder
-    seed: int
-    bootstrap: str = _BOOTSTRAP
-    partitions: list[TopicPartition] = field(default_factory=lambda: PARTITIONS)
-    numbers: Any = field(default_factory=itertools.count)
-    carried: Carried = EVERYTHING
-
-    def new_process(self) -> ProcessId:
-        return ProcessId(next(self.numbers))
+def run_clients(
+    cluster: SimulatedCluster,
+    recorder: Recorder,
+    seed: int,
+    parameters: UniqueSendsParameters,
+    partitions: Sequence[TopicPartition] = PARTITIONS,
+) -> RunClients:
+    """The clients of a run on ``cluster``, with unique_sends."""
+    context = ClientContext(lambda: SimulatedClients(cluster, _BOOTSTRAP), partitions, recorder, seed)
+    workload = UniqueSends(parameters, context)
+    return RunClients(workload, OrderedClient(context, parameters.size), FinalReader(context, parameters.isolation))
 
 
 class Chaos:
@@ -64,7 +65,7 @@ class Chaos:
         self.cluster = SimulatedCluster(self.world, 3, generation(knobs), settings)
         self.archive = KeptArchive("chaos")
         self._recorder = self.archive.recorder(self.world)
-        self.sends = SimulatedSends(Parameters(), Around(self._recorder, seed), self.cluster)
+        self.clients = run_clients(self.cluster, self._recorder, seed, Parameters())
         self.digest = hashlib.sha256()
         self.world.watch = self._see
         self._drawn = random.Random(f"{seed}:chaos")
@@ -75,7 +76,7 @@ class Chaos:
 
     def rage(self, seconds: float) -> None:
         """Let harm happen every now and then; the load goes on."""
-        self.sends.start()
+        self.clients.workload.start()
         self.world.sleep(0.2)
         until_ns = self.world.now_ns + round(seconds * 1e9)
         while self.world.now_ns < until_ns:
@@ -92,7 +93,7 @@ class Chaos:
                 node.start()
             node.thaw()
         self.world.weather = LinkConditions()
-        self.sends.stop()
+        self.clients.stop()
         self.world.sleep(8)
 
     def everything(self) -> str:
@@ -156,5 +157,5 @@ if __name__ == "__main__":
     chaos = Chaos(int(sys.argv[1]), sys.argv[2])
     chaos.rage(2.0)
     chaos.heal()
-    complete = chaos.sends.final_read(10.0)
+    complete = chaos.clients.final_read.read(10.0)
     sys.stdout.write(f"{chaos.everything()} {chaos.world.events} {len(chaos.history())} {complete}\n")

@@ -7,14 +7,13 @@ from typing import Any, TypeVar
 
 from harness.broker.settings import Settings
 from harness.model import Link, NodeId, TopicPartition
+from harness.orders import Pending, SendOrder, Sent
 from harness.replication.knobs import CURRENT_GENERATION, generation
 from harness.runner.archive import KeptArchive
-from harness.simulation.stack.sends import SimulatedSends
 from harness.simulation.stack.world import LinkConditions
 from harness.target import TopicSpec
 from harness.targets.simulated import SimulatedTarget
-from harness.workload import Pending, SendOrder, Sent
-from tests.harness.simulation.stack.chaos_story import Around, Parameters
+from tests.harness.simulation.stack.chaos_story import Parameters, run_clients
 
 ValueT = TypeVar("ValueT")
 LEDGER = TopicPartition("ledger", 0)
@@ -40,8 +39,9 @@ class LoadedTarget:
         self.clock = self.target.clock
         archive = KeptArchive("test")
         recorder = archive.recorder(self.clock)
-        around = Around(recorder, 1, self.target.bootstrap(), [LEDGER])
-        self.sends = SimulatedSends(parameters or Parameters(rate=0, consumers=0), around, self.target.cluster)
+        ours = parameters or Parameters(rate=0, consumers=0)
+        self.clients = run_clients(self.target.cluster, recorder, 1, ours, [LEDGER])
+        self.scheduled = self.clients.scheduled
         self._recorder = recorder
         self._archive = archive
 
@@ -57,7 +57,7 @@ class LoadedTarget:
         return list(self._recorder.orders.rows())
 
     def send(self, **order: Any) -> list[Sent]:
-        return list(self.done(self.sends.send(SendOrder((LEDGER,), **{"count": 1, **order}))))
+        return list(self.done(self.scheduled.send(SendOrder((LEDGER,), **{"count": 1, **order}))))
 
     def end_offset(self, node: str = "0") -> int:
         replica = self.target.replica(node, LEDGER)

@@ -50,7 +50,7 @@ def test_without_power_losses_every_acknowledged_record_survives_and_the_replica
     for partition in PARTITIONS:
         logs = [node.disk.read_bytes(f"{partition}/{0:020d}.log") for node in chaos.cluster.brokers()]
         assert logs[0] == logs[1] == logs[2]
-    assert chaos.sends.final_read(10.0)
+    assert chaos.clients.final_read.read(10.0)
     history = chaos.history()
     sent = {row["value"] for row in history if (row["f"], row["type"]) == ("send", "ok")}
     read = {row["value"] for row in history if row["f"] == "poll" and row["final"] and row["type"] == "ok"}

@@ -22,7 +22,7 @@ def read_and_stored(path: Path, bugs: str) -> tuple[list[bool], dict[int, list[b
     """Whether what the final read was given was intact, and what is on the disks, by broker."""
     loaded = LoadedTarget(path, bugs=bugs)
     assert [one.kind for one in loaded.send(count=COUNT)] == ["ok"] * COUNT
-    assert all(loaded.sends.final_read(5.0) for _ in range(COUNT))
+    assert all(loaded.clients.final_read.read(5.0) for _ in range(COUNT))
     read = [row["intact"] for row in loaded.rows("poll", type="ok", final=True) if row["offset"] is not None]
     loaded.target.stop()
     stored: dict[int, list[bool]] = {}

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from harness.model import Link, NodeId
+from harness.orders import SendOrder
 from harness.wire import batches
-from harness.workload import SendOrder
 from tests.harness.simulation.stack.chaos_story import Parameters
 from tests.harness.simulation.stack.loaded_target import LEDGER, LoadedTarget
 
@@ -42,7 +42,7 @@ def test_every_record_has_a_timestamp_of_its_own_which_the_history_tells_and_the
     loaded = LoadedTarget(tmp_path, log_retention_ms=2**62)
     begun_ms = loaded.clock.wall_ms()
     loaded.send(count=6, batch=3, age_ms=age_ms)
-    assert loaded.sends.final_read(5.0)
+    assert loaded.clients.final_read.read(5.0)
     sent = {row["value"]: row["timestamp_ms"] for row in loaded.rows("send", type="ok")}
     read = {row["value"]: row["timestamp_ms"] for row in loaded.rows("poll", type="ok", final=True)}
     assert sent == read
@@ -75,7 +75,7 @@ def test_too_small_an_isr_is_no_proof_that_nothing_was_appended(tmp_path: Path) 
 def test_a_lost_connection_leaves_the_record_in_doubt_and_the_next_one_has_a_new_process(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     loaded.isolate("0", "1", "2")
-    sending = loaded.sends.send(SendOrder((LEDGER,), 2, timeout_s=60))
+    sending = loaded.scheduled.send(SendOrder((LEDGER,), 2, timeout_s=60))
     loaded.clock.sleep(0.1)
     loaded.target.kill("0")
     answers = [(sent.kind, sent.error) for sent in loaded.done(sending)]
@@ -101,11 +101,11 @@ def test_a_record_for_a_leader_that_is_gone_waits_for_the_next_one_and_is_sent_o
 def test_a_stale_leader_costs_a_look_for_the_new_one_and_not_the_record(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     order = SendOrder((LEDGER,), 1, producer="steady")
-    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    assert [sent.kind for sent in loaded.done(loaded.scheduled.send(order))] == ["ok"]
     loaded.target.elect(LEDGER, NodeId(1), unclean=False)
     loaded.clock.sleep(0.1)
     begin_ns = loaded.clock.now_ns
-    assert [(sent.kind, sent.offset) for sent in loaded.done(loaded.sends.send(order))] == [("ok", 1)]
+    assert [(sent.kind, sent.offset) for sent in loaded.done(loaded.scheduled.send(order))] == [("ok", 1)]
     assert loaded.clock.now_ns - begin_ns < 0.3e9
 
 
@@ -114,10 +114,12 @@ def test_a_client_that_knows_a_newer_epoch_does_not_believe_who_is_behind_the_ti
     loaded.isolate("0", "1", "2", "controller")
     loaded.clock.sleep(3)
     order = SendOrder((LEDGER,), 1, acks=1, timeout_s=3.0, producer="steady")
-    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    assert [sent.kind for sent in loaded.done(loaded.scheduled.send(order))] == ["ok"]
     loaded.isolate("clients", "1", "2")
     loaded.clock.sleep(1)
-    assert [(sent.kind, sent.error) for sent in loaded.done(loaded.sends.send(order))] == [("info", "_MSG_TIMED_OUT")]
+    assert [(sent.kind, sent.error) for sent in loaded.done(loaded.scheduled.send(order))] == [
+        ("info", "_MSG_TIMED_OUT")
+    ]
     assert loaded.end_offset("0") == 0
 
 
@@ -134,10 +136,10 @@ def test_where_no_epochs_are_told_a_client_believes_what_most_brokers_say(tmp_pa
 def test_a_request_is_repeated_as_often_as_ordered_and_no_more(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     order = SendOrder((LEDGER,), 1, retries=2, retry_after_s=0.5, producer="p")
-    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+    assert [sent.kind for sent in loaded.done(loaded.scheduled.send(order))] == ["ok"]
     loaded.target.cut([Link("0", "clients")])
     begin_ns = loaded.clock.now_ns
-    assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["info"]
+    assert [sent.kind for sent in loaded.done(loaded.scheduled.send(order))] == ["info"]
     assert 1.5e9 < loaded.clock.now_ns - begin_ns < 3e9
     assert loaded.end_offset() == 1 + 3
 
@@ -177,9 +179,9 @@ def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(
     for idempotent in (False, True):
         loaded = LoadedTarget(tmp_path)
         order = SendOrder((LEDGER,), 1, retries=5, retry_after_s=0.5, idempotent=idempotent, producer="p")
-        assert [sent.kind for sent in loaded.done(loaded.sends.send(order))] == ["ok"]
+        assert [sent.kind for sent in loaded.done(loaded.scheduled.send(order))] == ["ok"]
         loaded.target.cut([Link("0", "clients")])
-        sending = loaded.sends.send(order)
+        sending = loaded.scheduled.send(order)
         loaded.clock.sleep(0.3)
         loaded.target.mend([Link("0", "clients")])
         loaded.target.cluster.nodes["0"].network.sever("clients")
@@ -191,21 +193,21 @@ def test_a_retried_request_may_be_in_the_log_twice_and_an_idempotent_one_is_not(
 def test_stopping_gives_up_on_what_is_under_way_and_that_is_in_doubt(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path)
     loaded.isolate("0", "1", "2")
-    sending = loaded.sends.send(SendOrder((LEDGER,), 3, timeout_s=60))
+    sending = loaded.scheduled.send(SendOrder((LEDGER,), 3, timeout_s=60))
     loaded.clock.sleep(0.1)
-    loaded.sends.stop()
-    loaded.sends.stop()
+    loaded.clients.stop()
+    loaded.clients.stop()
     assert [(sent.kind, sent.error) for sent in loaded.done(sending)] == [("info", "_NO_DELIVERY_REPORT")]
 
 
 def test_background_producers_keep_their_pace_and_stop(tmp_path: Path) -> None:
     loaded = LoadedTarget(tmp_path, parameters=Parameters(rate=50.0, producers=4, consumers=1))
-    loaded.sends.start()
+    loaded.clients.workload.start()
     loaded.clock.sleep(4)
-    loaded.sends.stop()
+    loaded.clients.stop()
     sent = len(loaded.rows("send", type="ok"))
     assert 180 <= sent <= 205
-    assert loaded.sends.polled()[LEDGER] > 150
+    assert loaded.clients.workload.polled()[LEDGER] > 150
     loaded.clock.sleep(2)
     assert len(loaded.rows("send", type="ok")) == sent
     assert len({row["process"] for row in loaded.rows("send")}) == 4

@@ -18,7 +18,8 @@ import pytest
 from confluent_kafka import Producer
 
 from harness.broker.codecs import inflate
-from harness.clients.sender import Answer, Sender, produce
+from harness.client_ports import Answer
+from harness.clients.sender import Sender, produce
 from harness.errors import EnvironmentFault, SeawallError
 from harness.model import NodeId, TopicPartition
 from harness.payload import Carried

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Self
 
 from pydantic import Field
 
-from harness.simulation.stack.cluster import SimulatedCluster
-from harness.simulation.stack.sends import SimulatedSends
-from harness.workload import ALL_ACKS, Workload, WorkloadParameters
-from workloads.unique_sends import UniqueSends, UniqueSendsParameters
-from workloads.workload_context import WorkloadContext
-from workloads.workload_kind import WorkloadKind
+from harness.client_ports import NUMBERED, PLAIN, ClientContext
+from harness.client_tasks.sending_process import SendingProcess, begin_batch, end_batch
+from harness.orders import ALL_ACKS
+from harness.workload import Workload, WorkloadKind, WorkloadParameters
+
+_TIMEOUT_S = 1.0
 
 
 class TrickleParameters(WorkloadParameters):
@@ -28,7 +29,7 @@ class TrickleParameters(WorkloadParameters):
     @property
     def answered_within_s(self) -> float:
         """A second."""
-        return 1.0
+        return _TIMEOUT_S
 
     @property
     def numbers_records(self) -> bool:
@@ -44,19 +45,31 @@ class TrickleParameters(WorkloadParameters):
         """For clusters before 0.11."""
         return self.model_copy(update={"numbered": False})
 
-    def as_sends(self) -> UniqueSendsParameters:
-        """The same in the words of ``unique_sends``."""
-        return UniqueSendsParameters(rate=self.per_second, producers=1, idempotent=self.numbered)
+
+class Trickle(Workload):
+    """Sends to one partition after the other; a process whose record may still be under way ends."""
+
+    def __init__(self, parameters: TrickleParameters, context: ClientContext) -> None:
+        super().__init__(context)
+        self._parameters = parameters
+
+    def start(self) -> None:
+        """Begin to send."""
+        self.begin(self._send())
+
+    async def _send(self) -> None:
+        manner = NUMBERED if self._parameters.numbered else PLAIN
+        partitions = itertools.cycle(self.context.partitions)
+        while not self.clients.stopping:
+            number = self.context.new_process()
+            process = SendingProcess(self.context.recorder, number, self.context.carried)
+            producer = self.clients.producer(str(number), ALL_ACKS, _TIMEOUT_S, manner)
+            while not self.clients.stopping and process.is_usable:
+                partition = next(partitions)
+                batch = begin_batch([process], partition, ALL_ACKS, 0, self.clients.wall_ms())
+                end_batch([process], partition, await producer.send_batch(partition, batch))
+                await self.clients.sleep(1 / self._parameters.per_second)
+            producer.close()
 
 
-def in_real_time(parameters: TrickleParameters, around: WorkloadContext) -> Workload:
-    """Producers of seawall, in threads."""
-    return UniqueSends(parameters.as_sends(), around)
-
-
-def in_virtual_time(parameters: TrickleParameters, around: WorkloadContext, cluster: SimulatedCluster) -> Workload:
-    """The same inside the simulator."""
-    return SimulatedSends(parameters.as_sends(), around, cluster)
-
-
-KIND = WorkloadKind("trickle", TrickleParameters, in_real_time, in_virtual_time)
+KIND = WorkloadKind("trickle", TrickleParameters, Trickle)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from harness import payload
-from harness.clients.sender import Answer
-from harness.clients.transactional_sender import Transacted
+from harness.client_ports import Answer, Transacted
 from harness.history.recorder import Recorder, Sending
 from harness.model import Offset, ProcessId, TopicPartition
+from harness.orders import Sent
 from harness.payload import Carried, ProducerRecord
-from harness.workload import Sent
 
 NOT_ANSWERED = "NOT_ANSWERED"
 """The error of a record in an open transaction that no leader is known to have taken."""

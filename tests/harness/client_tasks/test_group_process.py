@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from harness.clients.group import CommittedOffset
-from harness.clients.group_process import GroupProcess
+from harness.client_ports import CommittedOffset
+from harness.client_tasks.group_process import GroupProcess
 from harness.clock import SystemClock
 from harness.history.recorder import KeptRecorder
 from harness.model import ProcessId, TopicPartition

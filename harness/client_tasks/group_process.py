@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from harness.clients.group import CommittedOffset
+from harness.client_ports import CommittedOffset
 from harness.history.recorder import Completion, Recorder
 from harness.model import ProcessId, TopicPartition
 

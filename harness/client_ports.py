@@ -1,0 +1,299 @@
+"""The port of clients: Kafka clients, time and tasks, as a workload needs them, in real or in virtual time.
+
+What a workload does is a coroutine. In real time each runs in a thread of its own, and what it awaits blocks that
+thread (:mod:`harness.clients.threaded_clients`); in virtual time the simulation resumes it
+(:mod:`harness.simulation.stack.simulated_clients`). Either way a coroutine awaits nothing but what is declared here.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+
+from harness.history.orders import Orders
+from harness.history.recorder import Completion, PolledRecord, Recorder
+from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
+from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
+from harness.payload import EVERYTHING, Carried, ProducerRecord
+
+ResultT = TypeVar("ResultT")
+
+Isolation = Literal["read_uncommitted", "read_committed"]
+
+BEGINNING: Offset = -2
+"""A position: the first offset still held. librdkafka's ``OFFSET_BEGINNING``."""
+
+TRUNCATED = "_LOG_TRUNCATION"
+"""The error of a poll by which a consumer learns that its log was truncated below its position (KIP-320)."""
+
+MOVED_ERRORS = frozenset({"_AUTO_OFFSET_RESET", "OFFSET_OUT_OF_RANGE", TRUNCATED})
+"""Errors of a poll after which the position is not in the log: the log was truncated, or its start moved."""
+
+_BROKER_SHARE = 0.75
+"""How much of the client's own timeout a broker is given to answer a request that is sent once: its answer, and a wrong
+one too, must reach a client that still waits."""
+
+
+class Answer(NamedTuple):
+    """What became of a record: the kind of completion, its offset if known, the error's name unless ``ok``."""
+
+    kind: Completion
+    offset: Offset | None = None
+    error: str | None = None
+
+
+class Polled(NamedTuple):
+    """What one poll delivered: records in order, and the name of the error that ended it, if one did."""
+
+    records: list[PolledRecord]
+    error: str | None
+
+
+class Bounds(NamedTuple):
+    """The log's start offset, and the high watermark (exclusive)."""
+
+    start_offset: Offset
+    end_offset: Offset
+
+
+class CommittedOffset(NamedTuple):
+    """The offset of the next record to read, and the epoch of the last one read; ``NO_EPOCH``: not known."""
+
+    offset: Offset
+    leader_epoch: int = NO_EPOCH
+
+
+class Transacted(NamedTuple):
+    """How a transaction ended: ``ok``: committed; ``fail``: proven never to be; and where its records are, if known."""
+
+    kind: Completion
+    offsets: list[Offset | None]
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Manner:
+    """How a producer sends: whether again, whether the cluster can detect duplicates, and how much at once.
+
+    Attributes:
+        retries: how often it repeats a request that was refused, or not answered in ``retry_after_s``.
+        idempotent: whether batches are numbered, so that a leader refuses the second of two (KIP-98).
+        batch: how many records go into one batch.
+    """
+
+    retries: int = 0
+    retry_after_s: float = 1.0
+    idempotent: bool = False
+    batch: int = 1
+
+    def request_timeout_s(self, timeout_s: float) -> float:
+        """How long a broker may take, when the producer waits ``timeout_s`` for each answer."""
+        return self.retry_after_s if self.retries else timeout_s * _BROKER_SHARE
+
+
+PLAIN = Manner()
+"""Every record at once and alone, and once only."""
+
+NUMBERED = Manner(retries=1000, idempotent=True)
+"""Every record at once and alone, and again until its time is up: the leader detects duplicates."""
+
+
+class Producer(Protocol):
+    """Sends batches; any number of tasks may send with it at once."""
+
+    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
+        """Send records in one request and wait for their answers, in order; ``info`` once the clients stop."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections; what is under way ends with ``info``."""
+        ...
+
+
+class TransactionalProducer(Protocol):
+    """Sends records in transactions, one transaction at a time (KIP-98)."""
+
+    @property
+    def turn(self) -> AbstractContextManager[Any]:
+        """Held while an order of this producer is carried out: several tasks may have orders for it."""
+        ...
+
+    @property
+    def offsets(self) -> Sequence[Offset | None]:
+        """Where the records of the open transaction are, as far as is known; empty: none is open."""
+        ...
+
+    async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
+        """Send ``batch`` in the transaction that is open, or in a new one; None: it stays open."""
+        ...
+
+    async def end(self, *, commits: bool) -> Transacted:
+        """Commit or abort the transaction that is open."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class Consumer(Protocol):
+    """Reads assigned partitions with ``auto.offset.reset=error``."""
+
+    @property
+    def isolation(self) -> Isolation:
+        """Whether it is given records of transactions that are not committed."""
+        ...
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, Offset]:
+        """By partition, the offset of the next record."""
+        ...
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        """Wait up to ``timeout_s`` for up to ``max_records`` records; an error ends what is delivered."""
+        ...
+
+    async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
+        """What there is to read of ``partition``, asked of its leader; None when it does not answer in time."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class GroupOffsets(Protocol):
+    """The committed offsets of one consumer group, asked of its coordinator without joining the group."""
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        """What is committed, partitions without it left out; or the error's name."""
+        ...
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """Commit ``offsets``, once, and wait for the answer; the error's name, None for success."""
+        ...
+
+    def close(self) -> None:
+        """Close the connections."""
+        ...
+
+
+class Clients(Protocol):
+    """Clients and tasks that are stopped together, and the time that passes for them."""
+
+    @property
+    def stopping(self) -> bool:
+        """Whether :meth:`stop` was called: tasks end as soon as they can."""
+        ...
+
+    def monotonic_ns(self) -> int:
+        """Nanoseconds of the run's monotonic clock."""
+        ...
+
+    def wall_ms(self) -> int:
+        """The clients' wall clock, in milliseconds since the Unix epoch."""
+        ...
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait; in real time until the clients stop at the longest."""
+        ...
+
+    def begin(self, work: Coroutine[Any, Any, ResultT]) -> Pending[ResultT]:
+        """Begin a task, which runs beside whatever else runs."""
+        ...
+
+    def wait_until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
+        """From outside of any task, let time pass until ``holds``; returns whether it came to that in time."""
+        ...
+
+    def stop(self) -> None:
+        """Have every task end: outstanding sends end with ``info``. Does not wait."""
+        ...
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """Let time pass until every task has ended; None: as long as that takes.
+
+        Raises:
+            BaseException: what ended a task that is no answer: a bug.
+        """
+        ...
+
+    def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> Producer:
+        """A producer that waits ``timeout_s`` for the answer to a batch. ``acks``: -1 (all), 1 or 0."""
+        ...
+
+    def consumer(
+        self,
+        name: str,
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None = None,
+        isolation: Isolation = "read_uncommitted",
+    ) -> Consumer:
+        """A consumer of ``positions``; those with a leader epoch in ``epochs`` are validated first (KIP-320)."""
+        ...
+
+    def group(self, group: str) -> GroupOffsets:
+        """A client for the offsets of ``group``."""
+        ...
+
+    async def delete_records(self, order: DeleteOrder, orders: Orders) -> str | None:
+        """Ask leaders to delete records, and note it in ``orders``; the first error's name, None for success."""
+        ...
+
+    async def spoof_fetch(self, order: SpoofedFetchOrder) -> str | None:
+        """Fetch as a follower would; what went wrong, None: the broker answered as it answers a follower."""
+        ...
+
+
+@runtime_checkable
+class TransactionalClients(Clients, Protocol):
+    """Clients that can run transactions, too."""
+
+    def transactional_producer(self, name: str, timeout_s: float) -> TransactionalProducer:
+        """A producer whose transactional id is made of ``name``."""
+        ...
+
+
+@dataclass(frozen=True)
+class ClientContext:
+    """What the clients of a run share.
+
+    Attributes:
+        new_clients: makes clients that are stopped together.
+        partitions: every partition of the scenario.
+        recorder: of the history.
+        seed: of the run.
+        failed: called, in any thread, with what has ended background load before its time.
+        carried: what of a record the cluster stores as it was sent.
+    """
+
+    new_clients: Callable[[], Clients]
+    partitions: Sequence[TopicPartition]
+    recorder: Recorder
+    seed: int
+    failed: Callable[[BaseException], None] = lambda failure: None
+    carried: Carried = EVERYTHING
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def new_process(self) -> ProcessId:
+        """A process number that was never used before in this run; any thread may ask."""
+        return ProcessId(next(self._numbers))
+
+
+class Deadline:
+    """How long a task goes on trying: not beyond the stop of its clients."""
+
+    def __init__(self, clients: Clients, timeout_s: float) -> None:
+        self._clients = clients
+        self._until_ns = clients.monotonic_ns() + round(timeout_s * 1e9)
+
+    def left_s(self) -> float:
+        """Seconds left; 0 when there are none."""
+        if self._clients.stopping:
+            return 0.0
+        return max(0.0, (self._until_ns - self._clients.monotonic_ns()) / 1e9)

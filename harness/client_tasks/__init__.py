@@ -1,0 +1,1 @@
+"""What clients do one step after the other, over the port of clients, and how each operation enters the history."""

@@ -1,0 +1,109 @@
+"""Fresh consumers that read every partition from its start to its end, as long as that takes."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping, Sequence
+
+from harness.client_ports import BEGINNING, Bounds, ClientContext, Clients, Consumer, Isolation
+from harness.client_tasks.polling import poll
+from harness.final_read import Unread
+from harness.model import ProcessId, TopicPartition
+from harness.orders import Pending
+
+_READERS = 4
+"""How many partitions are read at once."""
+
+_BOUNDS_TIMEOUT_S = 1.0
+_AFTER_FAILED_READ_S = 1.0
+
+
+class FinalReader:
+    """Implements :class:`harness.final_read.FinalRead`."""
+
+    def __init__(self, context: ClientContext, isolation: Isolation = "read_uncommitted") -> None:
+        self._context = context
+        self._isolation = isolation
+        self._partitions = sorted(context.partitions)
+        self._clients: Clients | None = None
+        self._tasks: list[Pending[bool]] = []
+        self._unread: dict[TopicPartition, Unread] = {}
+
+    def read(self, timeout_s: float) -> bool:
+        """See :class:`harness.final_read.FinalRead`."""
+        clients = self._clients or self._begin()
+        clients.wait_until(self._has_read_all_it_can, timeout_s)
+        if self._unread:
+            return False
+        self.stop()
+        return True
+
+    def unread(self) -> Mapping[TopicPartition, Unread]:
+        """See :class:`harness.final_read.FinalRead`."""
+        return dict(self._unread)
+
+    def stop(self) -> None:
+        """See :class:`harness.final_read.FinalRead`."""
+        if self._clients is not None:
+            clients, self._clients = self._clients, None
+            clients.stop()
+            clients.join()
+
+    def _begin(self) -> Clients:
+        clients = self._clients = self._context.new_clients()
+        self._unread = dict.fromkeys(self._partitions, Unread())
+        shares = (self._partitions[number::_READERS] for number in range(_READERS))
+        self._tasks = [clients.begin(self._read_all(clients, share)) for share in shares if share]
+        return clients
+
+    def _has_read_all_it_can(self) -> bool:
+        ended = [task.result() for task in self._tasks]
+        return None not in ended or all(one.error for one in list(self._unread.values()))
+
+    async def _read_all(self, clients: Clients, partitions: Sequence[TopicPartition]) -> bool:
+        """Read one after the other to its end; one whose consumer fails comes up again after the others."""
+        left = deque(partitions)
+        while left and not clients.stopping:
+            name = left.popleft()
+            process = self._context.new_process()
+            consumer = clients.consumer(str(process), {name: BEGINNING}, isolation=self._isolation)
+            self._unread[name] = self._unread[name]._replace(begun=True)
+            try:
+                if await self._read_to_end(clients, name, process, consumer):
+                    del self._unread[name]
+                else:
+                    left.append(name)
+                    await clients.sleep(_AFTER_FAILED_READ_S)
+            finally:
+                consumer.close()
+        return True
+
+    async def _read_to_end(
+        self, clients: Clients, partition: TopicPartition, process: ProcessId, consumer: Consumer
+    ) -> bool:
+        bounds = await _bounds(clients, partition, consumer)
+        if bounds is None:
+            return False
+        self._unread[partition] = self._unread[partition].bounded(*bounds)
+        if bounds.start_offset == bounds.end_offset:  # nothing to wait for; the poll is the record of that
+            return await self._poll(process, consumer, partition)
+        while consumer.positions[partition] < bounds.end_offset:
+            if clients.stopping or not await self._poll(process, consumer, partition):
+                return False
+        return True
+
+    async def _poll(self, process: ProcessId, consumer: Consumer, partition: TopicPartition) -> bool:
+        """Poll and note how far the read has come; returns whether the consumer can go on."""
+        error = (await poll(self._context.recorder, process, consumer, final=True)).error
+        come = self._unread[partition].come_to(consumer.positions[partition])
+        self._unread[partition] = come if error is None else come._replace(error=error)
+        return error is None
+
+
+async def _bounds(clients: Clients, partition: TopicPartition, consumer: Consumer) -> Bounds | None:
+    """What there is to read; None when the clients stop before a leader answers."""
+    while not clients.stopping:
+        bounds = await consumer.bounds(partition, _BOUNDS_TIMEOUT_S)
+        if bounds is not None:
+            return bounds
+    return None

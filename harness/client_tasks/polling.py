@@ -1,0 +1,70 @@
+"""One poll and its row in the history, and consumers that follow partitions by polling on and on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from harness.client_ports import BEGINNING, MOVED_ERRORS, ClientContext, Clients, Consumer, Isolation, Polled
+from harness.history.recorder import Recorder
+from harness.model import Offset, ProcessId, TopicPartition
+
+POLL_S = 0.2
+"""How long a poll waits for a record."""
+
+_POLL_RECORDS = 500
+_AFTER_ERROR_S = 0.05
+
+
+async def poll(
+    recorder: Recorder, process: ProcessId, consumer: Consumer, *,
+    final: bool, group: str | None = None, wait_s: float = POLL_S,
+) -> Polled:  # fmt: skip
+    """Poll as ``process``, for ``group``, and record the outcome; ``final`` marks the final read."""
+    op = recorder.invoke_poll(process, final, group, consumer.isolation)
+    polled = await consumer.poll(_POLL_RECORDS, wait_s)
+    if polled.error is not None and not polled.records:
+        recorder.poll_failed(op, polled.error)
+    else:
+        recorder.complete_poll(op, polled.records)
+    return polled
+
+
+async def tail(
+    context: ClientContext,
+    clients: Clients,
+    partitions: Sequence[TopicPartition],
+    reached: Callable[[Mapping[TopicPartition, Offset]], None],
+    isolation: Isolation = "read_uncommitted",
+) -> None:
+    """Follow ``partitions`` until the clients stop.
+
+    A consumer whose poll ends with an error ends there. A new process goes on where it stood or, where the log no
+    longer reaches that far, from the beginning. ``reached`` takes the positions after every poll.
+    """
+    positions: Mapping[TopicPartition, Offset] = dict.fromkeys(partitions, BEGINNING)
+    while not clients.stopping:
+        process = context.new_process()
+        consumer = clients.consumer(str(process), positions, isolation=isolation)
+        try:
+            positions = await _tail_as(context, clients, (process, consumer), reached)
+            await clients.sleep(_AFTER_ERROR_S)
+        finally:
+            consumer.close()
+
+
+async def _tail_as(
+    context: ClientContext,
+    clients: Clients,
+    client: tuple[ProcessId, Consumer],
+    reached: Callable[[Mapping[TopicPartition, Offset]], None],
+) -> Mapping[TopicPartition, Offset]:
+    """Poll until an error; returns where the next process begins."""
+    process, consumer = client
+    while not clients.stopping:
+        _, error = await poll(context.recorder, process, consumer, final=False)
+        reached({name: offset for name, offset in consumer.positions.items() if offset != BEGINNING})
+        if error in MOVED_ERRORS:
+            return dict.fromkeys(consumer.positions, BEGINNING)
+        if error is not None:
+            break
+    return consumer.positions

@@ -1,0 +1,190 @@
+"""The client that carries out what a schedule orders, over the port of clients."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from harness.client_ports import (
+    PLAIN,
+    ClientContext,
+    Clients,
+    Deadline,
+    Manner,
+    Producer,
+    TransactionalClients,
+    TransactionalProducer,
+)
+from harness.client_tasks.group_member import GroupMember, commit
+from harness.client_tasks.sending_process import SendingProcess, TransactingProcess, begin_batch, end_batch, usable
+from harness.model import TopicPartition
+from harness.orders import (
+    CommitOrder,
+    Consumed,
+    ConsumeOrder,
+    DeleteOrder,
+    Done,
+    Pending,
+    SendOrder,
+    Sent,
+    SpoofedFetchOrder,
+)
+
+_GRACE_S = 10.0
+"""How long an order under way may take to end once the client is to stop."""
+
+
+@dataclass
+class _Transactions:
+    """The transactions of one named producer, one at a time: the next order goes on with one that is left open."""
+
+    producer: TransactionalProducer
+    process: TransactingProcess | None = field(default=None)
+
+
+class OrderedClient:
+    """Implements :class:`harness.orders.ScheduledClient`.
+
+    Args:
+        context: of the run.
+        size: the least size of a record's text, in bytes.
+    """
+
+    def __init__(self, context: ClientContext, size: int = 0) -> None:
+        self._context = context
+        self._size = size
+        self._clients = context.new_clients()
+        self._named: dict[str, Producer] = {}
+        self._transacting: dict[str, _Transactions] = {}
+
+    def send(self, order: SendOrder) -> Pending[Sequence[Sent]]:
+        """See :class:`harness.orders.ScheduledClient`. Partitions are served side by side."""
+        return _Together([self._begin_to_send(name, order) for name in order.partitions])
+
+    def consume(self, order: ConsumeOrder) -> Pending[Consumed]:
+        """See :class:`harness.orders.ScheduledClient`."""
+        return self._clients.begin(GroupMember(self._context, self._clients, order).read())
+
+    def commit(self, order: CommitOrder) -> Pending[Done]:
+        """See :class:`harness.orders.ScheduledClient`."""
+        return self._clients.begin(commit(self._context, self._clients, order))
+
+    def delete_records(self, order: DeleteOrder) -> Pending[Done]:
+        """See :class:`harness.orders.ScheduledClient`."""
+        return self._clients.begin(_delete_records(self._context, self._clients, order))
+
+    def spoof_fetch(self, order: SpoofedFetchOrder) -> Pending[Done]:
+        """See :class:`harness.orders.ScheduledClient`."""
+        return self._clients.begin(_spoof_fetch(self._clients, order))
+
+    def stop(self) -> None:
+        """See :class:`harness.orders.ScheduledClient`. An order that does not end in ten seconds is left alone."""
+        clients, self._clients = self._clients, self._context.new_clients()
+        clients.stop()
+        try:
+            clients.join(_GRACE_S)
+        finally:
+            while self._named:
+                self._named.popitem()[1].close()
+            while self._transacting:
+                self._transacting.popitem()[1].producer.close()
+
+    def _begin_to_send(self, partition: TopicPartition, order: SendOrder) -> Pending[list[Sent]]:
+        clients = self._clients
+        if order.transaction is not None:
+            return clients.begin(self._transact(clients, self._transactions(clients, order), partition, order))
+        producer = self._producer(clients, order)
+        return clients.begin(self._send_to(clients, producer, partition, order))
+
+    # ---------------------------------------------------------------------------------------------- plain sends
+
+    def _producer(self, clients: Clients, order: SendOrder) -> Producer:
+        """One for every order with the same producer, whose id and sequence numbers go on; else a new one."""
+        if order.producer is not None and order.producer in self._named:
+            return self._named[order.producer]
+        manner = PLAIN
+        if order.retries or order.idempotent or order.batch > 1:
+            manner = Manner(order.retries, order.retry_after_s, order.idempotent, order.batch)
+        name = order.producer or "ordered"
+        producer = clients.producer(name, order.acks, order.timeout_s, manner)
+        if order.producer is not None:
+            self._named[order.producer] = producer
+        return producer
+
+    async def _send_to(
+        self, clients: Clients, producer: Producer, partition: TopicPartition, order: SendOrder
+    ) -> list[Sent]:
+        """Send the records that ``order`` has for ``partition``, batch by batch, until its time is up.
+
+        Each record of a batch, and each of several orders under way at once, is a process of its own in the history:
+        none has more than one operation under way.
+        """
+        sent: list[Sent] = []
+        processes: list[SendingProcess] = []
+        deadline = Deadline(clients, order.timeout_s)
+        try:
+            while len(sent) < order.count and deadline.left_s():
+                processes = usable(processes, min(order.batch, order.count - len(sent)), self._new_process)
+                made_ms = clients.wall_ms() - order.age_ms
+                batch = begin_batch(processes, partition, order.acks, self._size, made_ms)
+                sent += end_batch(processes, partition, await producer.send_batch(partition, batch))
+        finally:
+            if order.producer is None:
+                producer.close()
+        return sent
+
+    def _new_process(self) -> SendingProcess:
+        return SendingProcess(self._context.recorder, self._context.new_process(), self._context.carried)
+
+    # --------------------------------------------------------------------------------------------- transactions
+
+    def _transactions(self, clients: Clients, order: SendOrder) -> _Transactions:
+        assert isinstance(clients, TransactionalClients), "the plan lets no schedule transact on these clients"
+        assert order.producer is not None
+        if order.producer not in self._transacting:
+            producer = clients.transactional_producer(order.producer, order.timeout_s)
+            self._transacting[order.producer] = _Transactions(producer)
+        return self._transacting[order.producer]
+
+    async def _transact(
+        self, clients: Clients, ours: _Transactions, partition: TopicPartition, order: SendOrder
+    ) -> list[Sent]:
+        """Run one transaction, or a part of one; none any more once the clients stop.
+
+        Returns what became of the records of the order; where the transaction ends, of all that were sent in it.
+        """
+        with ours.producer.turn:
+            if clients.stopping or (ours.process is None and not order.count):
+                return []
+            if ours.process is None:
+                context = self._context
+                ours.process = TransactingProcess(context.recorder, context.new_process(), context.carried)
+            made_ms = clients.wall_ms() - order.age_ms
+            batch = ours.process.begin(partition, order.count, self._size, made_ms)
+            ended = await ours.producer.send(partition, batch)
+            if ended is None and order.transaction == "open":
+                return ours.process.taken(ours.producer.offsets)[-order.count :]
+            process, ours.process = ours.process, None
+            return process.end(ended or await ours.producer.end(commits=order.transaction == "commit"))
+
+
+async def _delete_records(context: ClientContext, clients: Clients, order: DeleteOrder) -> Done:
+    return Done(await clients.delete_records(order, context.recorder.orders))
+
+
+async def _spoof_fetch(clients: Clients, order: SpoofedFetchOrder) -> Done:
+    return Done(await clients.spoof_fetch(order))
+
+
+class _Together:
+    """Several sendings as one order."""
+
+    def __init__(self, sendings: Sequence[Pending[list[Sent]]]) -> None:
+        self._sendings = sendings
+
+    def result(self) -> Sequence[Sent] | None:
+        """See :class:`harness.orders.Pending`."""
+        results = [sending.result() for sending in self._sendings]
+        if any(result is None for result in results):
+            return None
+        return [sent for result in results for sent in result or ()]

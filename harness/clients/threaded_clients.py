@@ -1,0 +1,250 @@
+"""The port of clients in real time: clients of librdkafka's, and a thread for every task.
+
+What a task awaits blocks its thread, so a coroutine never suspends: one ``send(None)`` runs it to its end.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
+
+from harness.client_ports import (
+    PLAIN,
+    Answer,
+    Bounds,
+    CommittedOffset,
+    Isolation,
+    Manner,
+    Polled,
+    Transacted,
+)
+from harness.clients.group import GroupClient
+from harness.clients.reader import Reader
+from harness.clients.sender import Sender
+from harness.clients.spoofed_fetch import spoof_fetch
+from harness.clients.topics import delete_records
+from harness.clients.transactional_sender import TransactionalSender
+from harness.errors import EnvironmentFault
+from harness.history.orders import Orders
+from harness.model import Offset, TopicPartition
+from harness.orders import DeleteOrder, SpoofedFetchOrder
+from harness.payload import ProducerRecord
+
+ResultT = TypeVar("ResultT")
+
+_LOOK_S = 0.02
+
+
+class ThreadTask(Generic[ResultT]):
+    """A coroutine in a thread, which starts at once; implements :class:`harness.orders.Pending`."""
+
+    def __init__(self, work: Coroutine[Any, Any, ResultT]) -> None:
+        self._work = work
+        self._results: list[ResultT] = []
+        self._failures: list[BaseException] = []
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def result(self) -> ResultT | None:
+        """See :class:`harness.orders.Pending`."""
+        if self._failures:
+            raise self._failures[0]
+        return self._results[0] if self._results else None
+
+    def join(self, timeout_s: float | None) -> None:
+        """Wait until it has ended, but no longer than ``timeout_s``."""
+        self._thread.join(timeout_s)
+
+    def _run(self) -> None:
+        try:
+            self._work.send(None)
+            raise AssertionError("a task in real time has suspended: it awaits what is not in the port of clients")
+        except StopIteration as end:
+            self._results.append(end.value)
+        except BaseException as failure:  # noqa: BLE001 (raised again where the result is looked at)
+            self._failures.append(failure)
+
+
+class ThreadedClients:
+    """Implements :class:`harness.client_ports.TransactionalClients`.
+
+    Args:
+        bootstrap: ``host:port,...``, the brokers in the order of their ids.
+        log: takes what librdkafka has to say.
+    """
+
+    def __init__(self, bootstrap: str, log: logging.Logger) -> None:
+        self._bootstrap = bootstrap
+        self._log = log
+        self._stop = threading.Event()
+        self._tasks: list[ThreadTask[Any]] = []
+
+    @property
+    def stopping(self) -> bool:
+        """See :class:`harness.client_ports.Clients`."""
+        return self._stop.is_set()
+
+    def monotonic_ns(self) -> int:
+        """See :class:`harness.client_ports.Clients`."""
+        return time.monotonic_ns()
+
+    def wall_ms(self) -> int:
+        """See :class:`harness.client_ports.Clients`."""
+        return time.time_ns() // 1_000_000
+
+    async def sleep(self, seconds: float) -> None:
+        """See :class:`harness.client_ports.Clients`."""
+        self._stop.wait(seconds)
+
+    def begin(self, work: Coroutine[Any, Any, ResultT]) -> ThreadTask[ResultT]:
+        """See :class:`harness.client_ports.Clients`."""
+        task = ThreadTask(work)
+        self._tasks.append(task)
+        return task
+
+    def wait_until(self, holds: Callable[[], bool], timeout_s: float) -> bool:
+        """See :class:`harness.client_ports.Clients`."""
+        deadline = time.monotonic() + timeout_s
+        while not holds():
+            left_s = deadline - time.monotonic()
+            if left_s <= 0:
+                return False
+            time.sleep(min(left_s, _LOOK_S))
+        return True
+
+    def stop(self) -> None:
+        """See :class:`harness.client_ports.Clients`."""
+        self._stop.set()
+
+    def join(self, timeout_s: float | None = None) -> None:
+        """See :class:`harness.client_ports.Clients`."""
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        for task in self._tasks:
+            task.join(None if deadline is None else max(0.0, deadline - time.monotonic()))
+        while self._tasks:
+            self._tasks.pop(0).result()
+
+    def producer(self, name: str, acks: int, timeout_s: float, manner: Manner = PLAIN) -> _Producer:
+        """See :class:`harness.client_ports.Clients`."""
+        sender = Sender(self._bootstrap, f"seawall-{name}", acks, timeout_s, self._log, manner=manner)
+        return _Producer(sender, self._stop)
+
+    def transactional_producer(self, name: str, timeout_s: float) -> _TransactionalProducer:
+        """See :class:`harness.client_ports.TransactionalClients`."""
+        return _TransactionalProducer(TransactionalSender(self._bootstrap, f"seawall-{name}", timeout_s, self._log))
+
+    def consumer(
+        self,
+        name: str,
+        positions: Mapping[TopicPartition, Offset],
+        epochs: Mapping[TopicPartition, int] | None = None,
+        isolation: Isolation = "read_uncommitted",
+    ) -> _Consumer:
+        """See :class:`harness.client_ports.Clients`."""
+        reader = Reader(
+            self._bootstrap, f"seawall-{name}", positions, self._log, epochs=epochs, isolation=isolation
+        )  # fmt: skip
+        return _Consumer(reader, self._log)
+
+    def group(self, group: str) -> _GroupOffsets:
+        """See :class:`harness.client_ports.Clients`."""
+        return _GroupOffsets(GroupClient(self._bootstrap, f"seawall-{group}", group, self._log), group, self._log)
+
+    async def delete_records(self, order: DeleteOrder, orders: Orders) -> str | None:
+        """See :class:`harness.client_ports.Clients`."""
+        return delete_records(self._bootstrap, order.partitions, order.before, order.timeout_s, orders)
+
+    async def spoof_fetch(self, order: SpoofedFetchOrder) -> str | None:
+        """See :class:`harness.client_ports.Clients`."""
+        host, port = self._bootstrap.split(",")[order.to].rsplit(":", 1)
+        return spoof_fetch((host, int(port)), order)
+
+
+class _Producer:
+    """Implements :class:`harness.client_ports.Producer`."""
+
+    def __init__(self, sender: Sender, give_up: threading.Event) -> None:
+        self._sender = sender
+        self._give_up = give_up
+
+    async def send_batch(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> list[Answer]:
+        return self._sender.send_batch(partition, batch, give_up=self._give_up)
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+class _TransactionalProducer:
+    """Implements :class:`harness.client_ports.TransactionalProducer`."""
+
+    def __init__(self, sender: TransactionalSender) -> None:
+        self.turn = threading.Lock()
+        self._sender = sender
+
+    @property
+    def offsets(self) -> Sequence[Offset | None]:
+        return self._sender.offsets
+
+    async def send(self, partition: TopicPartition, batch: Sequence[ProducerRecord]) -> Transacted | None:
+        return self._sender.send(partition, batch)
+
+    async def end(self, *, commits: bool) -> Transacted:
+        return self._sender.end(commits=commits)
+
+    def close(self) -> None:
+        self._sender.close()
+
+
+class _Consumer:
+    """Implements :class:`harness.client_ports.Consumer`."""
+
+    def __init__(self, reader: Reader, log: logging.Logger) -> None:
+        self.isolation = reader.isolation
+        self._reader = reader
+        self._log = log
+
+    @property
+    def positions(self) -> Mapping[TopicPartition, Offset]:
+        return self._reader.positions
+
+    async def poll(self, max_records: int, timeout_s: float) -> Polled:
+        return self._reader.poll(max_records, timeout_s)
+
+    async def bounds(self, partition: TopicPartition, timeout_s: float) -> Bounds | None:
+        try:
+            return self._reader.bounds(partition, timeout_s)
+        except EnvironmentFault as unknown:
+            self._log.info("%s", unknown)
+            return None
+
+    def close(self) -> None:
+        self._reader.close()
+
+
+class _GroupOffsets:
+    """Implements :class:`harness.client_ports.GroupOffsets`."""
+
+    def __init__(self, client: GroupClient, group: str, log: logging.Logger) -> None:
+        self._client = client
+        self._group = group
+        self._log = log
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        answer = self._client.committed(partitions, timeout_s)
+        if isinstance(answer, str):
+            self._log.info("offsets of group %s: %s", self._group, answer)
+        return answer
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        error = self._client.commit(offsets)
+        if error is not None:
+            self._log.info("commit of group %s: %s", self._group, error)
+        return error
+
+    def close(self) -> None:
+        self._client.close()

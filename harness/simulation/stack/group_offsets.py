@@ -1,0 +1,91 @@
+"""A client in virtual time for the committed offsets of a consumer group, which it asks the group's coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import cast
+
+from confluent_kafka import KafkaError
+
+from harness.client_ports import CommittedOffset
+from harness.model import TopicPartition
+from harness.simulation.stack.client import Call, Client, Silence
+from harness.wire.keys import ApiKey
+from harness.wire.messages import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopic,
+    OffsetFetchResponse,
+)
+
+_FIND_COORDINATOR_VERSION = 2
+_OFFSET_COMMIT_VERSION = 7
+_OFFSET_FETCH_VERSION = 7
+_ASK_TIMEOUT_S = 1.0
+_TIMED_OUT = "_TIMED_OUT"
+
+
+class GroupOffsets:
+    """Implements :class:`harness.client_ports.GroupOffsets`."""
+
+    def __init__(self, client: Client, group: str) -> None:
+        self._client = client
+        self._group = group
+
+    async def committed(
+        self, partitions: Iterable[TopicPartition], timeout_s: float
+    ) -> Mapping[TopicPartition, CommittedOffset] | str:
+        """See :class:`harness.client_ports.GroupOffsets`."""
+        topics: dict[str, list[int]] = {}
+        for name in partitions:
+            topics.setdefault(name.topic, []).append(name.partition)
+        asked = [OffsetFetchRequestTopic(topic, numbers) for topic, numbers in topics.items()]
+        request = OffsetFetchRequest(group_id=self._group, topics=asked)
+        answer = await self._ask_coordinator(Call(ApiKey.OFFSET_FETCH, _OFFSET_FETCH_VERSION, request, timeout_s))
+        return _committed(cast("OffsetFetchResponse | None", answer))
+
+    async def commit(self, offsets: Mapping[TopicPartition, CommittedOffset]) -> str | None:
+        """See :class:`harness.client_ports.GroupOffsets`."""
+        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
+        for name, (offset, epoch) in offsets.items():
+            topics.setdefault(name.topic, []).append(OffsetCommitRequestPartition(name.partition, offset, epoch))
+        stored = [OffsetCommitRequestTopic(topic, partitions) for topic, partitions in topics.items()]
+        request = OffsetCommitRequest(group_id=self._group, topics=stored)
+        call = Call(ApiKey.OFFSET_COMMIT, _OFFSET_COMMIT_VERSION, request, _ASK_TIMEOUT_S)
+        answer = cast("OffsetCommitResponse | None", await self._ask_coordinator(call))
+        if answer is None:
+            return _TIMED_OUT
+        codes = [one.error_code for topic in answer.topics for one in topic.partitions if one.error_code]
+        return KafkaError(codes[0]).name() if codes else None
+
+    def close(self) -> None:
+        """See :class:`harness.client_ports.GroupOffsets`."""
+        self._client.close()
+
+    async def _ask_coordinator(self, call: Call) -> object | None:
+        """Find the group's coordinator and ask it; None when there is no answer."""
+        wanted = FindCoordinatorRequest(key=self._group)
+        finding = Call(ApiKey.FIND_COORDINATOR, _FIND_COORDINATOR_VERSION, wanted, _ASK_TIMEOUT_S)
+        found = await self._client.ask_anybody(finding)
+        if not isinstance(found, FindCoordinatorResponse) or found.error_code:
+            return None
+        answer = await self._client.ask((found.host, found.port), call)
+        return None if isinstance(answer, Silence) else answer
+
+
+def _committed(answer: OffsetFetchResponse | None) -> dict[TopicPartition, CommittedOffset] | str:
+    if answer is None or answer.error_code:
+        return _TIMED_OUT if answer is None else KafkaError(answer.error_code).name()
+    return {
+        TopicPartition(topic.name, one.partition_index): CommittedOffset(
+            one.committed_offset, one.committed_leader_epoch
+        )
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.committed_offset >= 0
+    }
