@@ -22,7 +22,7 @@ class WorkloadParameters(BaseModel, ABC):
     """What a scenario may write about a workload: most fields are the workload's own, the runner asks the rest.
 
     Attributes:
-        size: the least size of a record's text, in bytes; also of the records that a schedule orders.
+        size: to how many bytes a record's text is padded; also that of the records that a schedule orders.
         isolation: whether consumers, those of the final read too, are given what transactions have not committed.
     """
 
@@ -115,8 +115,11 @@ class WorkloadKind(Generic[ParametersT]):
         name: as scenarios write it.
         parameters: the model of what they may write about it.
         make: makes the load of one run, which does not run yet.
+        example: parameters with which it loads a small cluster, some dozen records a second; the docs show them, and
+            the tests of every workload run them.
     """
 
     name: str
     parameters: type[ParametersT]
     make: Callable[[ParametersT, ClientContext], Workload]
+    example: Mapping[str, Any]

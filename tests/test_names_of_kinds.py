@@ -46,11 +46,10 @@ LISTED: Mapping[str, Collection[str]] = {
         *("G0-realtime", "G1c-realtime", "aborted-read", "int-nonmonotonic-send", "lost-write", "nonmonotonic-send"),
         *("replica-divergence", "vanished-read"),
     ],
-    # The simulator draws faults of its own, writes scenarios, and has one workload of its own.
+    # The simulator draws faults of its own, and writes scenarios.
     "harness/simulation/core/configuration.py": ["disk_full", "power_loss"],
     "harness/simulation/core/planned_fault.py": ["disk_full", "power_loss"],
     "harness/simulation/stack/planned_faults.py": ["disk_full", "power_loss"],
-    "harness/simulation/stack/sends.py": ["unique_sends"],
     "harness/simulation/scenario_text.py": ["disk_full", "power_loss", "unique_sends"],
     "harness/simulation/violations.py": [
         *("hw-regression", "lost-write", "replica-divergence", "stuck", "unjustified-ack", "vanished-read"),

@@ -127,4 +127,4 @@ class UniqueSends(Workload):
             due_ns = max(due_ns, clients.monotonic_ns() + round(_AFTER_INFO_S * _NS_PER_S))
 
 
-KIND = WorkloadKind("unique_sends", UniqueSendsParameters, UniqueSends)
+KIND = WorkloadKind("unique_sends", UniqueSendsParameters, UniqueSends, {"rate": 40, "producers": 2, "consumers": 1})

@@ -72,4 +72,4 @@ class Trickle(Workload):
             producer.close()
 
 
-KIND = WorkloadKind("trickle", TrickleParameters, Trickle)
+KIND = WorkloadKind("trickle", TrickleParameters, Trickle, {"per_second": 40})

@@ -1,0 +1,72 @@
+"""``docs/workloads.md``, written from the workloads' parameters."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import workloads
+from harness.workload import WorkloadKind, WorkloadParameters
+
+DOCUMENT = Path(__file__).parents[2] / "docs/workloads.md"
+
+_HEAD = """\
+# Workloads
+
+A scenario names its workload, the load that runs by itself beside the schedule. Each runs on every target, in real and
+in virtual time ([ADR 0025](adr/0025-a-workload-is-written-once-over-a-port-of-clients.md)). What a
+[schedule](scenarios.md) sends and reads, and the final read of every partition, are the same for all of them. Further
+workloads can be [plugins](plugins.md).
+
+This page is written from the parameters in `workloads/`; `pytest tests/workloads --rewrite` writes it.
+"""
+
+
+def document() -> str:
+    """The page."""
+    return _HEAD + "".join(_section(workloads.KINDS[name]) for name in sorted(workloads.KINDS.own))
+
+
+def _section(kind: WorkloadKind[Any]) -> str:
+    example = yaml.safe_dump(
+        {"workload": {"name": kind.name, **kind.example}}, sort_keys=False, default_flow_style=None
+    )
+    first = (inspect.getdoc(inspect.getmodule(kind.make)) or "").splitlines()[0].partition(": ")[2]
+    rows = "".join(f"| `{name}` | {default} | {meaning} |\n" for name, default, meaning in _parameters(kind.parameters))
+    return (
+        f"\n## `{kind.name}`\n\n{first[0].upper()}{first[1:]}\n\n```yaml\n{example}```\n\n"
+        f"| parameter | default | meaning |\n|---|---|---|\n{rows}"
+    )
+
+
+def _parameters(model: type[WorkloadParameters]) -> Iterator[tuple[str, str, str]]:
+    meanings: dict[str, str] = {}
+    for one in reversed(model.__mro__):
+        if issubclass(one, WorkloadParameters):
+            meanings |= _attributes(one)
+    for name, field in sorted(model.model_fields.items(), key=lambda item: (item[0] in _common(), item[0])):
+        default = "" if field.is_required() else f"`{_text(field.get_default())}`"
+        yield name, default, meanings[name]
+
+
+def _common() -> Mapping[str, Any]:
+    """The parameters of every workload, which come last."""
+    return WorkloadParameters.model_fields
+
+
+def _text(default: object) -> str:
+    return str(yaml.safe_dump(list(default) if isinstance(default, tuple) else default, default_flow_style=True)).split(
+        "\n"
+    )[0]
+
+
+def _attributes(model: type[WorkloadParameters]) -> dict[str, str]:
+    """By attribute, what the class's docstring says of it."""
+    _, _, listed = (inspect.cleandoc(model.__doc__ or "")).partition("Attributes:\n")
+    entries = re.findall(r"^ {4}(\w+): (.*(?:\n {8}.*)*)", listed, re.MULTILINE)
+    return {name: " ".join(text.split()) for name, text in entries}
