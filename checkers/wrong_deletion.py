@@ -37,7 +37,7 @@ from checkers.orders import Order
 from harness.anomaly import NOTHING, AnomalyKind, CauseAt, Found, Needs, Sampled, Unseen
 from harness.downtime import in_force
 from harness.facts import Stretch
-from harness.history.orders import GAVE_UP
+from harness.history.delete_records_log import GAVE_UP
 from harness.model import NodeId, TopicPartition, node_name
 
 WRONG_DELETION = AnomalyKind(

@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import Completion, PolledRecord, Recorder
 from harness.model import NO_EPOCH, Offset, ProcessId, TopicPartition
 from harness.orders import DeleteOrder, Pending, SpoofedFetchOrder
@@ -241,7 +241,7 @@ class Clients(Protocol):
         """A client for the offsets of ``group``."""
         ...
 
-    async def delete_records(self, order: DeleteOrder, orders: Orders) -> str | None:
+    async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """Ask leaders to delete records, and note it in ``orders``; the first error's name, None for success."""
         ...
 

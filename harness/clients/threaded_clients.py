@@ -28,7 +28,7 @@ from harness.clients.spoofed_fetch import spoof_fetch
 from harness.clients.topics import delete_records
 from harness.clients.transactional_sender import TransactionalSender
 from harness.errors import EnvironmentFault
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.payload import ProducerRecord
@@ -153,7 +153,7 @@ class ThreadedClients:
         """See :class:`harness.client_ports.Clients`."""
         return _GroupOffsets(GroupClient(self._bootstrap, f"seawall-{group}", group, self._log), group, self._log)
 
-    async def delete_records(self, order: DeleteOrder, orders: Orders) -> str | None:
+    async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`."""
         return delete_records(self._bootstrap, order.partitions, order.before, order.timeout_s, orders)
 

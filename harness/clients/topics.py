@@ -16,7 +16,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 
 from harness.clients.librdkafka import ClientError, calling, made
 from harness.errors import EnvironmentFault
-from harness.history.orders import GAVE_UP, Orders
+from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
 from harness.target import TopicSpec
 
@@ -81,7 +81,11 @@ def _ask_for(bootstrap: str, topic: TopicSpec, timeout_s: float, *, again: bool)
 
 
 def delete_records(
-    bootstrap: str, partitions: Sequence[TopicPartition], before: Offset | None, timeout_s: float, orders: Orders
+    bootstrap: str,
+    partitions: Sequence[TopicPartition],
+    before: Offset | None,
+    timeout_s: float,
+    orders: DeleteRecordsLog,
 ) -> str | None:
     """Ask the partitions' leaders to delete what is before ``before``; None: before the high watermark.
 

@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 
 from harness.clock import Clock
 from harness.history.arrow import write_columns
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.schema import HISTORY
 from harness.model import Offset, ProcessId, TopicPartition
 
@@ -121,7 +121,7 @@ class Recorder:
             part_rows: rows per part.
             part_seconds: how long the first row of a part may wait to be written.
         """
-        self.orders = Orders(clock.monotonic_ns)
+        self.orders = DeleteRecordsLog(clock.monotonic_ns)
         self._run = run
         self._directory = directory
         self._clock = clock

@@ -61,8 +61,8 @@ class Manifest:
             runner saw (:meth:`harness.runner.unrest.Unrest.to_json`); empty of any other.
         endings: of every life of a node that ended without having been ordered to, how it did; each with the fields of
             :class:`harness.target.Ending`.
-        orders: every DeleteRecords that was sent, and what came of it (:class:`harness.history.orders.Orders`); None:
-            the run does not say.
+        orders: every DeleteRecords that a client sent, and how it ended
+            (:class:`harness.history.delete_records_log.DeleteRecordsLog`); None: unknown.
         duration_s: from start to the last collected row; None while running.
         why: one sentence on why the run is not ``complete``; empty when it is.
         tables: how much there was of each table when the run had ended, ``{"rows": 41210, "parts": 3}``; empty before,

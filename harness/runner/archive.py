@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 from typing import Any, Protocol
 
 from harness.clock import Clock
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
 from harness.runner.diary import Diary
@@ -54,7 +54,7 @@ class Archive(Protocol):
         """How lives of nodes ended that had not been ordered to."""
         ...
 
-    def take_orders(self, orders: Orders) -> None:
+    def take_orders(self, orders: DeleteRecordsLog) -> None:
         """The DeleteRecords that clients sent, and what came of them."""
         ...
 
@@ -100,7 +100,7 @@ class DirectoryArchive:
         written = [asdict(one) for one in endings]
         self._directory.write_manifest(replace(self._directory.manifest(), endings=written))
 
-    def take_orders(self, orders: Orders) -> None:
+    def take_orders(self, orders: DeleteRecordsLog) -> None:
         """See :class:`Archive`."""
         self._directory.write_manifest(replace(self._directory.manifest(), orders=orders.rows()))
 
@@ -162,7 +162,7 @@ class KeptArchive:
         """See :class:`Archive`."""
         self.endings = [asdict(one) for one in endings]
 
-    def take_orders(self, orders: Orders) -> None:
+    def take_orders(self, orders: DeleteRecordsLog) -> None:
         """See :class:`Archive`."""
         self.orders = orders.rows()
 

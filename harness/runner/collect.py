@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.runner.archive import Archive
 from harness.runner.diary import Diary
 from harness.runner.nemesis import Nemesis
 from harness.target import Target
 
 
-def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary, orders: Orders) -> None:
+def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary, orders: DeleteRecordsLog) -> None:
     """Hand over faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
 
     First what nobody else knows and takes little room.

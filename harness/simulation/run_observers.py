@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import Offset
 from harness.replication.controller_messages import Elected, IsrChanged, SessionChanged
 from harness.replication.messages import ErrorCode
@@ -38,7 +38,7 @@ class RunObservers:
     random: Callable[[], float]
     trace: Trace | None
     recording: Recording | None
-    orders: Orders
+    orders: DeleteRecordsLog
     witness: Witness
     budget: Budget
     _values: int

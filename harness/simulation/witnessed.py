@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import NodeId
 from harness.replication.controller import Controller
 from harness.replication.controller_messages import PartitionState
@@ -164,7 +164,7 @@ class World(Protocol):
         ...
 
     @property
-    def orders(self) -> Orders:
+    def orders(self) -> DeleteRecordsLog:
         """The DeleteRecords that were sent."""
         ...
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from harness.checker import Outcome
-from harness.history.orders import GAVE_UP, LOST
+from harness.history.delete_records_log import GAVE_UP, LOST
 from tests.checkers.cases import case, lost, write
 from tests.checkers.order_cases import CASES, PERMITTED, configured, order
 from tests.checkers.sampling import SAMPLED, samples

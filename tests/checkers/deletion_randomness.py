@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from harness.history.orders import GAVE_UP, LOST
+from harness.history.delete_records_log import GAVE_UP, LOST
 from tests.checkers.story import NODES, Story
 
 _ENDS = (

@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from harness.history.orders import GAVE_UP
+from harness.history.delete_records_log import GAVE_UP
 from harness.model import NO_LEADER, NodeId, Offset
 from harness.replication.controller_messages import PartitionState
 from harness.replication.messages import (

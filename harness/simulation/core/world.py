@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from heapq import heappop, heappush
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import NO_LEADER, NodeId
 from harness.replication.messages import ReplicaFailed
 from harness.simulation.core.broker import Broker
@@ -87,7 +87,7 @@ class World(RunObservers):
         self.now_ns = 0
         if trace is not None:
             trace.now_ns = lambda: self.now_ns
-        self.orders = Orders(lambda: self.now_ns)
+        self.orders = DeleteRecordsLog(lambda: self.now_ns)
         self.recording = Recording(self) if recorded else None
         self.events = 0
         self.producing = True

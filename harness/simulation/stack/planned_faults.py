@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
-from harness.history.orders import GAVE_UP, LOST
+from harness.history.delete_records_log import GAVE_UP, LOST
 from harness.model import CLIENTS, CONTROLLER, Link, Offset
 from harness.replication.messages import ErrorCode
 from harness.simulation.core.configuration import DELETIONS, PARTITION

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 
 from harness.client_ports import PLAIN, Isolation, Manner
 from harness.clients.spoofed_fetch import spoofed_request
-from harness.history.orders import GAVE_UP, LOST, Orders
+from harness.history.delete_records_log import GAVE_UP, LOST, DeleteRecordsLog
 from harness.model import Offset, TopicPartition
 from harness.orders import DeleteOrder, SpoofedFetchOrder
 from harness.simulation.stack.client import Call, Client, Silence
@@ -116,7 +116,7 @@ class SimulatedClients:
         """See :class:`harness.client_ports.Clients`."""
         return GroupOffsets(self._client(group), group)
 
-    async def delete_records(self, order: DeleteOrder, orders: Orders) -> str | None:
+    async def delete_records(self, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
         """See :class:`harness.client_ports.Clients`. A leader has half of the time that is left."""
         client = self._client("admin")
         try:
@@ -144,7 +144,7 @@ class SimulatedClients:
         return client
 
 
-async def _delete_records(client: Client, order: DeleteOrder, orders: Orders) -> str | None:
+async def _delete_records(client: Client, order: DeleteOrder, orders: DeleteRecordsLog) -> str | None:
     deadline_ns = client.world.now_ns + round(order.timeout_s * _NS_PER_S)
     for name in order.partitions:
         leader = await client.leader(name, deadline_ns)

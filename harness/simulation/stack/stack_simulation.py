@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from harness.broker.settings import NEVER, Settings
-from harness.history.orders import Orders
+from harness.history.delete_records_log import DeleteRecordsLog
 from harness.model import CONTROLLER, NO_LEADER
 from harness.simulation.core.budget import Budget
 from harness.simulation.core.configuration import MS, PARTITION, Configuration, Setup, drawn_for
@@ -89,7 +89,7 @@ class StackSimulation(RunObservers):
         self.mended = False
         self.contents: dict[tuple[int, int], tuple[int, ...]] = {}
         self._values = 0
-        self.orders = Orders(lambda: self.now_ns)
+        self.orders = DeleteRecordsLog(lambda: self.now_ns)
         self.recording = Recording(self) if recorded else None
         self.witness: Witness = Witness(self)
         self.budget: Budget = Budget(self)

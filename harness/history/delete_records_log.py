@@ -1,6 +1,6 @@
-"""The DeleteRecords that clients sent in a run, and what came of each: ``orders`` in ``run.json``.
+"""Records the DeleteRecords requests of a run and how each ended: ``orders`` in ``run.json``.
 
-There are few of them, so they are no table: both engines read them where they read what else ``run.json`` says.
+They are few, so they are no table: both engines read them from ``run.json``.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ from typing import Any
 from harness.model import NodeId, Offset, TopicPartition
 
 GAVE_UP = "_TIMED_OUT"
-"""The error of an order whose client has waited in vain for any answer: librdkafka's name for that."""
+"""librdkafka's error name for a request that timed out without an answer."""
 
 
 LOST = "_TRANSPORT"
-"""The error of an order whose connection was lost, or never stood: librdkafka's name for that."""
+"""librdkafka's error name for a request whose connection was lost or never established."""
 
 
-class Orders:
-    """Takes down the orders of one run; any thread may call it.
+class DeleteRecordsLog:
+    """The DeleteRecords requests of one run; thread-safe.
 
     Args:
-        now_ns: the time of the run's tables.
+        now_ns: the clock of the run's tables.
     """
 
     def __init__(self, now_ns: Callable[[], int]) -> None:
@@ -32,16 +32,16 @@ class Orders:
         self._rows: list[dict[str, Any]] = []
 
     def sent(self, where: TopicPartition, before: Offset | None, timeout_ms: int, node: NodeId | None = None) -> int:
-        """A client is about to ask for what lies before ``before`` to be deleted; None: before the high watermark.
+        """A client is about to send a DeleteRecords request.
 
         Args:
             where: the partition.
-            before: the first offset to stay.
-            timeout_ms: how long its leader may let the client wait for the followers.
-            node: who is asked; None: the client finds the leader.
+            before: the first offset to keep; None: the high watermark.
+            timeout_ms: how long the leader may wait for the followers.
+            node: the broker that receives it; None: the client finds the leader.
 
         Returns:
-            the order's number, for :meth:`ended`.
+            the request's number, for :meth:`ended`.
         """
         with self._lock:
             self._rows.append({
@@ -51,12 +51,12 @@ class Orders:
             return len(self._rows) - 1
 
     def ended(self, order: int, error: str | None, low_watermark: Offset | None = None) -> None:
-        """The answer has come, or its client has given up; only the first end counts.
+        """The answer has arrived, or the client has given up; only the first end counts.
 
         Args:
             order: what :meth:`sent` returned.
-            error: its name; None: the records are deleted. Of a client that gives up: :data:`GAVE_UP`.
-            low_watermark: where every log begins by now, according to an answer without an error.
+            error: its name, :data:`GAVE_UP` of a client that gives up; None: the records are deleted.
+            low_watermark: the smallest log start offset of the replicas, from an answer without an error.
         """
         with self._lock:
             row = self._rows[order]
@@ -66,11 +66,11 @@ class Orders:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether some client still waits for its answer."""
+        """Whether a request is still unanswered."""
         with self._lock:
             return any(row["completed_ns"] is None for row in self._rows)
 
     def rows(self) -> Sequence[dict[str, Any]]:
-        """Every order, in the order in which they were sent, as ``run.json`` has them."""
+        """Every request, in the order of sending, as in ``run.json``."""
         with self._lock:
             return [dict(row) for row in self._rows]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from itertools import count
 
-from harness.history.orders import GAVE_UP, Orders
+from harness.history.delete_records_log import GAVE_UP, DeleteRecordsLog
 from harness.history.run_json import wrong
 from harness.model import NodeId, TopicPartition
 
@@ -10,7 +10,7 @@ LEDGER = TopicPartition("ledger", 1)
 
 
 def test_an_order_has_what_was_asked_when_and_what_came_of_it() -> None:
-    orders = Orders(count(5).__next__)
+    orders = DeleteRecordsLog(count(5).__next__)
     assert orders.sent(LEDGER, 2, 100, NodeId(1)) == 0
     assert orders.is_waiting
     orders.ended(0, None, 2)
@@ -24,7 +24,7 @@ def test_an_order_has_what_was_asked_when_and_what_came_of_it() -> None:
 
 
 def test_only_the_first_end_of_an_order_counts() -> None:
-    orders = Orders(count().__next__)
+    orders = DeleteRecordsLog(count().__next__)
     orders.ended(orders.sent(LEDGER, None, 100), "OFFSET_OUT_OF_RANGE", -1)
     orders.ended(0, GAVE_UP)
     [order] = orders.rows()
@@ -32,14 +32,14 @@ def test_only_the_first_end_of_an_order_counts() -> None:
 
 
 def test_an_order_without_an_end_is_open() -> None:
-    orders = Orders(count().__next__)
+    orders = DeleteRecordsLog(count().__next__)
     orders.sent(LEDGER, None, 100)
     assert orders.is_waiting
     assert orders.rows()[0]["completed_ns"] is None
 
 
 def test_an_order_in_run_json_is_whole_and_of_the_right_types() -> None:
-    orders = Orders(count().__next__)
+    orders = DeleteRecordsLog(count().__next__)
     orders.sent(LEDGER, None, 100)
     [order] = orders.rows()
     assert wrong({"orders": [order]}) is None
