@@ -19,7 +19,7 @@ class GroupDocument(BaseModel):
 
 
 class DiaryDocument(BaseModel):
-    """``diary.json``; see ``harness.runner.diary.Diary`` for what it means."""
+    """``diary.json``; see ``harness.runner.schedule_log.ScheduleLog`` for what it means."""
 
     values: Mapping[Partition, Mapping[str, int]]
     orders: list[tuple[str, Partition, list[tuple[str, int | None]]]]

@@ -10,8 +10,8 @@ from harness.clock import Clock
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.history.recorder import KeptRecorder, Recorder
 from harness.history.run_directory import RunDirectory
-from harness.runner.diary import Diary
 from harness.runner.nemesis import FaultRecord
+from harness.runner.schedule_log import ScheduleLog
 from harness.target import Ending, Target
 
 Rows = Sequence[Mapping[str, Any]]
@@ -42,7 +42,7 @@ class Archive(Protocol):
         """What has been done to the nodes so far; replaces what was taken before."""
         ...
 
-    def take_diary(self, diary: Diary) -> None:
+    def take_diary(self, diary: ScheduleLog) -> None:
         """What the schedule did and saw."""
         ...
 
@@ -87,7 +87,7 @@ class DirectoryArchive:
         """See :class:`Archive`."""
         self.take("faults", [record.row(self.run) for record in records])
 
-    def take_diary(self, diary: Diary) -> None:
+    def take_diary(self, diary: ScheduleLog) -> None:
         """See :class:`Archive`."""
         self._directory.write_diary(diary.to_json())
 
@@ -123,7 +123,7 @@ class KeptArchive:
     def __init__(self, run: str) -> None:
         self.run = run
         self.tables: dict[str, Rows] = {}
-        self.diary: Diary | None = None
+        self.diary: ScheduleLog | None = None
         self.unrest: Mapping[str, Any] = {}
         self.endings: Sequence[Mapping[str, Any]] = ()
         self.orders: Sequence[Mapping[str, Any]] | None = None
@@ -150,7 +150,7 @@ class KeptArchive:
         """See :class:`Archive`."""
         self.take("faults", [record.row(self.run) for record in records])
 
-    def take_diary(self, diary: Diary) -> None:
+    def take_diary(self, diary: ScheduleLog) -> None:
         """See :class:`Archive`."""
         self.diary = diary
 

@@ -19,8 +19,8 @@ from harness.orders import (
     Sent,
     SpoofedFetchOrder,
 )
-from harness.runner.diary import Diary
 from harness.runner.reporting import Reporter
+from harness.runner.schedule_log import ScheduleLog
 from harness.schedule import Step
 from harness.steps import Commit, Consume, DeleteRecords, Send, SpoofFetch, Where, meant
 
@@ -79,7 +79,7 @@ class ClientOperations:
     """Begins what the schedule has the clients of one run do."""
 
     def __init__(
-        self, partitions: Sequence[TopicPartition], client: ScheduledClient, diary: Diary, report: Reporter
+        self, partitions: Sequence[TopicPartition], client: ScheduledClient, diary: ScheduleLog, report: Reporter
     ) -> None:
         self._partitions = partitions
         self._client = client

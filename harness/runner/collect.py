@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from harness.history.delete_records_log import DeleteRecordsLog
 from harness.runner.archive import Archive
-from harness.runner.diary import Diary
 from harness.runner.nemesis import Nemesis
+from harness.runner.schedule_log import ScheduleLog
 from harness.target import Target
 
 
-def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: Diary, orders: DeleteRecordsLog) -> None:
+def collect(archive: Archive, target: Target, nemesis: Nemesis, diary: ScheduleLog, orders: DeleteRecordsLog) -> None:
     """Hand over faults, orders, the timeline, the replica logs and the nodes' own logs. The target must have stopped.
 
     First what nobody else knows and takes little room.

@@ -24,7 +24,7 @@ from harness.history.schema import TABLES
 from harness.model import NodeId, TopicPartition, partition_named
 from harness.outcome import Word
 from harness.runner.archive import KeptArchive, Rows
-from harness.runner.diary import Diary
+from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import NUMBERED, Expectation, row_of
 from harness.wire.messages import METADATA_TOPIC
 
@@ -58,14 +58,14 @@ class Gathered:
     timeline: Rows
     replica_logs: Rows
     faults: Rows
-    diary: Diary
+    diary: ScheduleLog
     predictions: Sequence[Mapping[str, Any]] | None = None
 
     @classmethod
     def kept(cls, manifest: Manifest, archive: KeptArchive) -> Gathered:
         """From a run in memory."""
         tables = {name: _whole(name, archive.tables.get(name, ())) for name in ("timeline", "replica_logs", "faults")}
-        return cls(manifest, archive.history, **tables, diary=archive.diary or Diary(()))
+        return cls(manifest, archive.history, **tables, diary=archive.diary or ScheduleLog(()))
 
     @classmethod
     def recorded(cls, path: Path) -> Gathered:
@@ -76,7 +76,7 @@ class Gathered:
         """
         directory = RunDirectory.open(path)
         tables = {name: directory.read_table(name) for name in TABLES}
-        return cls(directory.manifest(), **tables, diary=Diary.from_json(directory.read_diary()))
+        return cls(directory.manifest(), **tables, diary=ScheduleLog.from_json(directory.read_diary()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,7 +174,7 @@ def _from_checkers(anomalies: Iterable[Anomaly]) -> Iterator[Word]:
             yield _KIND_WORDS[anomaly.kind]
 
 
-def _from_diary(diary: Diary) -> Iterator[Word]:
+def _from_diary(diary: ScheduleLog) -> Iterator[Word]:
     if diary.unavailable or diary.leaderless:
         yield Word.UNAVAILABLE
     if diary.unsettled and not diary.leaderless:
@@ -222,7 +222,7 @@ def _wrong_words(expected: Sequence[Word], observed: Sequence[Word]) -> Iterator
 # ------------------------------------------------------------------------------------------------------------- logs
 
 
-def final_logs(replica_logs: Rows, timeline: Rows, diary: Diary) -> dict[TopicPartition, dict[NodeId, Log]]:
+def final_logs(replica_logs: Rows, timeline: Rows, diary: ScheduleLog) -> dict[TopicPartition, dict[NodeId, Log]]:
     """What each replica's log holds; a record that nobody named is ``?``, one that is not intact ends with ``!``.
 
     KRaft's metadata log is left out: its records are no workload's.

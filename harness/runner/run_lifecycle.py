@@ -13,7 +13,6 @@ from harness.runner import settle as settling
 from harness.runner.archive import Archive
 from harness.runner.chaos import Chaos
 from harness.runner.collect import collect
-from harness.runner.diary import Diary
 from harness.runner.journal import Undo
 from harness.runner.nemesis import Nemesis
 from harness.runner.overlapping_chaos import OverlappingChaos
@@ -22,6 +21,7 @@ from harness.runner.reporting import Reporter
 from harness.runner.run_clients import RunClients
 from harness.runner.run_environment import RunEnvironment
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
+from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads
 from harness.runner.unrest import STILL_TIMES, Look, Respect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
@@ -48,7 +48,7 @@ class RunLifecycle:
         self._recorder = archive.recorder(environment.clock)
         self._nemesis = Nemesis(self._target, journal, environment.clock, plan.seed, report, noted=archive.take_faults)
         self._chaos = chaos_of(plan, self._target, self._nemesis, environment.clock)
-        self._diary = Diary(plan.partitions)
+        self._diary = ScheduleLog(plan.partitions)
         self._clients: RunClients | None = None
         self._collected = False
         self.waited = False

@@ -11,11 +11,11 @@ from harness.errors import EnvironmentFault, InvalidRun
 from harness.model import NodeId, node_name
 from harness.runner.client_operations import AnyOperation, ClientOperations
 from harness.runner.conditions import leaderless, unmet
-from harness.runner.diary import Diary
 from harness.runner.nemesis import FaultRecord, Nemesis
 from harness.runner.plan import Plan
 from harness.runner.reporting import Reporter
 from harness.runner.run_clients import RunClients
+from harness.runner.schedule_log import ScheduleLog
 from harness.schedule import Step
 from harness.steps import Elect, Unavailable, Until, meant
 from harness.target import Target
@@ -41,9 +41,9 @@ class ScheduleExecutor:
         self,
         plan: Plan,
         context: ExecutionContext,
-        diary: Diary,
+        diary: ScheduleLog,
         report: Reporter,
-        noted: Callable[[Diary], None] = lambda diary: None,
+        noted: Callable[[ScheduleLog], None] = lambda diary: None,
     ) -> None:
         self.diary = diary
         self._noted = noted

@@ -10,8 +10,8 @@ import pytest
 from harness.history import Manifest
 from harness.model import NodeId, TopicPartition
 from harness.outcome import Word
-from harness.runner.diary import Diary
 from harness.runner.observation import Gathered, differences, observe, shortened, spelled_out
+from harness.runner.schedule_log import ScheduleLog
 from harness.scenario import Expectation
 from harness.wire.messages import METADATA_TOPIC
 from tests.checkers.story import NODES, Story
@@ -20,7 +20,7 @@ LEDGER = TopicPartition("ledger", 0)
 TOPIC = {"name": "ledger", "partitions": 1, "replication_factor": 3}
 
 
-def gathered(story: Story, diary: Diary | None = None, **manifest: Any) -> Gathered:
+def gathered(story: Story, diary: ScheduleLog | None = None, **manifest: Any) -> Gathered:
     configuration = {"scenario": {"cluster": {"brokers": len(NODES)}, "topics": [TOPIC], **story.scenario}}
     guarantees = {"min_insync_replicas": 2, "unclean_election": False, "idempotent_producers": False}
     known: dict[str, Any] = {"state": "complete", "guarantees": guarantees, "configuration": configuration, **manifest}
@@ -29,9 +29,9 @@ def gathered(story: Story, diary: Diary | None = None, **manifest: Any) -> Gathe
     return Gathered(whole, story.history, timeline, story.logs, story.faults, diary or told(story))
 
 
-def told(story: Story) -> Diary:
+def told(story: Story) -> ScheduleLog:
     """A diary that knows the story's values as m0, m1 ..."""
-    diary = Diary([LEDGER])
+    diary = ScheduleLog([LEDGER])
     values = {row["value"] for row in story.history if row["f"] == "send"}
     diary.values[LEDGER] = {f"m{value}": value for value in sorted(values)}
     diary.replicas[LEDGER] = tuple(map(NodeId, NODES))
@@ -100,7 +100,7 @@ def test_a_value_that_is_there_twice_is_duplicated() -> None:
         (lambda diary: diary.unsettled.append("ledger-0: broker 2 is behind"), Word.STUCK),
     ],
 )
-def test_what_only_the_schedule_saw_is_observed_too(note: Callable[[Diary], None], expected: Word) -> None:
+def test_what_only_the_schedule_saw_is_observed_too(note: Callable[[ScheduleLog], None], expected: Word) -> None:
     story = quiet().finish()
     diary = told(story)
     note(diary)
@@ -312,10 +312,10 @@ def test_a_diary_survives_being_written_down() -> None:
     diary.groups["g"].position[LEDGER] = 3
     diary.exited.append("node 1")
     document = json.loads(json.dumps(diary.to_json()))
-    assert Diary.from_json(document).to_json() == diary.to_json()
-    assert Diary.from_json(document).orders == diary.orders
-    assert Diary.from_json(document).replicas == {LEDGER: (0, 1, 2)}
-    assert Diary.from_json(document).groups["g"].given == diary.groups["g"].given
+    assert ScheduleLog.from_json(document).to_json() == diary.to_json()
+    assert ScheduleLog.from_json(document).orders == diary.orders
+    assert ScheduleLog.from_json(document).replicas == {LEDGER: (0, 1, 2)}
+    assert ScheduleLog.from_json(document).groups["g"].given == diary.groups["g"].given
 
 
 @pytest.mark.parametrize(("timeline", "accused"), [("complete", ["unjustified-ack"]), ("sampled", [])])

@@ -9,11 +9,11 @@ from harness.errors import InvalidRun
 from harness.model import NO_LEADER, NodeId, TopicPartition
 from harness.orders import CommitOrder, Consumed, ConsumeOrder, DeleteOrder, SendOrder, SpoofedFetchOrder
 from harness.runner import plan
-from harness.runner.diary import Diary
 from harness.runner.journal import NothingToUndo
 from harness.runner.nemesis import Nemesis
 from harness.runner.run_clients import RunClients
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
+from harness.runner.schedule_log import ScheduleLog
 from harness.target import PartitionView
 from harness.testing.leaping_clock import LeapingClock
 from harness.testing.scripted_clients import ScriptedClient, ScriptedLoad
@@ -54,17 +54,17 @@ class Performing:
         self.client = ScriptedClient()
         self.noted: list[int] = []
 
-    def __call__(self, *steps: str, generation: str | None = None) -> Diary:
+    def __call__(self, *steps: str, generation: str | None = None) -> ScheduleLog:
         made = plan(scenario.parse(HEAD + "".join(f"  - {step}\n" for step in steps)), generation=generation)
         nemesis = Nemesis(self.target, NothingToUndo(), self.clock, 1, lambda line: None)
-        diary = Diary(made.partitions)
+        diary = ScheduleLog(made.partitions)
         clients = RunClients(ScriptedLoad(), self.client, self.client)
         context = ExecutionContext(self.target, clients, nemesis, self.clock)
         self.noted.clear()
         ScheduleExecutor(made, context, diary, lambda line: None, self._note).perform()
         return diary
 
-    def _note(self, diary: Diary) -> None:
+    def _note(self, diary: ScheduleLog) -> None:
         self.noted.append(sum(map(len, diary.values.values())))
 
 

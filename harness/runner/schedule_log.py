@@ -25,7 +25,7 @@ class Group:
     position: dict[TopicPartition, Offset] = field(default_factory=dict)
 
 
-class Diary:
+class ScheduleLog:
     """Kept by a performance, read when its outcome is observed.
 
     Attributes:
