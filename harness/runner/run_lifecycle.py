@@ -23,7 +23,7 @@ from harness.runner.run_environment import RunEnvironment
 from harness.runner.schedule_executor import ExecutionContext, ScheduleExecutor
 from harness.runner.schedule_log import ScheduleLog
 from harness.runner.service import Sends, reads
-from harness.runner.unrest import STILL_TIMES, Look, Respect, rest, still_for_s, watched
+from harness.runner.unrest import STILL_TIMES, Look, RecoveryAspect, rest, still_for_s, watched
 from harness.target import PartitionView, Target
 
 _FINAL_READ_TIMEOUT_S = 30.0
@@ -158,7 +158,7 @@ class RunLifecycle:
         enough = self._plan.settings.min_insync_replicas
         return name in self._plan.partitions and len(seen.isr) == len(seen.replicas) >= enough
 
-    def _watched(self, of: Respect, lacks: str, look: Callable[[], Look]) -> list[str]:
+    def _watched(self, of: RecoveryAspect, lacks: str, look: Callable[[], Look]) -> list[str]:
         """What a cluster that did not recover in time still lacks when it gets no nearer, and only it is to blame.
 
         Raises:

@@ -40,7 +40,7 @@ _OFF_MS = 1_000
 """By how much a clock may be off that is right."""
 
 
-Respect = Literal["rest", "reads", "sends"]
+RecoveryAspect = Literal["rest", "reads", "sends"]
 """In which a cluster is to recover: coming to rest, delivering what it holds, acknowledging records."""
 
 
@@ -71,7 +71,7 @@ class Unrest:
         probes: what the other probes saw.
     """
 
-    of: Respect
+    of: RecoveryAspect
     still_s: float
     looks: int
     missing: tuple[str, ...]
@@ -111,7 +111,7 @@ def rest(target: Target, partitions: Sequence[TopicPartition]) -> Look:
 
 
 def watched(
-    target: Target, of: Respect, look: Callable[[], Look], still_s: float, clock: PacedClock
+    target: Target, of: RecoveryAspect, look: Callable[[], Look], still_s: float, clock: PacedClock
 ) -> Unrest | None:  # fmt: skip
     """Look at a cluster until it has recovered (None), or has got no nearer for ``still_s``, and probe it."""
     begun_s = since_s = looked_s = _now_s(clock)

@@ -21,7 +21,7 @@ _OWN: dict[str, Any] = {
     BUILTIN: "harness.targets.builtin",
     "simulated": "harness.targets.simulated",
     "process": "harness.targets.kafka.process_source",
-    "compose": "harness.targets.compose.compose_source",
+    "compose": "harness.targets.compose.kafka_source",
 }
 
 

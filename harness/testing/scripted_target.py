@@ -191,7 +191,7 @@ class ScriptedTarget:
 
     def resume_links(self, links: Sequence[Link]) -> None:
         """See :class:`harness.target.Target`."""
-        if self._obeys("let_go_on", *links):
+        if self._obeys("resume_links", *links):
             self._stalled -= set(links)
 
     def is_stalled(self, link: Link) -> Receipt:

@@ -21,6 +21,7 @@ from harness.target import Ending, Receipt
 from harness.targets.addresses import Address
 from harness.targets.compose import compose_tool
 from harness.targets.compose.image import OWN_IMAGES, has_image
+from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.leftovers import owner
 from harness.targets.compose.node import ComposeNode
 from harness.targets.compose.numbering import Numbering
@@ -36,7 +37,6 @@ from harness.targets.compose.overlay import (
 from harness.targets.compose.project import TOOLS_IMAGE, TOXIPROXY_IMAGE, Project, connected, image_of
 from harness.targets.compose.removal import left_of, removed
 from harness.targets.compose.rewriting import container_name, rewritten
-from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.real import RealKafka
 from harness.targets.kafka.releases import Metadata
 from harness.targets.kafka.server_properties import KafkaSettings
@@ -81,7 +81,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
     def __init__(
         self,
         directory: Path,
-        kafka: ComposedKafka,
+        kafka: InspectedStack,
         settings: KafkaSettings,
         coming: Coming = lambda name, containers: None,
     ) -> None:

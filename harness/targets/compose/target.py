@@ -17,6 +17,7 @@ from harness.targets.compose.cluster import Coming, ComposeCluster
 from harness.targets.compose.container_clock import Clocks
 from harness.targets.compose.containers import told_by
 from harness.targets.compose.held_disk import HeldDisk
+from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.network import Network
 from harness.targets.compose.overlay import (
     CLIENTS_PORT,
@@ -28,7 +29,6 @@ from harness.targets.compose.overlay import (
 )
 from harness.targets.compose.project import DATA, DISK, HOLDER, KEPT
 from harness.targets.compose.scene import ComposeScene
-from harness.targets.compose.source import ComposedKafka
 from harness.targets.compose.toxics import Toxics
 from harness.targets.compose.volumes import Volumes
 from harness.targets.kafka import flushed
@@ -54,7 +54,7 @@ class ComposeTarget(ComposeCluster):
     def __init__(
         self,
         directory: Path,
-        kafka: ComposedKafka,
+        kafka: InspectedStack,
         settings: KafkaSettings,
         coming: Coming = lambda name, containers: None,
     ) -> None:

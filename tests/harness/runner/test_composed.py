@@ -15,9 +15,9 @@ from harness.runner import Plan, plan, run
 from harness.runner.manifest import manifest, now
 from harness.runner.real import with_pattern
 from harness.scenario import load
-from harness.targets.compose.compose_source import KIND, ComposeSource
+from harness.targets.compose.inspected_stack import InspectedStack
+from harness.targets.compose.kafka_source import KIND, ComposeSource
 from harness.targets.compose.leftovers import owner
-from harness.targets.compose.source import ComposedKafka
 from harness.targets.kafka.releases import release
 from harness.targets.kinds import KINDS
 from tests.harness.targets.compose.files import APACHE_COMBINED, BITNAMI, read
@@ -40,7 +40,7 @@ def planned(monkeypatch: pytest.MonkeyPatch) -> Planned:
         takes_shim: bool = True,
         overrides: Mapping[str, str] | None = None,
     ) -> Plan:
-        kafka = ComposedKafka(read(text), {}, (), release("4.1.0"), takes_shim)
+        kafka = InspectedStack(read(text), {}, (), release("4.1.0"), takes_shim)
         monkeypatch.setitem(KINDS.own, KIND.name, dataclasses.replace(KIND, find=lambda _: ComposeSource(kafka)))
         monkeypatch.setattr("harness.targets.kafka.shim.is_available", lambda: True)
         return plan(load(scenario), TARGET, overrides=overrides or {})

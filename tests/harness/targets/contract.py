@@ -35,8 +35,8 @@ from harness.simulation.stack.tasks import Task
 from harness.target import Receipt, ReplicaView, Target, TopicSpec
 from harness.targets.builtin import BuiltinTarget
 from harness.targets.compose.image import has_image
+from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOXIPROXY_IMAGE, connected
-from harness.targets.compose.source import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.fetching import Distribution, fetch
 from harness.targets.kafka.jvm import java

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from harness.runner.journal import Journal
-from harness.targets.compose.source import find
+from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 

@@ -13,7 +13,7 @@ import pytest
 from harness.clock import SystemClock
 from harness.model import CONTROLLER, CONTROLLER_ID, NodeId
 from harness.target import TopicSpec
-from harness.targets.compose.source import find
+from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 from harness.wire.messages import METADATA_TOPIC

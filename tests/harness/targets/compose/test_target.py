@@ -19,8 +19,8 @@ from harness.cli.verdicts import judge
 from harness.errors import EnvironmentFault
 from harness.runner import plan
 from harness.runner.journal import heal_leftovers
+from harness.targets.compose.inspected_stack import find
 from harness.targets.compose.project import TOOLS_IMAGE
-from harness.targets.compose.source import find
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.server_properties import understood
 from harness.wire.messages import METADATA_TOPIC

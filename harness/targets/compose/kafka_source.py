@@ -12,9 +12,9 @@ from harness.model import CONTROLLER
 from harness.scenario import Scenario
 from harness.target import Target
 from harness.targets.cluster_kind import StartJournal
-from harness.targets.compose import source
+from harness.targets.compose import inspected_stack
 from harness.targets.compose.agreement import agreed
-from harness.targets.compose.source import ComposedKafka
+from harness.targets.compose.inspected_stack import InspectedStack
 from harness.targets.compose.target import ComposeTarget
 from harness.targets.kafka.layout import Control
 from harness.targets.kafka.releases import Release
@@ -26,7 +26,7 @@ from harness.targets.kafka.source import SourceKind
 class ComposeSource:
     """Implements :class:`harness.targets.kafka.source.KafkaSource`."""
 
-    kafka: ComposedKafka
+    kafka: InspectedStack
     leaves_faults_out: bool = True
     runs_in_containers: bool = True
     never_the_controller: tuple[str, ...] = ()
@@ -84,12 +84,12 @@ class ComposeSource:
 
 
 def find(spelling: str) -> ComposeSource:
-    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.compose.source.find`."""
-    return ComposeSource(source.find(spelling))
+    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.compose.inspected_stack.find`."""
+    return ComposeSource(inspected_stack.find(spelling))
 
 
 def _with_pattern(spelling: str, pattern: str) -> str:
-    return f"{spelling}{source.PATTERN_MARK}{pattern}"
+    return f"{spelling}{inspected_stack.PATTERN_MARK}{pattern}"
 
 
 def _may_combine(spelling: str) -> bool:

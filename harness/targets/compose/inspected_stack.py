@@ -41,7 +41,7 @@ _ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskC
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedKafka:
+class InspectedStack:
     """A compose file that can be run.
 
     Attributes:
@@ -100,7 +100,7 @@ class ComposedKafka:
         return {"file": str(self.file.path), "brokers": brokers, CONTROLLER: controllers, **said}
 
 
-def find(spelling: str) -> ComposedKafka:
+def find(spelling: str) -> InspectedStack:
     """The Kafka that a compose file runs; its images are looked into, and pulled or built where they are missing.
 
     Args:
@@ -134,7 +134,7 @@ def find(spelling: str) -> ComposedKafka:
     refuse_metadata(file, kafka)
     platforms = sorted({found.platform for found in images.values() if found.platform})
     takes_shim = all(found.takes_shim for found in images.values())
-    return ComposedKafka(file, stack, services, kafka, takes_shim, platforms)
+    return InspectedStack(file, stack, services, kafka, takes_shim, platforms)
 
 
 def _provide(client: docker.DockerClient, file: Path, stack: Stack, service: str) -> None:
