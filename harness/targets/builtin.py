@@ -123,7 +123,7 @@ class BuiltinTarget(BuiltinDisks):
         """See :class:`harness.target.Target`."""
         return ",".join(f"{host}:{port}" for host, port in map(self.addresses.listener, map(node_id, self.brokers())))
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ observation
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""

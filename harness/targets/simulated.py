@@ -119,7 +119,7 @@ class SimulatedTarget(SimulatedDisks):
         """See :class:`harness.target.Target`."""
         return ",".join(f"{host}:{port}" for host, port in map(listener, map(node_id, self._brokers())))
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ observation
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""

@@ -70,7 +70,7 @@ class ComposeTarget(ComposeCluster):
         if Power in self.controls:
             for node in self._shim_directories():
                 self.sync_disk(node)
-        self.watching.start()
+        self.sampler.start()
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
@@ -79,8 +79,8 @@ class ComposeTarget(ComposeCluster):
         with ExitStack() as last_things_first:
             last_things_first.callback(super().stop)
             if self._nodes:
-                last_things_first.callback(self.looking.close)
-                last_things_first.callback(self.watching.stop)
+                last_things_first.callback(self.observation.close)
+                last_things_first.callback(self.sampler.stop)
                 for node in self._nodes.values():
                     node.resume()
 
@@ -99,7 +99,7 @@ class ComposeTarget(ComposeCluster):
         if self._node(node).incarnation == 0 and node == self.brokers()[0]:
             self._open_proxies()
         self.network.attach(node)
-        self.watching.started(node, self._node(node).incarnation, begun_ns)
+        self.sampler.started(node, self._node(node).incarnation, begun_ns)
 
     def _open_proxies(self) -> None:
         self.toxics.await_up(self._READY_TIMEOUT_S)
@@ -142,10 +142,10 @@ class ComposeTarget(ComposeCluster):
             if kafkas.issuperset(services) and WallClocks in self.controls
         }
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ observation
 
     @cached_property
-    def looking(self) -> ClusterObservation:
+    def observation(self) -> ClusterObservation:
         """How the running cluster is looked at."""
         return ClusterObservation(
             ComposeScene(
@@ -165,10 +165,10 @@ class ComposeTarget(ComposeCluster):
         return [name for name, broker in zip(self.brokers(), self._file.brokers, strict=True) if broker.is_controller]
 
     @cached_property
-    def watching(self) -> TimelineSampler:
+    def sampler(self) -> TimelineSampler:
         """How the running cluster is watched."""
         return TimelineSampler(
-            self.looking,
+            self.observation,
             self._directory / "watch",
             {name: self._disk(name) for name in self.brokers()},
             clock_offset_ms=self._wanted_offset_ms,

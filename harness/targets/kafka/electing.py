@@ -53,20 +53,20 @@ _REASSIGNMENT = "/admin/reassign_partitions"
 class Electing:
     """The part of :class:`harness.target.Target` that asks for elections."""
 
-    def __init__(self, looking: ClusterObservation) -> None:
-        self._looking = looking
-        self._by_request = looking.release.numbers >= numbers(ON_REQUEST_SINCE)
+    def __init__(self, observation: ClusterObservation) -> None:
+        self._observation = observation
+        self._by_request = observation.release.numbers >= numbers(ON_REQUEST_SINCE)
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.target.Target`."""
-        seen = answered_view(self._looking.view, _TIMEOUT_S, _POLL_S).partitions.get(partition)
+        seen = answered_view(self._observation.view, _TIMEOUT_S, _POLL_S).partitions.get(partition)
         if seen is None:
             raise _refusal(partition, "it knows no such partition")
         if leader is not None and leader not in seen.replicas:
             raise _refusal(partition, f"broker {leader} has no replica of it")
         if unclean and not self._by_request:
             raise EnvironmentFault(
-                f"Kafka {self._looking.release.version} elects nobody uncleanly because it is asked to.",
+                f"Kafka {self._observation.release.version} elects nobody uncleanly because it is asked to.",
                 "Set unclean.leader.election.enable, which the first election that finds nobody in sync obeys.",
             )
         preferred = None if unclean else seen.replicas[0]
@@ -105,7 +105,7 @@ class Electing:
     # ------------------------------------------------------------------------------------------------ how one asks
 
     def _request_reassignment(self, partition: TopicPartition, replicas: Sequence[NodeId]) -> None:
-        known = [self._looking.scene.kafka_id(node) for node in replicas]
+        known = [self._observation.scene.kafka_id(node) for node in replicas]
         wish = ReassignableTopic(partition.topic, [ReassignablePartition(partition.partition, known)])
         request = AlterPartitionReassignmentsRequest(topics=[wish])
         with closing(self._controller()) as controller:
@@ -134,20 +134,20 @@ class Electing:
         Raises:
             NoAnswer: nobody says who that is.
         """
-        if self._looking.asks_controllers():
-            return self._looking.conversation_with_controller(_TIMEOUT_S)
-        told = self._looking.first_answer(
+        if self._observation.asks_controllers():
+            return self._observation.conversation_with_controller(_TIMEOUT_S)
+        told = self._observation.first_answer(
             lambda talk: talk.ask(MetadataRequest(topics=[]), MetadataResponse, _METADATA),
             lambda answer: answer.controller_id >= 0,
         )
         if told is None:
             raise NoAnswer("no broker knows who Kafka's controller is.")
-        controller = self._looking.scene.node(told.controller_id)
-        return self._looking.conversation(node_name(controller), _TIMEOUT_S)
+        controller = self._observation.scene.node(told.controller_id)
+        return self._observation.conversation(node_name(controller), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
         """Write it into ZooKeeper and wait until the controller has removed it."""
-        with zookeeper(self._looking.scene.zookeeper()) as client:
+        with zookeeper(self._observation.scene.zookeeper()) as client:
             text = json.dumps({"version": 1, "partitions": [wish]}).encode()
             try:
                 client.create(path, text)
@@ -168,7 +168,7 @@ class Electing:
         self._await(leads, _refusal(partition, f"{leader} did not become its leader within {_TIMEOUT_S:g} s"))
 
     def _seen(self, partition: TopicPartition) -> PartitionView:
-        seen = self._looking.view().partitions.get(partition)
+        seen = self._observation.view().partitions.get(partition)
         if seen is None:
             raise NoAnswer(f"the controller says nothing of {partition} any more.")
         return seen

@@ -12,7 +12,7 @@ from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, 
 from harness.target import ClusterView, QuorumView, ReplicaView
 from harness.targets.kafka.beliefs import Beliefs
 from harness.targets.kafka.decisions import ControllerLog, Decision, PartitionDecision, Withdrawal, partition_view
-from harness.targets.kafka.quorum import QuorumEyes, described
+from harness.targets.kafka.quorum import QuorumProbe, described
 from harness.targets.kafka.releases import Metadata, numbers
 from harness.targets.kafka.replica_probe import ReplicaProbe
 from harness.targets.kafka.scene import Scene
@@ -51,7 +51,7 @@ class ClusterObservation:
         self.release = scene.release
         self._log = self.controller_log()
         self._leaders = Leaders()
-        self._eyes = {name: self.eyes(name, _TIMEOUT_S) for name in scene.broker_names}
+        self._probes = {name: self.replica_probe(name, _TIMEOUT_S) for name in scene.broker_names}
         self._talks = {name: self.conversation(name, _TIMEOUT_S) for name in scene.broker_names}
         self._controllers = {
             name: Conversation(node_id(name), address, _TIMEOUT_S)
@@ -77,19 +77,19 @@ class ClusterObservation:
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`. Real brokers do not tell their ISR, nor what they know of followers."""
         try:
-            sight = self._eyes[node].look([partition]).get(partition)
+            seen = self._probes[node].look([partition]).get(partition)
         except NoAnswer:
             return None
-        if sight is None:
+        if seen is None:
             return None
         self._read_on()
         return ReplicaView(
-            role=sight.role,
-            leader=self._leaders.of(partition, sight.leader_epoch),
-            leader_epoch=sight.leader_epoch,
-            high_watermark=sight.high_watermark,
-            log_end_offset=sight.log_end_offset,
-            log_start_offset=sight.log_start_offset,
+            role=seen.role,
+            leader=self._leaders.of(partition, seen.leader_epoch),
+            leader_epoch=seen.leader_epoch,
+            high_watermark=seen.high_watermark,
+            log_end_offset=seen.log_end_offset,
+            log_start_offset=seen.log_start_offset,
             isr=(),
             remote_log_end_offsets={},
         )
@@ -123,16 +123,16 @@ class ClusterObservation:
         """The controller's log, from its beginning."""
         return self.scene.controller_log()
 
-    def eyes(self, broker: str, timeout_s: float) -> ReplicaProbe:
+    def replica_probe(self, broker: str, timeout_s: float) -> ReplicaProbe:
         """A probe of its own for the replicas of a broker."""
         tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
         beliefs = None if tells else Beliefs(self.scene.printed(broker))
         return ReplicaProbe(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
-    def quorum_eyes(self, controllers: Iterable[str], timeout_s: float) -> QuorumEyes:
+    def quorum_probe(self, controllers: Iterable[str], timeout_s: float) -> QuorumProbe:
         """A probe of its own for the quorum of these controllers."""
         addresses = {name: self.scene.controller_address(name) for name in controllers}
-        return QuorumEyes(
+        return QuorumProbe(
             {name: Conversation(node_id(name), at, timeout_s) for name, at in addresses.items() if at is not None}
         )
 
@@ -170,8 +170,8 @@ class ClusterObservation:
 
     def close(self) -> None:
         """Hang up everywhere; idempotent, and what is asked afterwards calls again."""
-        for eyes in self._eyes.values():
-            eyes.close()
+        for probe in self._probes.values():
+            probe.close()
         for talk in (*self._talks.values(), *self._controllers.values()):
             talk.close()
 

@@ -62,7 +62,7 @@ class ProcessTarget(KafkaClocks):
     def start(self) -> None:
         """See :class:`harness.target.Target`."""
         super().start()
-        self.watching.start()
+        self.sampler.start()
 
     def stop(self) -> None:
         """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
@@ -70,30 +70,30 @@ class ProcessTarget(KafkaClocks):
             with suppress(EnvironmentFault):  # it may end just now
                 node.resume()
         if self._layout is not None:
-            self.watching.stop()
-            self.looking.close()
+            self.sampler.stop()
+            self.observation.close()
         super().stop()
 
     def _spawn(self, process: KafkaNode) -> None:
         begun_ns = time.monotonic_ns()
         super()._spawn(process)
-        self.watching.started(process.name, process.incarnation, begun_ns)
+        self.sampler.started(process.name, process.incarnation, begun_ns)
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ observation
 
     @cached_property
-    def looking(self) -> ClusterObservation:
+    def observation(self) -> ClusterObservation:
         """How the running cluster is looked at."""
         logs = {name: self._node(name).log for name in self.brokers()}
         disks = {name: metadata_dir(name, self._node(name).data_dir) for name in self._controllers}
         return ClusterObservation(LocalScene(self.layout, self._release, disks, logs))
 
     @cached_property
-    def watching(self) -> TimelineSampler:
+    def sampler(self) -> TimelineSampler:
         """How the running cluster is watched."""
         disks = {name: self._disk(name) for name in self.brokers()}
         return TimelineSampler(
-            self.looking,
+            self.observation,
             self._directory / "watch",
             disks,
             clock_offset_ms=lambda node: self._shims[node].clock_offset_ms,

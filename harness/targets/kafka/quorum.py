@@ -32,7 +32,7 @@ def described(controller: Conversation) -> QuorumPartition | None:
     return next(found, None)
 
 
-class QuorumSight(NamedTuple):
+class QuorumObservation(NamedTuple):
     """One look at a quorum.
 
     Attributes:
@@ -46,20 +46,20 @@ class QuorumSight(NamedTuple):
     time_ns: int
 
 
-class QuorumEyes:
+class QuorumProbe:
     """Looks at a quorum; ``controllers`` are conversations with its members, by their names."""
 
     def __init__(self, controllers: Mapping[str, Conversation]) -> None:
         self._controllers = dict(controllers)
 
-    def look(self) -> QuorumSight | None:
+    def look(self) -> QuorumObservation | None:
         """What the one that leads says; None: nobody does, or nobody knows yet what is committed."""
         for name, talk in list(self._controllers.items()):
             asked_ns = time.monotonic_ns()
             quorum = described(talk)
             if quorum is not None and quorum.high_watermark >= 0:
                 self._controllers = {name: talk} | self._controllers  # whoever leads is asked first from now on
-                return QuorumSight(name, quorum, asked_ns)
+                return QuorumObservation(name, quorum, asked_ns)
         return None
 
     def close(self) -> None:

@@ -109,12 +109,12 @@ class RealKafka(ABC, Generic[SomeNode]):
 
     @property
     @abstractmethod
-    def looking(self) -> ClusterObservation:
+    def observation(self) -> ClusterObservation:
         """How the running cluster is looked at."""
 
     @property
     @abstractmethod
-    def watching(self) -> TimelineSampler:
+    def sampler(self) -> TimelineSampler:
         """How the running cluster is watched."""
 
     @abstractmethod
@@ -250,29 +250,29 @@ class RealKafka(ABC, Generic[SomeNode]):
         complaint = f"topic {topic.name!r} does not have a leader and a full ISR everywhere"
         self._await(complaint, lambda: is_whole(self, topic), TIMEOUT_S)
 
-    # ------------------------------------------------------------------------------------------------ looking
+    # ------------------------------------------------------------------------------------------------ observation
 
     def view(self) -> ClusterView:
         """See :class:`harness.target.Target`."""
-        return self.looking.view()
+        return self.observation.view()
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
         """See :class:`harness.target.Target`."""
-        return self.looking.replica(node, partition) if self._goes_on(node) else None
+        return self.observation.replica(node, partition) if self._goes_on(node) else None
 
     def committed(self, group: str) -> Mapping[TopicPartition, Offset]:
         """See :class:`harness.target.Target`."""
-        return self.looking.committed(group)
+        return self.observation.committed(group)
 
     def elect(self, partition: TopicPartition, leader: NodeId | None, *, unclean: bool) -> None:
         """See :class:`harness.target.Target`."""
-        Electing(self.looking).elect(partition, leader, unclean=unclean)
+        Electing(self.observation).elect(partition, leader, unclean=unclean)
 
     # ------------------------------------------------------------------------------------------------ evidence
 
     def timeline(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`."""
-        return self.watching.rows(run) if self._has_begun else iter(())
+        return self.sampler.rows(run) if self._has_begun else iter(())
 
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`.
@@ -280,7 +280,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         Of the topics that were created with it, and of KRaft's metadata log; not of Kafka's other topics.
         """
         for name in self.brokers() if self._has_begun else ():
-            for row in replica_log_rows(node_id(name), self._disk(name), self.watching.last_log_starts(name)):
+            for row in replica_log_rows(node_id(name), self._disk(name), self.sampler.last_log_starts(name)):
                 if row["topic"] in self._topics:
                     yield {"run": run, **row}
         for node, directory in self._metadata_logs().items():

@@ -31,7 +31,7 @@ from harness.errors import EnvironmentFault, NoAnswer
 from harness.model import CONTROLLER, CONTROLLER_ID, NO_LEADER, NodeId, Offset, TopicPartition, node_id
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal, decision_row
 from harness.targets.kafka.observation import ClusterObservation, Leaders
-from harness.targets.kafka.quorum import QuorumSight
+from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation, ReplicaProbe
 from harness.targets.kafka.silence import Silence
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replicas
@@ -60,7 +60,7 @@ class TimelineSampler:
     """Watches from :meth:`start` to :meth:`stop`.
 
     Args:
-        looking: how one looks.
+        observation: of the cluster, past every proxy.
         directory: for what is seen; created when missing.
         disks: the data directory of each broker, by its name.
         clock_offset_ms: how far the wall clock of a node is ahead of this process's because of a fault.
@@ -69,21 +69,21 @@ class TimelineSampler:
 
     def __init__(
         self,
-        looking: ClusterObservation,
+        observation: ClusterObservation,
         directory: Path,
         disks: Mapping[str, Path],
         clock_offset_ms: Callable[[str], int],
         is_up: Callable[[str], bool],
     ) -> None:
-        self._looking = looking
+        self._observation = observation
         self._directory = directory
         self._disks = disks
         self._clock_offset_ms = clock_offset_ms
         self._is_up = is_up
         self._silences = {name: Silence() for name in disks}
-        self._lives: dict[str, list[Row]] = {name: [] for name in (*looking.scene.nodes, CONTROLLER)}
+        self._lives: dict[str, list[Row]] = {name: [] for name in (*observation.scene.nodes, CONTROLLER)}
         self._quorum = [name for name in self._lives if name not in (*disks, CONTROLLER)]
-        self._log = looking.controller_log()
+        self._log = observation.controller_log()
         self._decided: list[Decision] = []
         self._times_ns: dict[Decision, int] = {}
         self._undecided_ns = 0
@@ -111,7 +111,7 @@ class TimelineSampler:
         if self._quorum:
             watches["quorum"] = self._watch_quorum
         self._threads = [
-            threading.Thread(target=self._to_its_end, args=(watch,), name=f"watching {name}", daemon=True)
+            threading.Thread(target=self._to_its_end, args=(watch,), name=f"sampling {name}", daemon=True)
             for name, watch in watches.items()
         ]
         for thread in self._threads:
@@ -139,40 +139,40 @@ class TimelineSampler:
     # ------------------------------------------------------------------------------------------------ replicas
 
     def _watch(self, name: str) -> None:
-        eyes = self._looking.eyes(name, _TIMEOUT_S)
+        probe = self._observation.replica_probe(name, _TIMEOUT_S)
         last: dict[TopicPartition, Row] = {}
-        with self._seen(name).open("a") as seen:
+        with self._seen(name).open("a") as file:
             while not self._over.is_set():
                 begun = time.monotonic()
-                answers = self._look(name, eyes, seen, last)
+                answers = self._look(name, probe, file, last)
                 self._silences[name].note(answers or not self._is_up(name), time.monotonic_ns())
                 pause = LOOK_INTERVAL_S if answers else _SILENT_S
                 self._over.wait(max(pause / 2, pause - (time.monotonic() - begun)))
-        eyes.close()
+        probe.close()
 
-    def _look(self, name: str, eyes: ReplicaProbe, seen: TextIO, last: dict[TopicPartition, Row]) -> bool:
+    def _look(self, name: str, probe: ReplicaProbe, file: TextIO, last: dict[TopicPartition, Row]) -> bool:
         """One look at a broker's replicas; False: it does not answer."""
         incarnation = self._incarnation(name)
         try:
-            sights = eyes.look(self._held.get(name, ()))
+            observed = probe.look(self._held.get(name, ()))
         except NoAnswer:
-            eyes.close()
+            probe.close()
             return False
         if incarnation is not None and incarnation == self._incarnation(name):
-            for partition, sight in sights.items():
-                row = {"incarnation": incarnation, **self._state(name, partition, sight)}
+            for partition, seen in observed.items():
+                row = {"incarnation": incarnation, **self._state(name, partition, seen)}
                 if _is_news(last.get(partition), row):
                     last[partition] = row
-                    seen.write(json.dumps(self._silences[name].told(row)) + "\n")
+                    file.write(json.dumps(self._silences[name].told(row)) + "\n")
         return True
 
-    def _state(self, name: str, partition: TopicPartition, sight: ReplicaObservation) -> Row:
+    def _state(self, name: str, partition: TopicPartition, seen: ReplicaObservation) -> Row:
         return {
             "kind": "state",
             "topic": partition.topic,
             "partition": partition.partition,
-            "wall_ms": self._wall_ms(name, sight.time_ns),
-            **sight._asdict(),
+            "wall_ms": self._wall_ms(name, seen.time_ns),
+            **seen._asdict(),
         }
 
     def _incarnation(self, name: str) -> int | None:
@@ -189,29 +189,29 @@ class TimelineSampler:
     # ------------------------------------------------------------------------------------------------ the quorum
 
     def _watch_quorum(self) -> None:
-        eyes = self._looking.quorum_eyes(self._quorum, _TIMEOUT_S)
+        probe = self._observation.quorum_probe(self._quorum, _TIMEOUT_S)
         last: Row | None = None
         while not self._over.is_set():
             lives = {name: self._incarnation(name) for name in self._quorum}
-            sight = eyes.look()
-            if sight is not None and lives[sight.leader] == self._incarnation(sight.leader):
-                row = {"incarnation": lives[sight.leader], **self._state_of_quorum(sight)}
+            seen = probe.look()
+            if seen is not None and lives[seen.leader] == self._incarnation(seen.leader):
+                row = {"incarnation": lives[seen.leader], **self._state_of_quorum(seen)}
                 if _is_news(last, row):
                     last = row
-                    with self._seen(sight.leader).open("a") as seen:
-                        seen.write(json.dumps(row) + "\n")
+                    with self._seen(seen.leader).open("a") as file:
+                        file.write(json.dumps(row) + "\n")
             self._over.wait(_QUORUM_INTERVAL_S)
-        eyes.close()
+        probe.close()
 
-    def _state_of_quorum(self, sight: QuorumSight) -> Row:
+    def _state_of_quorum(self, seen: QuorumObservation) -> Row:
         """What the one that leads says of its own log."""
-        leader, quorum = node_id(sight.leader), sight.quorum
+        leader, quorum = node_id(seen.leader), seen.quorum
         ends = {voter.replica_id: voter.log_end_offset for voter in quorum.current_voters}
         return {
             **_METADATA,
             "kind": "state",
-            "time_ns": sight.time_ns,
-            "wall_ms": self._wall_ms(sight.leader, sight.time_ns),
+            "time_ns": seen.time_ns,
+            "wall_ms": self._wall_ms(seen.leader, seen.time_ns),
             "role": "leader",
             "leader": leader,
             "leader_epoch": quorum.leader_epoch,
@@ -224,15 +224,15 @@ class TimelineSampler:
 
         Their logs go on until they are killed, so nobody knows where they end.
         """
-        eyes = self._looking.quorum_eyes(self._quorum, _FINAL_TIMEOUT_S)
-        sight = eyes.look()
-        eyes.close()
-        for voter in sight.quorum.current_voters if sight is not None else ():
-            name = self._looking.scene.controller_named(NodeId(voter.replica_id))
-            if sight is not None and name in self._quorum and self._is_up(name) and voter.log_end_offset >= 0:
-                known = self._state_of_quorum(sight)
-                committed = min(sight.quorum.high_watermark, voter.log_end_offset)
-                role = "leader" if name == sight.leader else "follower"
+        probe = self._observation.quorum_probe(self._quorum, _FINAL_TIMEOUT_S)
+        seen = probe.look()
+        probe.close()
+        for voter in seen.quorum.current_voters if seen is not None else ():
+            name = self._observation.scene.controller_named(NodeId(voter.replica_id))
+            if seen is not None and name in self._quorum and self._is_up(name) and voter.log_end_offset >= 0:
+                known = self._state_of_quorum(seen)
+                committed = min(seen.quorum.high_watermark, voter.log_end_offset)
+                role = "leader" if name == seen.leader else "follower"
                 told = {"role": role, "high_watermark": committed, "log_end_offset": None}
                 yield name, [{**known, **told, "detail": json.dumps({"source": "live"})}]
 
@@ -265,7 +265,7 @@ class TimelineSampler:
         Of several controllers, whose clocks are not moved alike, no clock is believed. And what had not been decided
         when one read before was decided after that: one of several writes it down first, and others may follow late.
         """
-        offset_ms, *others = {self._clock_offset_ms(name) for name in self._looking.scene.controllers}
+        offset_ms, *others = {self._clock_offset_ms(name) for name in self._observation.scene.controllers}
         if others:
             return read_ns
         true_ms = decision.wall_ms - offset_ms
@@ -282,15 +282,15 @@ class TimelineSampler:
 
     def _last_looks(self) -> Iterator[tuple[str, list[Row]]]:
         for name in self._disks:
-            eyes = self._looking.eyes(name, _FINAL_TIMEOUT_S)
+            probe = self._observation.replica_probe(name, _FINAL_TIMEOUT_S)
             try:
-                sights = eyes.look(self._held.get(name, ()))
+                observed = probe.look(self._held.get(name, ()))
             except NoAnswer:
                 continue
             finally:
-                eyes.close()
-            yield name, [self._state(name, partition, sight) for partition, sight in sights.items()]
-        if self._looking.view().partitions:
+                probe.close()
+            yield name, [self._state(name, partition, seen) for partition, seen in observed.items()]
+        if self._observation.view().partitions:
             yield CONTROLLER, []
         if self._quorum:
             yield from self._last_look_at_quorum()

@@ -29,13 +29,13 @@ def played(*views: ClusterView) -> Electing:
     """By a controller that obeys, and of whom these views are had, the last one again and again."""
     left = list(views)
     controller = SimpleNamespace(ask=lambda *_: ElectLeadersResponse(), close=lambda: None)
-    looking = SimpleNamespace(
+    observation = SimpleNamespace(
         release=release("4.1.0"),
         view=lambda: left.pop(0) if left[1:] else left[0],
         asks_controllers=lambda: True,
         conversation_with_controller=lambda _: controller,
     )
-    return Electing(cast("ClusterObservation", looking))
+    return Electing(cast("ClusterObservation", observation))
 
 
 def test_a_controller_that_is_late_to_answer_is_asked_again() -> None:

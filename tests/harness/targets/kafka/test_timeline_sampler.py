@@ -49,8 +49,8 @@ class Trial:
     cluster: ProcessTarget
 
     @property
-    def looking(self) -> ClusterObservation:
-        return self.cluster.looking
+    def observation(self) -> ClusterObservation:
+        return self.cluster.observation
 
     def send(self, acks: int = -1) -> int:
         """Send one record, and again until it is taken; its offset."""
@@ -66,7 +66,7 @@ class Trial:
 
     def view(self) -> ClusterView:
         """As soon as the controller tells of the partition."""
-        look = self.looking.view
+        look = self.observation.view
         seen: ClusterView = wait_until(lambda: LEDGER in (now := look()).partitions and now, "the controller's answer")
         return seen
 
@@ -75,20 +75,20 @@ class Trial:
 
     def replica(self, node: str) -> ReplicaView:
         """As soon as the broker tells of it."""
-        seen: ReplicaView = wait_until(lambda: self.looking.replica(node, LEDGER), f"broker {node}'s answer")
+        seen: ReplicaView = wait_until(lambda: self.observation.replica(node, LEDGER), f"broker {node}'s answer")
         return seen
 
     def settle(self) -> None:
         """Wait until everybody is in sync, and agrees."""
         if not eventually(self.is_whole):
-            seen = {node: self.looking.replica(node, LEDGER) for node in BROKERS}
-            pytest.fail(f"{self.looking.view()}\n{seen}")
+            seen = {node: self.observation.replica(node, LEDGER) for node in BROKERS}
+            pytest.fail(f"{self.observation.view()}\n{seen}")
 
     def is_whole(self) -> bool:
-        seen = self.looking.view().partitions.get(LEDGER)
+        seen = self.observation.view().partitions.get(LEDGER)
         if seen is None or len(seen.isr) < len(BROKERS) or seen.leader == NO_LEADER:
             return False
-        replicas = [self.looking.replica(node, LEDGER) for node in BROKERS]
+        replicas = [self.observation.replica(node, LEDGER) for node in BROKERS]
         ends = {(one.leader, one.high_watermark, one.log_end_offset) if one else None for one in replicas}
         return len(ends) == 1 and None not in ends
 
@@ -131,7 +131,7 @@ def test_the_controller_s_view_and_the_brokers_words_agree(trial: Trial) -> None
         assert seen.role == ("leader" if node == node_name(leader) else "follower")
         assert (seen.leader, seen.leader_epoch) == (leader, view.partitions[LEDGER].leader_epoch)
         assert (seen.log_start_offset, seen.high_watermark, seen.log_end_offset) == (0, end, end)
-    assert trial.looking.replica("0", TopicPartition("nothing", 0)) is None
+    assert trial.observation.replica("0", TopicPartition("nothing", 0)) is None
 
 
 def test_a_follower_that_gets_no_bytes_is_seen_to_lag_and_the_watermark_to_wait_for_it(trial: Trial) -> None:
@@ -171,23 +171,23 @@ def test_an_operator_elects_whom_he_names_and_the_preferred_leader_stays_who_it_
 
 def test_what_a_group_has_committed_is_read_back(trial: Trial) -> None:
     trial.send()
-    assert not trial.looking.committed("nobody")
+    assert not trial.observation.committed("nobody")
     consumer = Consumer({"bootstrap.servers": trial.cluster.bootstrap(), "group.id": "readers"})
     try:
         consumer.commit(offsets=[Position(*LEDGER, 1)], asynchronous=False)
     finally:
         consumer.close()
-    assert trial.looking.committed("readers") == {LEDGER: 1}
+    assert trial.observation.committed("readers") == {LEDGER: 1}
 
 
 def test_a_controller_that_is_paused_says_nothing_and_brokers_go_on_telling_of_their_replicas(trial: Trial) -> None:
     trial.cluster.pause(CONTROLLER)
     try:
-        assert not trial.looking.view().partitions
+        assert not trial.observation.view().partitions
         assert trial.replica("0").role == "leader"
     finally:
         trial.cluster.resume(CONTROLLER)
-    assert eventually(lambda: bool(trial.looking.view().partitions))
+    assert eventually(lambda: bool(trial.observation.view().partitions))
     trial.settle()
 
 

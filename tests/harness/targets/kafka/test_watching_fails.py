@@ -20,7 +20,7 @@ from harness.target import ClusterView
 from harness.targets.kafka import timeline_sampler as module
 from harness.targets.kafka.decisions import Decision, PartitionDecision, Withdrawal
 from harness.targets.kafka.observation import ClusterObservation
-from harness.targets.kafka.quorum import QuorumSight
+from harness.targets.kafka.quorum import QuorumObservation
 from harness.targets.kafka.replica_probe import ReplicaObservation
 from harness.targets.kafka.silence import TOLD_NS, Silence
 from harness.targets.kafka.timeline_sampler import TimelineSampler
@@ -50,7 +50,7 @@ class Scripted:
         finally:
             self.decided.set()
 
-    def eyes(self, name: str, timeout_s: float) -> Scripted:
+    def replica_probe(self, name: str, timeout_s: float) -> Scripted:
         return self
 
     def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
@@ -66,12 +66,12 @@ class Scripted:
         return ClusterView(0, (), {})
 
 
-def watching(scripted: Scripted, directory: Path) -> TimelineSampler:
+def sampler(scripted: Scripted, directory: Path) -> TimelineSampler:
     data = directory / "data"
     data.mkdir()
-    looking = cast("ClusterObservation", scripted)
+    observation = cast("ClusterObservation", scripted)
     return TimelineSampler(
-        looking, directory / "seen", {"0": data}, clock_offset_ms=lambda node: 0, is_up=lambda node: True
+        observation, directory / "seen", {"0": data}, clock_offset_ms=lambda node: 0, is_up=lambda node: True
     )
 
 
@@ -88,7 +88,7 @@ def once(problem: BaseException) -> Callable[[], Any]:
 
 
 def rows_of(scripted: Scripted, directory: Path) -> list[dict[str, Any]]:
-    watched = watching(scripted, directory)
+    watched = sampler(scripted, directory)
     watched.start()
     scripted.looked.wait()
     scripted.decided.wait()
@@ -125,12 +125,12 @@ def test_a_thread_that_does_not_end_leaves_no_timeline(tmp_path: Path, monkeypat
             answered.wait()
         return {}
 
-    watched = watching(Scripted(see=see), tmp_path)
+    watched = sampler(Scripted(see=see), tmp_path)
     watched.start()
     asked.wait()
     watched.stop()
     try:
-        with pytest.raises(EnvironmentFault, match="watching 0 has not ended"):
+        with pytest.raises(EnvironmentFault, match="sampling 0 has not ended"):
             list(watched.rows("r"))
     finally:
         answered.set()
@@ -161,7 +161,7 @@ def test_the_row_that_follows_a_long_silence_tells_of_it(tmp_path: Path, monkeyp
     decisions = [PartitionDecision(None, ALONE, 0, 0, "test")]
     seen = ReplicaObservation("leader", 0, 3, 3, 0, 1)
     scripted = Scripted(see=lambda: {LEDGER: seen}, decide=lambda: [decisions.pop()] if decisions else [])
-    watched = watching(scripted, tmp_path)
+    watched = sampler(scripted, tmp_path)
     watched.started("0", 0, 0)
     watched.start()
     scripted.looked.wait()
@@ -183,7 +183,7 @@ class ScriptedQuorum(Scripted):
         )
     )
 
-    def quorum_eyes(self, controllers: Iterable[str], timeout_s: float) -> QuorumLooked:
+    def quorum_probe(self, controllers: Iterable[str], timeout_s: float) -> QuorumLooked:
         assert list(controllers) == ["controller-1", "controller-2"]
         return QuorumLooked(self.looked)
 
@@ -194,10 +194,10 @@ class QuorumLooked:
 
     looked: threading.Event
 
-    def look(self) -> QuorumSight:
+    def look(self) -> QuorumObservation:
         self.looked.set()
         voters = [QuorumReplica(101, 9), QuorumReplica(102, 5)]
-        return QuorumSight("controller-1", QuorumPartition(0, 0, 101, 4, 7, voters), 1)
+        return QuorumObservation("controller-1", QuorumPartition(0, 0, 101, 4, 7, voters), 1)
 
     def close(self) -> None:
         pass
@@ -205,7 +205,7 @@ class QuorumLooked:
 
 def test_what_a_quorum_has_committed_is_told_and_in_the_end_how_far_each_of_it_has_followed(tmp_path: Path) -> None:
     scripted = ScriptedQuorum(see=dict)
-    watched = watching(scripted, tmp_path)
+    watched = sampler(scripted, tmp_path)
     for name in ("controller-1", "controller-2"):
         watched.started(name, 0, 0)
     watched.start()
@@ -251,7 +251,7 @@ def test_of_controllers_whose_clocks_differ_no_clock_is_believed(tmp_path: Path)
 
 def test_every_life_of_a_controller_of_a_quorum_is_told(tmp_path: Path) -> None:
     scripted = Scripted(scene=SimpleNamespace(nodes=("0", "controller-1"), controllers=("controller-1",)))
-    watched = watching(scripted, tmp_path)
+    watched = sampler(scripted, tmp_path)
     for node, incarnation in (("0", 0), ("controller-1", 0), ("controller-1", 1)):
         watched.started(node, incarnation, incarnation)
     started = [row for row in watched.rows("r") if row["kind"] == "started"]
@@ -262,7 +262,7 @@ def test_every_life_of_a_controller_of_a_quorum_is_told(tmp_path: Path) -> None:
 def test_what_had_not_been_decided_when_one_read_before_was_decided_after_that(tmp_path: Path) -> None:
     told = PartitionDecision(None, ALONE, 0, time.time_ns() // 1_000_000 - 1000, "written a second ago")
     later: list[list[Decision | Withdrawal]] = [[told], []]
-    watched = watching(Scripted(decide=later.pop), tmp_path)
+    watched = sampler(Scripted(decide=later.pop), tmp_path)
     watched._read_on()
     before_ns = watched._undecided_ns
     watched._read_on()
@@ -272,7 +272,7 @@ def test_what_had_not_been_decided_when_one_read_before_was_decided_after_that(t
 def test_where_a_log_starts_is_by_the_last_word_of_a_broker_that_lives_to_the_end(tmp_path: Path) -> None:
     starts = iter(range(10**9))
     scripted = Scripted(see=lambda: {LEDGER: ReplicaObservation("leader", 0, 10**9, 10**9, next(starts), 1)})
-    watched = watching(scripted, tmp_path)
+    watched = sampler(scripted, tmp_path)
     assert watched.last_log_starts("0") == {}
     watched.start()
     scripted.looked.wait()
