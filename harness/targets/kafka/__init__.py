@@ -1,1 +1,1 @@
-"""Real Apache Kafka as a target: brokers of any release as Java processes on this machine's loopback addresses."""
+"""The target that runs Apache Kafka: brokers of any release as Java processes on loopback addresses."""

@@ -1,6 +1,6 @@
-"""Releases from Apache's archive of distributions, or a mirror of it: no Maven needed.
+"""Downloads releases from Apache's archive of distributions, or a mirror of it, without Maven.
 
-Beside each archive lies its SHA-512, which is compared. Only the jars are kept: the scripts are not used.
+It checks each archive against the SHA-512 beside it, and keeps only the jars.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from harness.targets.kafka.releases import Release
 
 _ADDRESS = "https://archive.apache.org/dist/kafka"
 _TIMEOUTS_S = (5.0, 60.0)
-"""To connect, and to hear something."""
+"""Timeouts to connect and to read."""
 _CHUNK = 1 << 20
 _NO_FILE = (403, 404, 410)
 
@@ -36,11 +36,11 @@ def address() -> str:
 
 
 def unpack(wanted: Release, libs: Path) -> None:
-    """Put the jars of a release into ``libs``, which is created.
+    """Put the jars of a release into ``libs``; creates it.
 
     Raises:
-        Unavailable: nobody answers there, or there is no such release.
-        EnvironmentFault: what came is not what its checksum says, or not an archive.
+        Unavailable: the archive does not answer, or has no such release.
+        EnvironmentFault: the download does not match its checksum, or is no archive.
     """
     url = f"{address()}/{wanted.version}/{wanted.artifact.name}-{wanted.version}.tgz"
     expected = _checksum(_get(f"{url}.sha512").text)

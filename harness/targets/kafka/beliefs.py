@@ -1,7 +1,7 @@
-"""In which role and epoch a broker before 2.4 believes to be: it does not tell when asked, but writes it down.
+"""Reads role and leader epoch of the replicas of a broker before 2.4 from its log: no request returns them.
 
-Its log (``state.change.logger`` at TRACE) has a line before and after each transition that the controller has ordered,
-and what the order was. Between the two lines nothing is known.
+The log (``state.change.logger`` at TRACE) has a line before and after each transition that the controller requests.
+Between the two lines the role is unknown.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _STARTED = re.compile(r"(?i)\bstarting \(kafka\.server\.KafkaServer\)")
 
 
 class Belief(NamedTuple):
-    """What a broker takes its replica for; ``role`` is leader or follower."""
+    """The role and epoch that a broker assumes for its replica; ``role`` is leader or follower."""
 
     role: str
     leader_epoch: int
 
 
 class Beliefs:
-    """Of one broker, over all its incarnations; ``log`` is what it prints, and need not exist yet."""
+    """The beliefs of one broker, over all its incarnations; ``log`` is its log file, which need not exist yet."""
 
     def __init__(self, log: Path) -> None:
         self._log = log
@@ -40,7 +40,7 @@ class Beliefs:
         self._now: dict[TopicPartition, Belief] = {}
 
     def read_on(self) -> Mapping[TopicPartition, Belief]:
-        """What it believes now of those replicas that are not just changing."""
+        """Its current belief about each replica that is not in a transition."""
         if self._log.exists():
             with self._log.open("rb") as file:
                 file.seek(self._position)

@@ -1,7 +1,6 @@
-"""The wall clocks of a cluster of real Kafka: stepped by the shim, and read back from the Java processes themselves.
+"""Steps the wall clocks of real Kafka nodes through the shim, and reads them back from the Java processes.
 
-A JVM tells the time when it is asked through its attach mechanism (``jcmd PID VM.uptime -date``): by the very function
-that ``System.currentTimeMillis`` is.
+The attach mechanism of a JVM (``jcmd PID VM.uptime -date``) returns the same clock as ``System.currentTimeMillis``.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ _SIGQUIT_BIT = 1 << signal.SIGQUIT - 1
 
 
 class KafkaClocks(KafkaDisks):
-    """What :class:`harness.target.Target` says about clocks."""
+    """The clock faults of :class:`harness.target.Target`."""
 
     def offset_clock(self, node: str, offset_ms: int) -> None:
         """See :class:`harness.target.Target`."""
         self._shim(node).clock_offset_ms = offset_ms
 
     def clock_offset_ms(self, node: str) -> int:
-        """See :class:`harness.target.Target`. Of the node's processes that one whose clock is least as it should be."""
+        """See :class:`harness.target.Target`. Of several processes, the offset farthest from the wanted one."""
         process, wanted = self._node(node), self._shims[node].clock_offset_ms
         if not process.is_whole or any(jvm.is_stopped for jvm in process.processes):
             raise EnvironmentFault(f"node {node} does not tell the time: {process.in_words()}.")
@@ -43,7 +42,7 @@ class KafkaClocks(KafkaDisks):
 
 
 def clock_offset_ms(pid: int) -> int:
-    """The wall clock of a Java process minus this process's, in milliseconds, off by half the time that asking took.
+    """The wall clock of a Java process minus this process's, in milliseconds; exact to half the request's round trip.
 
     Raises:
         EnvironmentFault: it does not answer.
@@ -61,7 +60,7 @@ def clock_offset_ms(pid: int) -> int:
 
 @contextmanager
 def _attached(pid: int) -> Iterator[socket.socket]:
-    """A connection to the JVM, which listens when it finds a certain file on SIGQUIT; it leaves nothing behind."""
+    """An attach connection: on SIGQUIT the JVM finds a trigger file and listens. All files are removed afterwards."""
     trigger, place = _JVM_TEMPORARY / f".attach_pid{pid}", _JVM_TEMPORARY / f".java_pid{pid}"
     deadline = time.monotonic() + _TIMEOUT_S
     connection = socket.socket(socket.AF_UNIX)
@@ -84,7 +83,7 @@ def _attached(pid: int) -> Iterator[socket.socket]:
 
 
 def _await_handler(pid: int, deadline: float) -> None:
-    """SIGQUIT would end a process that has not come as far as to handle it."""
+    """Wait until the process handles SIGQUIT, which would end it before."""
     while not _caught(pid) & _SIGQUIT_BIT:
         _pause(pid, deadline)
 

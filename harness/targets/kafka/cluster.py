@@ -1,4 +1,4 @@
-"""The life of a cluster of real Kafka: its processes started, signalled, watched and ended."""
+"""Starts, signals and stops the processes of a real Kafka cluster."""
 
 from __future__ import annotations
 
@@ -38,28 +38,28 @@ _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 2.0
 _HEARD_TIMEOUT_S = 20.0
 _ELECTIONS = 3
-"""How often a controller is deposed that has had no effect for that long."""
+"""After how long without effect a controller is deposed."""
 _NEWEST = 4
-"""The newest version that is asked in."""
+"""The newest request version that is used."""
 
 _NOT_HEARD = "the brokers have not all heard of each other"
 _LOADING = "Loading logs"
 _GROUPS_TOPIC = "__consumer_offsets"
 _PROBED_TOPIC = "seawall-probe"
-"""A topic that is asked about, and never created."""
+"""A topic that requests name and nothing creates."""
 _NOT_CONTROLLER = 41
-"""Kafka's error code for a request that only the active controller takes."""
+"""Kafka's error code for a request that only the active controller serves."""
 
 
 class KafkaCluster(RealKafka[KafkaNode]):
-    """What every part of the target stands on: the nodes, the layout and the proxies, and who lives.
+    """The base of the target: the nodes, their addresses, the proxies, and which processes run.
 
     Args:
         directory: where the nodes keep their files; created when missing.
         brokers: how many brokers, with the ids 0, 1, 2 ...
-        kafka: what they run, and who controls it.
+        kafka: the release, and which nodes are controllers.
         settings: of every broker.
-        spawned: told the name and the process id of each process right after its start.
+        spawned: called with the name and process id of each process right after its start.
     """
 
     _READY_TIMEOUT_S = 60.0
@@ -110,7 +110,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         self._create_topic(self._groups_topic())
 
     def stop(self) -> None:
-        """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
+        """See :class:`harness.target.Target`. By SIGKILL, so that the disks do not change any more."""
         for node in self._nodes.values():
             node.kill()
         if self._proxies is not None:
@@ -137,10 +137,10 @@ class KafkaCluster(RealKafka[KafkaNode]):
         create_assigned(bootstrap, topic, list(map(node_id, self.brokers())))
 
     def _groups_topic(self) -> TopicSpec:
-        """Where groups commit. Kafka would draw its place, and with ZooKeeper put it on the controller's broker, too.
+        """``__consumer_offsets``. Kafka would place it at random, with ZooKeeper on the controller's broker, too.
 
-        Its place matters: a follower asks a leader for all of its partitions at once, so that a question about another
-        one waits until the answer about this one has come (``replica.fetch.wait.max.ms``).
+        Its place matters: a follower fetches all partitions of a leader in one request, so that an idle partition
+        delays the others by up to ``replica.fetch.wait.max.ms``.
         """
         replicas = min(3, len(self.brokers()))
         configs = {"cleanup.policy": "compact", "compression.type": "producer", "segment.bytes": "1048576"}
@@ -177,7 +177,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         return {node.name: node.pids for node in self._nodes.values()}
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
+        """See :class:`harness.target.Target`. With ZooKeeper the broker's old session has to end first."""
         process = self._resting(node)
         if self._metadata is Metadata.ZOOKEEPER and node != CONTROLLER:
             self._await_end_of_session(node)
@@ -195,7 +195,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         process.kill()
 
     def resume(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper the controller is given its office back."""
+        """See :class:`harness.target.Target`. With ZooKeeper the node ``controller`` is elected again."""
         super().resume(node)
         if node == CONTROLLER and self._node(node).is_whole:
             self._give_control()
@@ -203,7 +203,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
     # ------------------------------------------------------------------------------------------------ internals
 
     def _environment(self, node: str) -> Mapping[str, str]:
-        """What a node's processes are given beside this process's environment."""
+        """The environment variables of a node's processes beside those of this process."""
         del node
         return {}
 
@@ -211,10 +211,10 @@ class KafkaCluster(RealKafka[KafkaNode]):
         process.spawn(self._environment(process.name))
 
     def _answers(self, node: str) -> bool:
-        """Whether the node answers the harness now; one that is stopped by a signal does not.
+        """Whether the node answers the harness now; one that a signal has stopped does not.
 
-        A broker that is a controller, too, has to answer as a broker, unless it may be out of touch with the others:
-        none comes up before it hears an active controller.
+        A combined node has to answer as a broker, unless it may be cut off from the others: no broker starts before it
+        reaches the active controller.
         """
         process, listeners = self._node(node), self.layout.listeners(node)
         if not process.is_whole or process.is_stopped:
@@ -231,7 +231,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         return 2 * running <= len(self._controllers) or self.proxies.cuts_off(node)
 
     def _all_know_each_other(self) -> bool:
-        """Whether every broker knows every broker; with ZooKeeper also who is the controller."""
+        """Whether every broker knows every broker, and with ZooKeeper the controller."""
         speaking = [name for name in self._nodes if Listener.HARNESS in self.layout.listeners(name)]
         brokers = {node_id(name) for name in speaking}
         told = [self._answer_of(name, MetadataRequest(topics=[]), MetadataResponse) for name in speaking]
@@ -243,7 +243,7 @@ class KafkaCluster(RealKafka[KafkaNode]):
         )
 
     def _answer_of(self, node: str, body: Message, answer: type[Answer]) -> Answer | None:
-        """What the node answers the harness, past the proxies; None when it does not."""
+        """The node's answer, past the proxies; None when it does not answer."""
         conversation = Conversation(node_id(node), self.layout.real(node, Listener.HARNESS), _ANSWER_TIMEOUT_S)
         try:
             return conversation.ask(body, answer, _NEWEST)
@@ -258,12 +258,11 @@ class KafkaCluster(RealKafka[KafkaNode]):
             self._elect_until(self._controller_acts, "the elected controller does not act")
 
     def _elect_until(self, holds: Callable[[], bool], complaint: str) -> None:
-        """With ZooKeeper: have the node ``controller`` elected, and again while that does not make ``holds`` true.
+        """With ZooKeeper: have the node ``controller`` elected, and again until ``holds`` is true.
 
-        Two ways in which an elected controller stays without effect were seen with 0.10.2.2. One that was elected twice
-        in a row sent last what it had decided in the first of the two epochs; the brokers refused that, and it sent
-        nothing more. One refused requests for a minute (NOT_CONTROLLER) while ZooKeeper named it. Elected anew, a
-        controller begins by sending everything.
+        A controller of 0.10.2.2 can stay without effect in two ways. One that was elected twice in a row sent the state
+        of its first epoch last; the brokers refused it, and it sent nothing more. Another refused requests for a minute
+        (NOT_CONTROLLER) while ZooKeeper named it. A newly elected controller begins by sending its whole state.
         """
         for _ in range(_ELECTIONS):
             give_control(self.layout.zookeeper, self._READY_TIMEOUT_S)
@@ -275,13 +274,13 @@ class KafkaCluster(RealKafka[KafkaNode]):
         self._await(complaint, holds)
 
     def _controller_acts(self) -> bool:
-        """With ZooKeeper: whether the node ``controller`` takes requests that only the active controller takes."""
+        """With ZooKeeper: whether the node ``controller`` serves requests that only the active controller serves."""
         asked = CreateTopicsRequest([CreatableTopic(_PROBED_TOPIC, 1, 1)], validate_only=True)
         answer = self._answer_of(CONTROLLER, asked, CreateTopicsResponse)
         return answer is not None and not any(one.error_code == _NOT_CONTROLLER for one in answer.topics)
 
     def _await_end_of_session(self, node: str) -> None:
-        """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
+        """Wait until the broker's last session has ended; return at once when ZooKeeper does not answer."""
         deadline = time.monotonic() + 2 * self._settings.session_timeout_ms / 1000
         with suppress(EnvironmentFault):
             while (
@@ -291,5 +290,5 @@ class KafkaCluster(RealKafka[KafkaNode]):
 
 
 def _says(what: str, log: Path, since: int) -> bool:
-    """Whether the log has said it after its first ``since`` bytes."""
+    """Whether ``what`` is in the log after its first ``since`` bytes."""
     return log.exists() and what.encode() in log.read_bytes()[since:]

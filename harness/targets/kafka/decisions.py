@@ -1,7 +1,7 @@
-"""What the controller of a real cluster has decided, in order: who leads, who is in sync, who has a session.
+"""The decisions of a real cluster's controller, in order: leaders, ISRs and broker sessions.
 
-It is all in the controller's own log, which is read from its disk while it is written: KRaft's metadata log, or the
-transaction log of ZooKeeper. So nothing is missed, nobody is asked, and what a dead controller decided is there, too.
+The harness reads them from the controller's disk while the controller writes them: from KRaft's metadata log, or
+ZooKeeper's transaction log. So it misses none, sends no request, and sees those of a dead controller, too.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ class PartitionDecision:
 
     Attributes:
         before: None for one that has been created.
-        controller_epoch: of the controller who decided.
-        wall_ms: what that one's clock said.
-        source: where it is written.
-        places: whether it is about where replicas are: a broker has told a log directory (KIP-858).
+        controller_epoch: of the controller that decided.
+        wall_ms: the time by that controller's clock.
+        source: its place in the log.
+        places: whether it is about the log directories of replicas, which a broker has reported (KIP-858).
     """
 
     before: PartitionState | None
@@ -51,14 +51,14 @@ class SessionDecision:
 
 @dataclass(frozen=True, slots=True)
 class ControllerDecision:
-    """KRaft's controllers have elected one of them.
+    """The KRaft quorum has elected an active controller.
 
     Attributes:
         controller: the active one from now on.
-        controller_epoch: of its reign.
-        voters: all of them.
-        wall_ms: what its clock said.
-        source: where it is written.
+        controller_epoch: its epoch.
+        voters: the members of the quorum.
+        wall_ms: the time by its clock.
+        source: its place in the log.
     """
 
     controller: NodeId
@@ -73,9 +73,9 @@ Decision = PartitionDecision | SessionDecision | ControllerDecision
 
 @dataclass(frozen=True, slots=True)
 class Withdrawal:
-    """The last decisions are in the log no more: it had been read before it was flushed, and then the power was lost.
+    """A power loss took the last decisions from the log: the harness had read them before they were flushed.
 
-    Nobody had acted on them: a controller flushes what it has decided before it tells.
+    No broker had acted on them: a controller flushes a decision before it sends it.
     """
 
     decisions: Sequence[Decision]
@@ -85,7 +85,7 @@ class ControllerLog(Protocol):
     """The log of a controller, read from its beginning."""
 
     def read_on(self) -> Sequence[Decision | Withdrawal]:
-        """What has been decided since the last time, after what has been withdrawn of what was read before."""
+        """The decisions since the last call, preceded by withdrawals of earlier ones."""
         ...
 
     @property
@@ -100,7 +100,7 @@ class ControllerLog(Protocol):
 
     @property
     def controller(self) -> NodeId | None:
-        """Whom KRaft's controllers have elected last, as of what has been read; None: nobody, or it is ZooKeeper's."""
+        """The active KRaft controller, as of what has been read; None: there was none yet, or ZooKeeper is used."""
         ...
 
 
@@ -147,7 +147,7 @@ def decision_row(decision: Decision) -> dict[str, Any]:
 
 
 def _election(before: PartitionState | None, after: PartitionState) -> dict[str, Any]:
-    """An election is clean when who won it was in sync or eligible as it was, or when nobody won."""
+    """An election is clean when the new leader was in the ISR or in the ELR, or when there is no leader."""
     if before is None:
         return {"clean": True, "elected_from_isr": True, "previous_leader": NO_LEADER}
     from_isr = after.leader in before.isr

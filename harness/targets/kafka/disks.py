@@ -1,6 +1,6 @@
-"""The disks of a cluster of real Kafka: filled, failed, swapped, damaged, and what reached them.
+"""Disk faults on real Kafka: full disks, failed log directories, damaged logs and power losses.
 
-The shim fills them and remembers what was flushed; directories fail, and files are harmed, as on the built-in cluster.
+The shim limits the disk and records what was flushed; directories fail and files are damaged as on built-in brokers.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from harness.targets.node_disk import in_words, inspect, is_empty, wipe
 from harness.targets.node_process import Spawned
 
 NEEDS_SHIM: frozenset[type[Target]] = frozenset({DiskSpace, Power, WallClocks})
-"""What cannot be done where the shim cannot be built."""
+"""The controls that need the shim."""
 
 _FIRST_WITH_OFFLINE_DIRS = (1, 0)
 _PROBE_BYTES = 65_536
 
 
 class KafkaDisks(KafkaCluster):
-    """What :class:`harness.target.Target` says about disks. Its arguments are those of :class:`KafkaCluster`."""
+    """The disk faults of :class:`harness.target.Target`. Its arguments are those of :class:`KafkaCluster`."""
 
     def __init__(
         self, directory: Path, brokers: int, kafka: LocalKafka, settings: KafkaSettings, spawned: Spawned
@@ -51,13 +51,13 @@ class KafkaDisks(KafkaCluster):
         self._dropped: dict[str, tuple[int, list[Cut]]] = {}
 
     def _new_shim(self, node: str, process: KafkaNode) -> Shim:
-        """A broker that controls, too, has promised others what it writes beside its disk."""
+        """On a combined node the metadata log, beside the disk, has to survive a power loss, too."""
         is_combined = node in self._controllers and is_broker(node)
         beside = metadata_dir(node, process.data_dir) if is_combined else None
         return Shim(process.directory, self._log_dirs(node), beside)
 
     def _environment(self, node: str) -> Mapping[str, str]:
-        """With the shim, where it can be built; where not, what needs it is refused."""
+        """With the shim, where it can be built; elsewhere the plan refuses what needs it."""
         environment = super()._environment(node)
         return {**environment, **self._shims[node].environment()} if shim.is_available() else environment
 
@@ -122,11 +122,11 @@ class KafkaDisks(KafkaCluster):
     # ------------------------------------------------------------------------------------------------ space
 
     def limit_disk(self, node: str, free_bytes: int | None, log_dir: int | None = None) -> None:
-        """See :class:`harness.target.Target`. What stores to mapped pages of an index would take is not counted."""
+        """See :class:`harness.target.Target`. Stores to mapped pages of an index are not counted."""
         self._shim(node).limit(log_dirs.named(self._log_dirs(node), log_dir), free_bytes)
 
     def is_disk_full(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. Tried by a process with the node's shim that writes a file of 64 KiB."""
+        """See :class:`harness.target.Target`. The probe is a process with the node's shim that writes 64 KiB."""
         names = self._log_dirs(node)
         probes = self._probed(node, [""] if log_dir is None else names)
         return log_dirs.fullness(node, log_dirs.named(names, log_dir), probes)
@@ -136,14 +136,14 @@ class KafkaDisks(KafkaCluster):
         return log_dirs.writable(node, self._probed(node, self._log_dirs(node)))
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The shim in the node's own process has refused it."""
+        """See :class:`harness.target.Target`. The shim in the node's process has recorded the refusal."""
         refusals = sorted(self._refusals(node, log_dir), key=lambda refusal: not _is_append(refusal))
         if not refusals:
             return Receipt(False, f"node {node}: no write of its own was refused")
         first, path = refusals[0], PurePosixPath(refusals[0].path)
         what = f"append {path.parent.name}" if _is_append(first) else f"write {path.name}"
-        told = f"{first.size} bytes to {first.path} by process {first.pid}"
-        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {ENOSPC}: {told}")
+        written = f"{first.size} bytes to {first.path} by process {first.pid}"
+        return Receipt(True, f"node {node}: a write of its own ({what}) was refused with errno {ENOSPC}: {written}")
 
     def _refusals(self, node: str, log_dir: int | None) -> Iterator[Refusal]:
         """Since the node was last started."""
@@ -166,7 +166,7 @@ class KafkaDisks(KafkaCluster):
     # ------------------------------------------------------------------------------------------------ log directories
 
     def create_topic(self, topic: TopicSpec) -> None:
-        """See :class:`harness.target.Target`. Replicas go into the directories that a schedule takes them to be in."""
+        """See :class:`harness.target.Target`. Replicas are placed by the rule of the built-in brokers."""
         places = self._placing.places(topic) if self._places_replicas else {}
         for node, wanted in places.items():
             tell(node, self.layout.real(node, Listener.HARNESS), wanted)
@@ -174,10 +174,10 @@ class KafkaDisks(KafkaCluster):
         for node, wanted in places.items():
             for path, names in wanted.items():
                 if missing := [name for name in names if not (path / str(name)).is_dir()]:
-                    raise EnvironmentFault(f"node {node} has not put {missing[0]} into {path.name}, as it was told to.")
+                    raise EnvironmentFault(f"node {node} has not put {missing[0]} into {path.name}, as requested.")
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`. The directory is put aside, and there is a file in its place."""
+        """See :class:`harness.target.Target`. A file takes the place of the directory, which is kept aside."""
         self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
@@ -195,7 +195,7 @@ class KafkaDisks(KafkaCluster):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(process.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. Tried by creating a file in it."""
+        """See :class:`harness.target.Target`. The probe creates a file in it."""
         return log_dirs.failure(node, log_dir, log_dirs.refusal_of(self._log_dir(node, log_dir)))
 
     def is_log_dir_new(self, node: str, log_dir: int) -> Receipt:

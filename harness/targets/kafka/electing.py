@@ -1,9 +1,9 @@
-"""Elections that an operator asks a real cluster for.
+"""Requests leader elections from a real cluster, as an operator does.
 
-Kafka elects the preferred leader on request, the first of a partition's replicas. So whoever is to lead is made the
-preferred leader for the moment: the same replicas are reassigned in another order, and back afterwards. From 2.4 on
-there are requests for both (KIP-460, KIP-455), which ZooKeeper's controllers want for themselves and KRaft's take
-directly; before, an operator writes his wish into ZooKeeper, and the controller removes it when it is done.
+On request Kafka elects the preferred leader, the first replica of a partition. So the harness reassigns the same
+replicas in another order, with the wanted leader first, and afterwards back. From 2.4 on there are requests for both
+(KIP-460, KIP-455), which only the active controller serves. Before 2.4 the harness writes a node into ZooKeeper, which
+the controller removes when it is done.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ ON_REQUEST_SINCE = "2.4"
 """The release from which on elections and reassignments are requests."""
 
 _ELECTED = frozenset({0, 84})
-"""The error codes of an election after which the leader is whom one asked for: NONE and ELECTION_NOT_NEEDED."""
+"""The error codes after which the requested leader leads: NONE and ELECTION_NOT_NEEDED."""
 
 _TIMEOUT_S = 30.0
 _POLL_S = 0.02
@@ -51,7 +51,7 @@ _REASSIGNMENT = "/admin/reassign_partitions"
 
 
 class Electing:
-    """The part of :class:`harness.target.Target` that asks for elections."""
+    """The elections of :class:`harness.target.Target`."""
 
     def __init__(self, observation: ClusterObservation) -> None:
         self._observation = observation
@@ -66,8 +66,8 @@ class Electing:
             raise _refusal(partition, f"broker {leader} has no replica of it")
         if unclean and not self._by_request:
             raise EnvironmentFault(
-                f"Kafka {self._observation.release.version} elects nobody uncleanly because it is asked to.",
-                "Set unclean.leader.election.enable, which the first election that finds nobody in sync obeys.",
+                f"Kafka {self._observation.release.version} has no request for an unclean election.",
+                "Set unclean.leader.election.enable, for the next election without a live replica in the ISR.",
             )
         preferred = None if unclean else seen.replicas[0]
         with self._preferring(partition, seen, leader):
@@ -81,7 +81,7 @@ class Electing:
 
     @contextmanager
     def _preferring(self, partition: TopicPartition, seen: PartitionView, leader: NodeId | None) -> Iterator[None]:
-        """While ``leader`` is the first of the replicas."""
+        """Keep ``leader`` the first of the replicas meanwhile."""
         if leader is None or leader == seen.replicas[0]:
             yield
             return
@@ -129,10 +129,10 @@ class Electing:
             raise _refusal(partition, f"error {answer.error_code}")
 
     def _controller(self) -> Conversation:
-        """A conversation with who controls now.
+        """A conversation with the active controller.
 
         Raises:
-            NoAnswer: nobody says who that is.
+            NoAnswer: no broker names it.
         """
         if self._observation.asks_controllers():
             return self._observation.conversation_with_controller(_TIMEOUT_S)
@@ -146,7 +146,7 @@ class Electing:
         return self._observation.conversation(node_name(controller), _TIMEOUT_S)
 
     def _write_wish(self, path: str, wish: dict[str, object]) -> None:
-        """Write it into ZooKeeper and wait until the controller has removed it."""
+        """Write ``wish`` into ZooKeeper and wait until the controller has removed it."""
         with zookeeper(self._observation.scene.zookeeper()) as client:
             text = json.dumps({"version": 1, "partitions": [wish]}).encode()
             try:
@@ -159,7 +159,7 @@ class Electing:
     # ------------------------------------------------------------------------------------------------ what became of it
 
     def _await_leader(self, partition: TopicPartition, leader: NodeId | None) -> None:
-        """Wait until ``leader`` leads; None: anybody."""
+        """Wait until ``leader`` leads; None: any broker."""
 
         def leads() -> bool:
             now = self._seen(partition).leader
@@ -174,7 +174,7 @@ class Electing:
         return seen
 
     def _await(self, holds: Callable[[], bool], complaint: EnvironmentFault) -> None:
-        """Wait until ``holds`` does; who does not answer may be late, and is asked again."""
+        """Wait until ``holds`` does; ask a node that did not answer again."""
         deadline = time.monotonic() + _TIMEOUT_S
         while time.monotonic() < deadline:
             with suppress(NoAnswer):

@@ -1,8 +1,8 @@
-"""Releases of Kafka on this machine: unpacked distributions, and a cache of those that were fetched.
+"""Finds the Kafka releases on this machine, unpacked or in a cache, and fetches new ones into the cache.
 
-A release in the cache is whole: it is fetched into a directory of its own beside its place and renamed when every jar
-is there and is a sound archive. It comes from Apache's archive where that answers and has all that is needed, else
-through Maven, which compares each jar with the repository's checksum.
+A release in the cache is whole: it is fetched into a directory beside its place, which is renamed when every jar is
+there and is a sound archive. It comes from Apache's archive, or, where that lacks something, through Maven, which
+compares each jar with the repository's checksum.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def find(spelling: str) -> Distribution:
 
 
 def unpacked(home: Path) -> Distribution:
-    """The distribution in ``home``, whose release its jars tell.
+    """The distribution in ``home``; the names of its jars contain its release.
 
     Raises:
         UsageError: there is none, or it needs jars that no distribution of it has.
@@ -142,7 +142,7 @@ def fetch(version: str) -> Distribution:
 
 
 def _put(home: Path, place: Path) -> None:
-    """Somebody else may have been faster."""
+    """Rename ``home``; another process may have been faster."""
     try:
         home.rename(place)
     except OSError:

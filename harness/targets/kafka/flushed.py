@@ -1,11 +1,11 @@
-"""What of a node's disk would survive a power loss, from the ledger that the shim keeps (``shim/disk.c``).
+"""Computes what of a node's disk would survive a power loss, from the ledger that the shim keeps (``shim/disk.c``).
 
-What is durable is what :mod:`harness.broker.ports` promises the built-in broker, so that both tell the same story:
+Durable is what :mod:`harness.broker.ports` promises the built-in broker:
 
 * a file's bytes, up to the size it had when it was last flushed (``FileChannel.force``, ``FileDescriptor.sync``, or
   ``MappedByteBuffer.force`` for an index);
-* a segment's name, and those of its indexes, once its directory was flushed after it came to be; the oldest segment of
-  a log keeps its name in any case, or no old release would ever find its logs again;
+* a segment's name, and those of its indexes, once its directory was flushed after its creation; the oldest segment of
+  a log always keeps its name, or no old release would find its logs again;
 * any other file's name as soon as the file was flushed, and a directory's as soon as it exists;
 * of a file that was replaced by renaming another (a checkpoint), the newest one that was flushed before.
 
@@ -62,14 +62,14 @@ class Loss(NamedTuple):
 
 
 class Disk(Protocol):
-    """The files of a node, wherever they are reached."""
+    """The files of a node, local or in a container."""
 
     def listing(self) -> Listing:
-        """What is there now; the node may be running."""
+        """The current files; the node may be running."""
         ...
 
     def take(self, losses: Sequence[Loss]) -> None:
-        """Let a dead node lose that."""
+        """Apply ``losses`` to the disk of a dead node."""
         ...
 
     def forget_older(self) -> None:
@@ -78,7 +78,7 @@ class Disk(Protocol):
 
 
 class LocalDisk:
-    """Implements :class:`Disk` for a ``directory`` of this machine, whose ``ledger`` is beside it."""
+    """Implements :class:`Disk` for a ``directory`` of this machine, with its ``ledger`` beside it."""
 
     def __init__(self, directory: Path, ledger: Path) -> None:
         self._directory = directory
@@ -143,20 +143,20 @@ class Flushed:
         return [loss.cut for loss in self._losses()]
 
     def lose(self) -> list[Cut]:
-        """Take that from the disk, whose node must be dead; returns what was taken."""
+        """Apply :meth:`losses` to the disk of a dead node, and return them."""
         losses = list(self._losses())
         self._disk.take(losses)
         return [loss.cut for loss in losses]
 
     def refuse_strangers(self) -> None:
-        """Refuse a disk that others have written to than the processes that keep the ledger.
+        """Refuse a disk to which processes without a ledger have written.
 
         Raises:
-            EnvironmentFault: there is a log of which the ledger says nothing.
+            EnvironmentFault: the ledger lacks a log.
         """
         for path, file in sorted(self._disk.listing().files.items()):
             if path.suffix == ".log" and file.inode not in self._sizes:
-                raise EnvironmentFault(f"what had reached the disk is not known: the shim saw nobody write {path}.")
+                raise EnvironmentFault(f"what had reached the disk is not known: the shim saw no write to {path}.")
 
     def _losses(self) -> Iterator[Loss]:
         listing = self._disk.listing()
@@ -198,7 +198,7 @@ class Flushed:
             case "moved", [file, directory, is_flushed]:
                 self._move(file, directory, is_flushed == 1)
             case _:
-                raise AssertionError(f"the ledger says {event} {numbers}")
+                raise AssertionError(f"the ledger has an unknown line: {event} {numbers}")
 
     def _move(self, file: int, directory: int, is_flushed: bool) -> None:
         before = self._nameless.pop(file, None)
@@ -210,14 +210,14 @@ class Flushed:
 
 
 def _lines(ledger: Path) -> list[str]:
-    """Without the last one if it is torn: then it was never true."""
+    """The lines, without a torn last one, whose event never took effect."""
     if not ledger.exists():
-        raise EnvironmentFault(f"what had reached the disk is not known: nobody kept {ledger}.")
+        raise EnvironmentFault(f"what had reached the disk is not known: there is no {ledger}.")
     return [line for line in ledger.read_text().splitlines(keepends=True) if line.endswith("\n")]
 
 
 def sync(disk: Disk, ledger: Path) -> None:
-    """Let everything that is on the disk now have reached it; the node may be running."""
+    """Count everything on the disk as flushed; the node may be running."""
     found = disk.listing()
     listed = [f"listed {inode}\n" for inode in found.directories]
     reached = [f"flushed {inode} {size}\n" for inode, size in found.files.values()]
@@ -227,7 +227,7 @@ def sync(disk: Disk, ledger: Path) -> None:
 
 
 def forget_removed(directory: Path, ledger: Path) -> None:
-    """Forget what lies nowhere below ``directory`` any more: a new file may have its inode. Nobody may be writing."""
+    """Drop files that are gone from ``directory``: a new file may reuse an inode. No process may be writing."""
     left = {path.lstat().st_ino for path in directory.rglob("*")}
     temporary = ledger.with_suffix(".tmp")
     temporary.write_text("".join(line for line in _lines(ledger) if int(line.split()[1]) in left))

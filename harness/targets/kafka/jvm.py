@@ -1,4 +1,4 @@
-"""A Java program of a Kafka distribution as a process: how it is started, and where it writes what it has to say."""
+"""Runs a Java program of a Kafka distribution as a child process."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _OPTIONS = (
     "--add-opens=java.base/java.nio=ALL-UNNAMED",
     "-Djava.awt.headless=true",
 )
-"""Many small JVMs on few cores: they are to start soon and stay small. Kafka up to 1.0 unmaps its index files by what
-Java has closed since (the two ``add``)."""
+"""Small, fast-starting JVMs, for many run on few cores. Kafka up to 1.0 unmaps its index files through packages that
+newer Java closes (the two ``add``)."""
 
 _LOG4J = """\
 log4j.rootLogger=INFO, out
@@ -35,7 +35,7 @@ log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 """
 
-"""What the controller orders, and when a broker obeys, is in the log only (:mod:`harness.targets.kafka.beliefs`)."""
+"""Only this log has the controller's requests and when a broker applies them (:mod:`harness.targets.kafka.beliefs`)."""
 
 _LOG4J_2 = """\
 status=error
@@ -53,7 +53,7 @@ _REMEDY = "Install Java 17 (Debian: openjdk-17-jre-headless), or name one in JAV
 
 
 TERMINATED = 128 + signal.SIGTERM
-"""The exit status of a JVM that has ended, its shutdown hooks included, because of SIGTERM."""
+"""The exit status of a JVM that SIGTERM has ended, after its shutdown hooks."""
 
 
 class Program(NamedTuple):
@@ -70,7 +70,7 @@ class Jvm(ChildProcess):
     Args:
         name: see :class:`~harness.targets.node_process.ChildProcess`.
         directory: its files; ``hosts`` is its view of the network, see :mod:`harness.targets.kafka.layout`.
-        spawned: told its process ids.
+        spawned: called with its process ids.
         distribution: where its classes are.
     """
 
@@ -92,7 +92,7 @@ class Jvm(ChildProcess):
         self.start((*parent, *self._command(program)), environment)
 
     def forget(self) -> None:
-        """Remove what the program has unpacked for itself: native libraries."""
+        """Remove the native libraries that the program has unpacked."""
         shutil.rmtree(self._temporary, ignore_errors=True)
 
     @property
@@ -129,13 +129,13 @@ def java() -> str:
 
 
 def refuse_old_java() -> None:
-    """Raise as :func:`java`, and when the Java to run says that it is too old.
+    """Raise as :func:`java`, and when the Java to run is too old.
 
-    All releases are started with the same options, so what the newest of them need all do.
+    All releases start with the same options, so all need what the newest needs.
     """
     refuse_old(java(), _NEEDED_BY, _REMEDY)
 
 
 def java_version() -> str:
-    """What the Java to run says of itself: ``openjdk version "17.0.15" 2025-04-15``. Raises as :func:`java`."""
+    """The version line of the Java to run: ``openjdk version "17.0.15" 2025-04-15``. Raises as :func:`java`."""
     return version_line(java()) or "(says nothing)"

@@ -1,6 +1,6 @@
-"""Becomes another program, which the kernel will kill when the harness dies (``PR_SET_PDEATHSIG``): run as a script.
+"""A script that executes another program, which the kernel kills when the harness dies (``PR_SET_PDEATHSIG``).
 
-Arguments: the process id of the harness, then the command. What is asked of the kernel holds across ``exec``.
+Arguments: the process id of the harness, then the command. The setting survives ``exec``.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def main() -> None:
-    """Become the command; leave at once when the harness is gone already, for nobody would deliver the signal."""
+    """Execute the command; exit at once when the harness is already gone, for no signal would come."""
     parent, *command = sys.argv[1:]
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the harness, which ends its nodes
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -1,8 +1,8 @@
-"""Who is where: the nodes of a cluster of real Kafka, their addresses, and what each of them calls the others.
+"""Assigns addresses, ports and host names to the nodes of a real Kafka cluster and to the proxies between them.
 
 Every node listens at an address of its own, and no node knows the real address of another: its hosts file
 (``jdk.net.hosts.file``) leads every other name to the *proxy address* of the node itself, where a proxy for each
-destination listens at the destination's own port. So a connection's proxy says both who made it and to whom it leads,
+destination listens at the destination's own port. So the proxy of a connection identifies its source and destination,
 and each directed link can be cut by itself. Clients have a proxy address, too, which the brokers advertise to them.
 """
 
@@ -25,14 +25,14 @@ _FIRST_PROXY = 150
 
 
 QUORUM = 3
-"""How many controllers a quorum has that are nodes of their own."""
+"""The number of dedicated controllers of a quorum."""
 
 
 class Control(Enum):
-    """Who controls a cluster.
+    """Which nodes are controllers.
 
-    ``ONE``: the node ``controller``. The others are KRaft's: a ``QUORUM`` of ``controller-1`` to ``controller-3``, or
-    every broker, ``COMBINED`` with a controller in one process.
+    ``ONE``: the node ``controller``. With KRaft also a ``QUORUM`` of ``controller-1`` to ``controller-3``, or
+    ``COMBINED``: every broker is a controller, too.
     """
 
     ONE = "one"
@@ -40,7 +40,7 @@ class Control(Enum):
     COMBINED = "combined"
 
     def controllers(self, brokers: int) -> Sequence[str]:
-        """The nodes one of which controls a cluster with so many brokers."""
+        """The controllers of a cluster with so many brokers."""
         match self:
             case Control.ONE:
                 return [CONTROLLER]
@@ -65,7 +65,7 @@ def broker_names(brokers: int) -> Sequence[str]:
 
 
 class Listener(Enum):
-    """What a node listens for, each at a port of its own; the value is the port's place among the node's.
+    """The listeners of a node, each at its own port; the value is the port's place among the node's.
 
     ``HARNESS`` is for the harness alone: it is advertised with its real address, and no proxy lies in between.
     """
@@ -79,7 +79,7 @@ class Listener(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """One proxy: whoever is ``source`` reaches ``listener`` of node ``destination`` by connecting to ``listens``.
+    """One proxy: ``source`` reaches ``listener`` of node ``destination`` by connecting to ``listens``.
 
     Attributes:
         source: the name of a node, or ``CLIENTS``.
@@ -98,9 +98,9 @@ class Layout:
     """The addresses of one cluster, claimed until :meth:`release`.
 
     Attributes:
-        metadata: what keeps the cluster's state. With ZooKeeper the node ``controller`` is ZooKeeper and a broker with
-            the id 100, which holds no replicas and is Kafka's controller; with KRaft it is the controller alone.
-        control: who controls it.
+        metadata: ZooKeeper or KRaft. With ZooKeeper the node ``controller`` is ZooKeeper and a broker with the id 100,
+            which holds no replicas and is Kafka's controller; with KRaft it is the controller alone.
+        control: which nodes are controllers.
         brokers: how many, with the ids 0, 1, 2 ...
         subnet: the first three octets, ``"127.a.b"``.
         port: the first of all ports.
@@ -115,7 +115,7 @@ class Layout:
 
     @classmethod
     def claim(cls, brokers: int, metadata: Metadata, control: Control = Control.ONE) -> Self:
-        """Claim addresses for ``brokers`` brokers and who controls them.
+        """Claim addresses for ``brokers`` brokers and their controllers.
 
         Raises:
             EnvironmentFault: none were free.
@@ -147,11 +147,11 @@ class Layout:
 
     @property
     def controllers(self) -> Sequence[str]:
-        """The names of those nodes one of which controls the others."""
+        """The names of the controllers."""
         return self.control.controllers(self.brokers)
 
     def listeners(self, node: str) -> Sequence[Listener]:
-        """What ``node`` listens for."""
+        """The listeners of ``node``."""
         kafka = (Listener.PEERS, Listener.CLIENTS, Listener.HARNESS)
         if self.metadata is Metadata.ZOOKEEPER:
             return kafka if is_broker(node) else (*kafka, Listener.ZOOKEEPER)
@@ -165,7 +165,7 @@ class Layout:
         return node_host(self.subnet, node_id(node))
 
     def proxy_host(self, source: str) -> str:
-        """Where the connections of ``source``, a node or ``CLIENTS``, go, whatever their destination."""
+        """The host to which ``source``, a node or ``CLIENTS``, connects for every destination."""
         return f"{self.subnet}.{_CLIENTS_PROXY if source == CLIENTS else _FIRST_PROXY + self._index(source)}"
 
     def port_of(self, node: str, listener: Listener) -> int:
@@ -211,7 +211,7 @@ class Layout:
         return f"broker-{node}" if is_broker(node) else node
 
     def hosts_file(self, node: str) -> str:
-        """What ``jdk.net.hosts.file`` of ``node`` says: where it finds itself, the others, and this machine."""
+        """The ``jdk.net.hosts.file`` of ``node``: the addresses of itself, the others, and this machine."""
         seen = [
             f"{self.host(node) if other == node else self.proxy_host(node)} {self.hostname(other)}"
             for other in self.nodes

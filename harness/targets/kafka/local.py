@@ -1,4 +1,4 @@
-"""Real Kafka as local processes, as the name of a target has it: a release, and who controls its cluster."""
+"""Parses ``process:RELEASE#control``: a Kafka release, and which nodes of its cluster are controllers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from harness.targets.kafka.releases import Metadata, Release
 from harness.validation import closest
 
 CONTROL_MARK = "#"
-"""Between the release, or its path, and who controls: ``4.1.0#quorum``."""
+"""Between the release, or its path, and the kind of control: ``4.1.0#quorum``."""
 
 _LEAST_COMBINED = 3
-"""The fewest voters of whom one may be away."""
+"""The fewest voters that tolerate the loss of one."""
 
 
 @dataclass(frozen=True, slots=True)
 class LocalKafka:
-    """A release, and who controls its clusters."""
+    """A release, and which nodes are controllers."""
 
     distribution: Distribution
     control: Control = Control.ONE
@@ -31,10 +31,10 @@ class LocalKafka:
         return self.distribution.release
 
     def refuse_few(self, brokers: int) -> None:
-        """Refuse combined nodes that are too few.
+        """Refuse too few combined nodes.
 
         Raises:
-            UsageError: they are.
+            UsageError: they are too few.
         """
         if self.control is Control.COMBINED and brokers < _LEAST_COMBINED:
             raise UsageError(

@@ -1,4 +1,4 @@
-"""KRaft's metadata log, read from the disk of the controller while the controller writes it."""
+"""Reads KRaft's metadata log from the controller's disk while the controller writes it."""
 
 from __future__ import annotations
 
@@ -165,7 +165,7 @@ def _created(name: TopicPartition, record: PartitionRecord) -> PartitionState:
 
 
 def _changed(before: PartitionState, record: PartitionChangeRecord) -> PartitionState:
-    """As ``PartitionRegistration.merge`` of Kafka has it: a leader that is named begins a new epoch, also the same."""
+    """As in Kafka's ``PartitionRegistration.merge``: a named leader begins a new epoch, even if it led before."""
     elected = record.leader != NO_LEADER_CHANGE
     return before._replace(
         leader=NodeId(record.leader) if elected else before.leader,

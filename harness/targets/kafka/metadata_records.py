@@ -1,4 +1,4 @@
-"""The records of KRaft's metadata log that tell of partitions, brokers and controllers (Kafka's ``*Record.json``).
+"""Decodes the records of KRaft's metadata log about partitions, brokers and controllers (Kafka's ``*Record.json``).
 
 A record's value is a frame: its own version (1), the record's type and the version of its body, each an unsigned
 varint, and then the body, which is always flexible.
@@ -113,7 +113,7 @@ class PartitionRecord(Message):
 
 @_record(5, newest=2)
 class PartitionChangeRecord(Message):
-    """What of a partition has changed; None: nothing of that kind."""
+    """The changed fields of a partition; None: unchanged."""
 
     partition_id: int = int32(default=-1)
     topic_id: bytes = uuid()
@@ -150,7 +150,7 @@ class RemoveTopicRecord(Message):
 
 @_record(17, newest=3)
 class BrokerRegistrationChangeRecord(Message):
-    """What of a broker's registration has changed; ``fenced``: -1 it has a session now, 1 it has none any more."""
+    """A change of a broker's registration; ``fenced``: -1 its session has begun, 1 it has ended."""
 
     broker_id: int = int32()
     broker_epoch: int = int64()
@@ -167,7 +167,7 @@ class Voter(Struct):
 
 @struct
 class LeaderChangeMessage(Message):
-    """What a controller that has been elected writes first (``LeaderChangeMessage.json``)."""
+    """The first record of a newly elected controller (``LeaderChangeMessage.json``)."""
 
     leader_id: int = int32()
     voters: list[Voter] = array(Voter)

@@ -1,4 +1,4 @@
-"""The nodes of a cluster of real Kafka: one process each, but the controller of old releases, which is two."""
+"""The nodes of a real Kafka cluster: one process each, or two for a controller with ZooKeeper."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def new_cluster_id() -> str:
 
 
 class KafkaNode:
-    """A node: a broker, or a controller. What is on its disk is in ``data_dir``.
+    """A broker or a controller, with its disk in ``data_dir``.
 
     Args:
         name: as the end of a link.
         directory: of its files.
         distribution: what it runs.
-        spawned: told the process ids.
+        spawned: called with the process ids.
 
     Attributes:
         incarnation: how often it had been started before it was last; -1 before the first.
@@ -119,7 +119,7 @@ class KafkaNode:
         return True
 
     def forget(self) -> None:
-        """Remove what its processes have unpacked for themselves."""
+        """Remove the native libraries that its processes have unpacked."""
         for jvm in self.processes:
             jvm.forget()
 
@@ -132,12 +132,12 @@ class KafkaNode:
 
     @property
     def log(self) -> Path:
-        """What its first process has printed."""
+        """The output of its first process."""
         return self._jvm.log
 
     @property
     def logs(self) -> Mapping[str, Path]:
-        """What its processes have printed, by what a copy of it is to be called."""
+        """The output of its processes, by the file name of a copy."""
         return logs_of(self.directory)
 
     @property
@@ -181,8 +181,8 @@ class KafkaNode:
         """Whether one of its processes has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: its small heap was full, the shim could not go on, or a signal that was not sent from here
-                has ended it, which no release of Kafka is to blame for.
+            EnvironmentFault: its small heap was full, the shim failed, or a signal from outside the harness ended it,
+                none of which is a fault of Kafka.
         """
         self._refuse_fall()
         statuses = [jvm.exit_status for jvm in self.processes]
@@ -194,13 +194,13 @@ class KafkaNode:
         return any(status is not None and status > 0 and status != TERMINATED for status in statuses)
 
     def endings(self) -> list[Ending]:
-        """How each of its lives ended that had not been ordered to."""
+        """How each of its lives ended that the harness did not end."""
         ends = [(jvm, jvm.unordered()) for jvm in self.processes]
         told = [(*end, jvm.log_tail()) for jvm, end in ends if end is not None]
         return [*self._endings, *(judged(Ending(node_id(self.name), self.incarnation, *one)) for one in told)]
 
     def _refuse_fall(self) -> None:
-        """What kills a process, when the harness does not, is the kernel, which lacks memory, or a crash of Java."""
+        """A SIGKILL from outside the harness is the kernel's, which lacks memory; other signals are crashes of Java."""
         for jvm in self.processes:
             if jvm.fell_to is not None:
                 raise EnvironmentFault(
@@ -209,7 +209,7 @@ class KafkaNode:
                 )
 
     def in_words(self) -> str:
-        """Its processes and what is of them."""
+        """Its processes and their states."""
         return ", ".join(map(_in_words, self.processes))
 
     def log_tail(self) -> str:
@@ -232,7 +232,7 @@ class KraftNode(KafkaNode):
         directory: see :class:`KafkaNode`. The controllers' are side by side.
         distribution: see :class:`KafkaNode`.
         spawned: see :class:`KafkaNode`.
-        controls: whether it is a controller, whatever else it is.
+        controls: whether it is a controller, combined or not.
     """
 
     def __init__(
@@ -262,7 +262,7 @@ class KraftNode(KafkaNode):
         super()._start(environment)
 
     def _give_features(self) -> None:
-        """Write down the features that a new cluster of this release has, for every controller the same."""
+        """Write the features of a new cluster of this release, the same for every controller."""
         features = self.directory.with_name(_FEATURES)
         if not features.exists():
             self._format_by_kafka()

@@ -1,4 +1,4 @@
-"""Looking at a real cluster, past every proxy: what its controller has decided, what brokers say of their replicas."""
+"""Observes a real cluster past every proxy: the controller's decisions, and the state of the brokers' replicas."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from harness.wire.messages import (
 )
 
 TELLS_EPOCHS_SINCE = "2.4"
-"""The release from which on brokers are asked for their leader epochs. They name them since 2.1 (KIP-320),
-but of 2.1.1 not every replica was seen that way; followers have served consumers since 2.4 (KIP-392)."""
+"""The first release that is asked for leader epochs. Brokers return them since 2.1 (KIP-320), but 2.1.1 not for every
+replica; followers serve consumers since 2.4 (KIP-392)."""
 
 _TIMEOUT_S = 1.0
 _FIND_COORDINATOR, _OFFSET_FETCH = 2, 7
-"""The newest versions that are asked in: those about one group."""
+"""The newest request versions that are used: those about one group."""
 
 _NO_COMMIT = -1
 
@@ -40,7 +40,7 @@ Answer = TypeVar("Answer")
 
 
 class ClusterObservation:
-    """The parts of :class:`harness.target.Target` that look.
+    """The observing methods of :class:`harness.target.Target`.
 
     Args:
         scene: where the nodes and the controller's log are.
@@ -75,7 +75,7 @@ class ClusterObservation:
         return ClusterView(now_ns, live, partitions, controller, controllers, quorum)
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
-        """See :class:`harness.target.Target`. Real brokers do not tell their ISR, nor what they know of followers."""
+        """See :class:`harness.target.Target`. Real brokers return neither their ISR nor their followers' state."""
         try:
             seen = self._probes[node].look([partition]).get(partition)
         except NoAnswer:
@@ -124,31 +124,31 @@ class ClusterObservation:
         return self.scene.controller_log()
 
     def replica_probe(self, broker: str, timeout_s: float) -> ReplicaProbe:
-        """A probe of its own for the replicas of a broker."""
+        """A new probe for the replicas of a broker."""
         tells = self.release.numbers >= numbers(TELLS_EPOCHS_SINCE)
         beliefs = None if tells else Beliefs(self.scene.printed(broker))
         return ReplicaProbe(node_id(broker), self.scene.address(broker), timeout_s, beliefs)
 
     def quorum_probe(self, controllers: Iterable[str], timeout_s: float) -> QuorumProbe:
-        """A probe of its own for the quorum of these controllers."""
+        """A new probe for the quorum of these controllers."""
         addresses = {name: self.scene.controller_address(name) for name in controllers}
         return QuorumProbe(
             {name: Conversation(node_id(name), at, timeout_s) for name, at in addresses.items() if at is not None}
         )
 
     def conversation(self, broker: str, timeout_s: float) -> Conversation:
-        """A conversation of one's own with a broker."""
+        """A new conversation with a broker."""
         return Conversation(node_id(broker), self.scene.address(broker), timeout_s)
 
     def asks_controllers(self) -> bool:
-        """Whether KRaft's controllers are asked themselves; else brokers are, which forward what is for them."""
+        """Whether requests go to KRaft's controllers directly; else brokers forward them."""
         return bool(self._controllers)
 
     def conversation_with_controller(self, timeout_s: float) -> Conversation:
-        """A conversation of one's own with that of KRaft's controllers which is active.
+        """A new conversation with the active KRaft controller.
 
         Raises:
-            NoAnswer: none is.
+            NoAnswer: there is none.
         """
         controlling = self._controlling()
         if controlling is None:
@@ -158,7 +158,7 @@ class ClusterObservation:
         return Conversation(node_id(controlling[0]), address, timeout_s)
 
     def first_answer(self, ask: Callable[[Conversation], Answer], serves: Callable[[Answer], bool]) -> Answer | None:
-        """What the first broker that answers, and whose answer serves, says; None: none does."""
+        """The first broker's answer that ``serves``; None: there is none."""
         for name in self.scene.broker_names:
             try:
                 answer = ask(self._talks[name])
@@ -169,7 +169,7 @@ class ClusterObservation:
         return None
 
     def close(self) -> None:
-        """Hang up everywhere; idempotent, and what is asked afterwards calls again."""
+        """Close all connections; idempotent. A later request connects again."""
         for probe in self._probes.values():
             probe.close()
         for talk in (*self._talks.values(), *self._controllers.values()):
@@ -181,7 +181,7 @@ class ClusterObservation:
         self._leaders.note(self._log.read_on())
 
     def _controlling(self) -> tuple[str, QuorumView | None] | None:
-        """Who controls, and answers, and what it says of the quorum where it is asked; None: nobody does."""
+        """The active controller, if it answers, and its view of the quorum, if it is asked; None: there is none."""
         if self.release.metadata is Metadata.ZOOKEEPER:
             return (CONTROLLER, None) if answers(self.scene.zookeeper()) else None
         self._read_on()
@@ -194,7 +194,7 @@ class ClusterObservation:
         return None if quorum is None else (name, quorum)
 
     def _quorum(self, controller: str) -> QuorumView | None:
-        """What it says while it is active; None: it is not, or does not answer. A broker may have asked another."""
+        """Its view while it is active; None: it is not, or does not answer. A broker may have asked another."""
         quorum = described(self._controllers[controller])
         if quorum is None or self._named(quorum.leader_id) != controller:
             return None
@@ -210,13 +210,13 @@ def _ping(talk: Conversation) -> ApiVersionsResponse:
 
 
 class Leaders:
-    """Who was elected in which epoch of which partition: nobody can lead in an epoch who was not."""
+    """The elected leader of each epoch of each partition; no other broker can lead in that epoch."""
 
     def __init__(self) -> None:
         self._elected: dict[tuple[TopicPartition, int], NodeId] = {}
 
     def note(self, decisions: Iterable[Decision | Withdrawal]) -> None:
-        """Take in what has been decided and withdrawn."""
+        """Apply decisions and withdrawals."""
         for decision in decisions:
             if isinstance(decision, PartitionDecision):
                 state = decision.after
@@ -232,5 +232,5 @@ class Leaders:
                     self._elected.pop((after.topic_partition, after.leader_epoch), None)
 
     def of(self, partition: TopicPartition, leader_epoch: int) -> NodeId:
-        """The leader in that epoch; ``NO_LEADER`` where nobody was elected, or it is not known."""
+        """The leader in that epoch; ``NO_LEADER`` if there was none or it is unknown."""
         return self._elected.get((partition, leader_epoch), NO_LEADER)

@@ -1,4 +1,4 @@
-"""The log directories that a real broker has given up, as it tells itself (KIP-112, KIP-113)."""
+"""Asks a real broker which of its log directories are offline (DescribeLogDirs: KIP-112, KIP-113)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _ANSWER_TIMEOUT_S = 5.0
 
 
 def offline_log_dirs(node: str, address: Address) -> set[Path]:
-    """The paths of those log directories that broker ``node`` has given up.
+    """The paths of the offline log directories of broker ``node``.
 
     Raises:
-        NoAnswer: it does not say.
+        NoAnswer: it does not answer.
     """
     with closing(Conversation(node_id(node), address, _ANSWER_TIMEOUT_S)) as conversation:
         told = conversation.ask(DescribeLogDirsRequest(), DescribeLogDirsResponse, _DESCRIBE_LOG_DIRS)

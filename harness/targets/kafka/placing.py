@@ -1,8 +1,9 @@
-"""Into which log directory a new replica goes, where brokers have several (KIP-113).
+"""Chooses the log directory of each new replica on brokers with several (KIP-113).
 
-Kafka takes the one with the fewest replicas, its own topics' included, and of equals any. What a schedule says of a
-directory it says of the built-in brokers' rule: only its own topics count, and of equals the first is taken. So brokers
-are told of each replica where it is to be before there is one; they keep that in mind, and answer that there is none.
+Kafka takes the one with the fewest replicas, internal topics included, and any of equals. Schedules assume the rule of
+the built-in brokers: only the scenario's topics count, and the first of equals wins. So the harness sends
+AlterReplicaLogDirs before it creates the topic; the brokers remember the directory, and answer that the replica is
+unknown.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from harness.wire.messages import (
 )
 
 FIRST_TOLD = (1, 1)
-"""The first release whose brokers can be told."""
+"""The first release with AlterReplicaLogDirs."""
 
 _ALTER_REPLICA_LOG_DIRS = 2
 _ANSWER_TIMEOUT_S = 5.0
@@ -42,7 +43,7 @@ _KEPT_IN_MIND = frozenset(
 
 
 class Placing:
-    """Where the replicas of a cluster's topics are to be.
+    """The log directories of the replicas of a cluster's topics.
 
     Args:
         log_dirs: the paths of each broker's log directories, in order.
@@ -53,7 +54,7 @@ class Placing:
         self._taken: Counter[Path] = Counter()
 
     def places(self, topic: TopicSpec) -> Mapping[str, Mapping[Path, Sequence[TopicPartition]]]:
-        """By broker and directory the replicas of a new topic; it counts for those that come after it."""
+        """The replicas of a new topic by broker and directory; later topics count them."""
         found: dict[str, dict[Path, list[TopicPartition]]] = defaultdict(lambda: defaultdict(list))
         for number, replicas in enumerate(assignment_of(topic, len(self._log_dirs))):
             for broker in map(str, replicas):
@@ -64,11 +65,11 @@ class Placing:
 
 
 def tell(node: str, address: Address, places: Mapping[Path, Sequence[TopicPartition]]) -> None:
-    """Tell broker ``node`` where to make replicas, all of the same topic.
+    """Send broker ``node`` the directories of its new replicas, all of one topic.
 
     Raises:
         NoAnswer: it does not answer.
-        EnvironmentFault: it will not.
+        EnvironmentFault: it refuses.
     """
     dirs = [
         AlterReplicaLogDir(str(path), [AlterReplicaLogDirTopic(names[0].topic, [name.partition for name in names])])
@@ -79,4 +80,4 @@ def tell(node: str, address: Address, places: Mapping[Path, Sequence[TopicPartit
         told = conversation.ask(request, AlterReplicaLogDirsResponse, _ALTER_REPLICA_LOG_DIRS)
     codes = {one.error_code for topic in told.results for one in topic.partitions}
     if refused := sorted(codes - _KEPT_IN_MIND):
-        raise EnvironmentFault(f"node {node} will not be told where to put replicas: error {refused[0]}.")
+        raise EnvironmentFault(f"node {node} refuses AlterReplicaLogDirs: error {refused[0]}.")

@@ -38,9 +38,9 @@ class ProcessTarget(KafkaClocks):
     Args:
         directory: where the nodes keep their files; created when missing.
         brokers: how many brokers, with the ids 0, 1, 2 ...
-        kafka: the release that they run, and who controls it.
+        kafka: the release that they run, and which nodes are controllers.
         settings: of every broker.
-        spawned: told the name and the process id of each process right after its start.
+        spawned: called with the name and process id of each process right after its start.
     """
 
     name = "process"
@@ -65,7 +65,7 @@ class ProcessTarget(KafkaClocks):
         self.sampler.start()
 
     def stop(self) -> None:
-        """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
+        """See :class:`harness.target.Target`. The sampler observes the nodes a last time."""
         for node in self._nodes.values():
             with suppress(EnvironmentFault):  # it may end just now
                 node.resume()
@@ -83,14 +83,14 @@ class ProcessTarget(KafkaClocks):
 
     @cached_property
     def observation(self) -> ClusterObservation:
-        """How the running cluster is looked at."""
+        """Observes the running cluster."""
         logs = {name: self._node(name).log for name in self.brokers()}
         disks = {name: metadata_dir(name, self._node(name).data_dir) for name in self._controllers}
         return ClusterObservation(LocalScene(self.layout, self._release, disks, logs))
 
     @cached_property
     def sampler(self) -> TimelineSampler:
-        """How the running cluster is watched."""
+        """Samples the timeline of the running cluster."""
         disks = {name: self._disk(name) for name in self.brokers()}
         return TimelineSampler(
             self.observation,

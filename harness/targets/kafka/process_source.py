@@ -1,4 +1,4 @@
-"""``--target process:RELEASE``: a release of Kafka as local Java processes, before anything is started."""
+"""Resolves ``--target process:RELEASE`` for the plan, before any process starts."""
 
 from __future__ import annotations
 
@@ -40,20 +40,20 @@ class ProcessSource:
 
     @property
     def controls(self) -> frozenset[type[Target]]:
-        """Everything, but for what takes a C compiler where there is none."""
+        """All controls, or without a C compiler those that do not need the shim."""
         return controls()
 
     @property
     def never_the_controller(self) -> tuple[str, ...]:
-        """Links: brokers that are the controllers cannot be cut off from the controllers alone."""
+        """The fields with links: combined brokers cannot be cut off from the controllers alone."""
         return ("links", "between") if self.control is Control.COMBINED else ()
 
     def why_not(self, control: type[Target]) -> str:
-        """See :class:`harness.targets.kafka.source.KafkaSource`; every control takes the same remedy."""
+        """See :class:`harness.targets.kafka.source.KafkaSource`; the remedy is the same for every control."""
         return "It takes a C compiler: see `seawall doctor`."
 
     def in_words(self) -> Mapping[str, Any]:
-        """Nothing: the release says it all."""
+        """Nothing beside the release."""
         return {}
 
     def versions(self) -> Mapping[str, str]:
@@ -74,7 +74,7 @@ class ProcessSource:
 
 
 def find(spelling: str) -> ProcessSource:
-    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.kafka.local.find`."""
+    """The source that ``spelling``, without the prefix, names. Raises as :func:`harness.targets.kafka.local.find`."""
     return ProcessSource(local.find(spelling))
 
 
@@ -83,4 +83,4 @@ def _may_combine(spelling: str) -> bool:
 
 
 KIND = SourceKind("process", "RELEASE", find, _may_combine)
-"""What follows is a release, or the path of an unpacked one, and ``#`` with who controls."""
+"""The argument is a release, or the path of an unpacked one, and optionally ``#`` with the kind of control."""

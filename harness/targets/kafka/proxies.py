@@ -1,10 +1,10 @@
-"""The links of a cluster of real Kafka: a process of proxies that cuts any *directed* one of them.
+"""A process of TCP proxies that can cut or stall each *directed* link of a real Kafka cluster.
 
-Every route of the :class:`~harness.targets.kafka.layout.Layout` has a listening socket in that process, and every
-directed link a gate (:mod:`harness.targets.kafka.relay`), which bytes from x to y pass in connections that x has made
-to y and in those that y has made to x. A link can also be stalled in those connections alone that there are at that
-moment: what is under way in them comes later than what is sent in new ones. The harness speaks to the process over its
-control channel, one JSON line there and one back, as to a node of the built-in cluster. It dies with the harness.
+The process has a listening socket for every route of the :class:`~harness.targets.kafka.layout.Layout`, and a gate
+(:mod:`harness.targets.kafka.relay`) for every directed link. All bytes from x to y pass it, whether x or y made the
+connection. A link can also be stalled in its present connections alone: bytes in flight there arrive after those sent
+in new connections. The harness sends the process one JSON line per request over its control channel, as to a node of
+the built-in cluster. The process dies with the harness.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ _PING_TIMEOUT_S = 0.15
 _ANSWER_TIMEOUT_S = 1.0
 _CONTROL_TIMEOUT_S = 5.0
 _REAP_TIMEOUT_S = 60.0
-"""A kernel that lacks time may be slow to end even what was killed."""
+"""A busy kernel may be slow to end a killed process."""
 
 _BACKLOG = 1024
-"""Connections that wait to be taken: past it the kernel drops one, and its caller tries again only a second later."""
+"""The backlog of a listening socket: past it the kernel drops a connection, whose caller retries a second later."""
 _NAME = "proxies"
 
 
@@ -54,7 +54,7 @@ class Proxies:
     """The harness's end.
 
     Args:
-        layout: says which routes there are.
+        layout: has the routes.
         directory: for the process's configuration and its log; created when missing.
     """
 
@@ -115,10 +115,10 @@ class Proxies:
         self._set(self._cut - set(links))
 
     def stall(self, links: Iterable[Link]) -> None:
-        """Let no byte pass on these links in the connections that there are now, until they are let go on.
+        """Let no byte pass on these links in their present connections, until :meth:`resume_links`.
 
         Raises:
-            EnvironmentFault: nobody answers on one of them, so that no connection there could bear witness.
+            EnvironmentFault: no node answers on one of them, so that no connection could prove the stall.
         """
         for link in set(links) - self._stalled:
             if link in self._witnesses:
@@ -126,7 +126,7 @@ class Proxies:
             try:
                 self._witnesses[link] = Witness(self._leading_to(link).listens)
             except OSError as error:
-                raise EnvironmentFault(f"{link} cannot be stalled: nobody answers there ({error}).") from error
+                raise EnvironmentFault(f"{link} cannot be stalled: no answer ({error}).") from error
         self._set_stalled(self._stalled | set(links))
 
     def resume_links(self, links: Iterable[Link]) -> None:
@@ -148,7 +148,7 @@ class Proxies:
         return Receipt(True, f"{link}: {held} bytes are withheld in connections from before; a new one gets through")
 
     def has_gone_on(self, link: Link) -> Receipt:
-        """Whether what was sent in a connection that was stalled has got through."""
+        """Whether the bytes sent in a stalled connection have arrived."""
         witness = self._witnesses.get(link)
         through = witness is None or witness.is_answered(_ANSWER_TIMEOUT_S)
         return Receipt(through, f"{link}: a request that was stalled {'got through' if through else 'is still stuck'}")
@@ -164,7 +164,7 @@ class Proxies:
     def is_cut(self, link: Link) -> Receipt:
         """Send a request over the link and see whether it gets through.
 
-        Where the link leads to the clients, that is the answer to a request whose way to the broker ignores all cuts.
+        On a link to the clients the probe is the answer to a request that ignores all cuts on its way to the broker.
         """
         return probe_link(link, partial(self.held, link), partial(self._ping, link))
 
@@ -183,10 +183,10 @@ class Proxies:
                 connection.sendall(API_VERSIONS_REQUEST)
                 return None if _answers(connection, held_bytes) else held_bytes()
             except OSError:
-                return held_bytes()  # refused or reset: what is withheld tells by whom
+                return held_bytes()  # refused or reset: by the node, or by the gate if it holds bytes
 
     def _leading_to(self, link: Link) -> Route:
-        """By which route bytes come to flow on ``link``: where it leads to clients, in their own connections."""
+        """The route whose connections use ``link``: to clients, bytes flow in the clients' own connections."""
         return self._route(*(reversed(link) if link.destination == CLIENTS else link))
 
     def _route(self, source: str, destination: str) -> Route:
@@ -196,7 +196,7 @@ class Proxies:
         for route in self._layout.routes():
             if (route.source, route.destination, route.listener) == (source, destination, wanted):
                 return route
-        raise NoSuchProbe(f"no bytes flow on the link {source}->{destination}: nobody connects that way.")
+        raise NoSuchProbe(f"no bytes flow on the link {source}->{destination}: no node connects that way.")
 
     def _set(self, links: set[Link]) -> None:
         self._require_known(links)
@@ -236,7 +236,7 @@ class Proxies:
 
 
 def _answers(connection: socket.socket, held_bytes: Callable[[], int]) -> bool:
-    """Whether an answer comes: at once, or late where nothing is withheld that could be in its way."""
+    """Whether an answer arrives; where no bytes are held, the probe waits longer for it."""
     try:
         return bool(connection.recv(1))
     except TimeoutError:
@@ -259,7 +259,7 @@ class _Process:
         self._probes_back: set[Address] = set()
 
     async def run(self, control: socket.socket, secret: Secret) -> None:
-        """Serve until killed. The control channel listened before the secret was drawn: no introduction is too old."""
+        """Serve until killed. The control channel listened before the secret was drawn: no proof can be too old."""
         async with asyncio.TaskGroup() as tasks:
             for route in self._routes:
                 listening = socket.create_server(tuple(route["listens"]), backlog=_BACKLOG)
@@ -320,7 +320,7 @@ class _Process:
 def main() -> None:
     """Run the process that the configuration file named on the command line describes."""
     config = json.loads(Path(sys.argv[1]).read_text())
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; ending this one is the launcher's business
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the launcher ends this process
     die_with(config["parent_pid"])
     open_many_files()
     asyncio.run(_Process(config["routes"]).run(socket.socket(fileno=config["control"]), receive_secret()))

@@ -1,4 +1,4 @@
-"""What KRaft's controllers say of their metadata log when they are asked: DescribeQuorum, past every proxy."""
+"""Asks KRaft's controllers for the state of their metadata log: DescribeQuorum, past every proxy."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from harness.wire.messages import (
 from harness.wire.messages.quorum import QuorumPartition
 
 _DESCRIBE_QUORUM = 1
-"""The newest version that is asked in."""
+"""The newest request version that is used."""
 
 
 def described(controller: Conversation) -> QuorumPartition | None:
-    """What a controller says while it leads; None: it does not lead, or does not answer."""
+    """The quorum as its leader sees it; None: this controller does not lead, or does not answer."""
     request = DescribeQuorumRequest([DescribedTopic(METADATA_TOPIC, [DescribedPartition(0)])])
     try:
         answer = controller.ask(request, DescribeQuorumResponse, _DESCRIBE_QUORUM)
@@ -33,12 +33,12 @@ def described(controller: Conversation) -> QuorumPartition | None:
 
 
 class QuorumObservation(NamedTuple):
-    """One look at a quorum.
+    """One observation of a quorum.
 
     Attributes:
-        leader: the controller that says so.
-        quorum: what it says; ``high_watermark`` is not negative.
-        time_ns: when it was asked, so no later than what it said was true.
+        leader: the controller that answered.
+        quorum: its answer; ``high_watermark`` is not negative.
+        time_ns: when the request was sent, which is no later than the state in the answer.
     """
 
     leader: str
@@ -47,22 +47,22 @@ class QuorumObservation(NamedTuple):
 
 
 class QuorumProbe:
-    """Looks at a quorum; ``controllers`` are conversations with its members, by their names."""
+    """Observes a quorum; ``controllers`` are conversations with its members, by their names."""
 
     def __init__(self, controllers: Mapping[str, Conversation]) -> None:
         self._controllers = dict(controllers)
 
     def look(self) -> QuorumObservation | None:
-        """What the one that leads says; None: nobody does, or nobody knows yet what is committed."""
+        """The leader's answer; None: no controller leads, or the leader does not know the high watermark yet."""
         for name, talk in list(self._controllers.items()):
             asked_ns = time.monotonic_ns()
             quorum = described(talk)
             if quorum is not None and quorum.high_watermark >= 0:
-                self._controllers = {name: talk} | self._controllers  # whoever leads is asked first from now on
+                self._controllers = {name: talk} | self._controllers  # ask the leader first from now on
                 return QuorumObservation(name, quorum, asked_ns)
         return None
 
     def close(self) -> None:
-        """Hang up; what is asked afterwards calls again."""
+        """Close the connections; a later request connects again."""
         for talk in self._controllers.values():
             talk.close()

@@ -1,12 +1,11 @@
-"""The metadata log of a quorum, read from the disks of all its controllers while they write it.
+"""Reads the committed metadata log of a KRaft quorum from the disks of all its controllers while they write it.
 
-Any of them may be away, so it is read from the one whose log is the most recent, by epoch and end, as voters compare
-logs in an election: it has whatever was committed. It is read as far as a majority has the same, once that is something
-of the newest epoch: what an older epoch left may still be overwritten, however many have it (Raft, 5.4.2). What a
-controller holds at an offset in another epoch is something else, which was never decided.
+It reads the most recent log, by epoch and end, as voters compare logs in an election: that log has every committed
+record. It reads up to the offset that a majority has in the same epoch, once that reaches the newest epoch: records of
+an older epoch may still be overwritten, however many controllers have them (Raft, 5.4.2).
 
-What a majority had written but not flushed, a power loss may yet take. Then another history grows in its place, and
-what was told of the first is withdrawn.
+A power loss may take records that a majority had written but not flushed. The controllers then write others in their
+place, and the harness withdraws the decisions that it has read.
 """
 
 from __future__ import annotations
@@ -40,17 +39,17 @@ class _Extent:
 
     @property
     def before_newest(self) -> Offset:
-        """Where the epoch of its last batch begins."""
+        """The first offset of its last batch's epoch."""
         return max((end for epoch, end in self._ends.items() if epoch < self.newest[0]), default=0)
 
     def shared_with(self, other: _Extent) -> Offset:
-        """How far both logs are the same: to where the shorter one ends in the last epoch that both have."""
+        """The offset up to which both logs agree: the smaller end of the last epoch that both have."""
         both = self._ends.keys() & other._ends.keys()
         return min(self._ends[max(both)], other._ends[max(both)]) if both else 0
 
 
 class _Measured:
-    """The extent of the log in one directory; one that was cut is measured from its beginning."""
+    """The extent of the log in one directory; a truncated log is measured from its beginning."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
@@ -62,7 +61,7 @@ class _Measured:
         self.extent = _Extent()
 
     def measure(self) -> None:
-        """See how far it goes now. Where files go meanwhile, with their disk or as too old, others may be left."""
+        """Measure the log again. Files may disappear meanwhile, with their disk or by retention."""
         with suppress(FileNotFoundError):
             self._measure()
             return

@@ -1,4 +1,4 @@
-"""Real Kafka, however it is run: what can be done to its nodes, and seen of it, in one way for all of them."""
+"""The part of a target that is the same for every way to run real Kafka: signals to nodes, probes and evidence."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Node(Talkative, Protocol):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether all of them are stopped, to go on later."""
+        """Whether all of them are paused."""
         ...
 
     @property
@@ -52,17 +52,17 @@ class Node(Talkative, Protocol):
         """Whether one of them has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: it was out of memory, its shim could not go on, or it fell to a signal that was not sent
-                from here, which no release of Kafka is to blame for.
+            EnvironmentFault: it was out of memory, its shim failed, or a signal from outside the harness ended it, none
+                of which is a fault of Kafka.
         """
         ...
 
     def endings(self) -> Sequence[Ending]:
-        """How each of its lives ended that had not been ordered to."""
+        """How each of its lives ended that the harness did not end."""
         ...
 
     def in_words(self) -> str:
-        """What they are and what is of them."""
+        """Their names and states."""
         ...
 
     def kill(self) -> None:
@@ -74,7 +74,7 @@ class Node(Talkative, Protocol):
         ...
 
     def resume(self) -> None:
-        """Let them go on; harmless when they do."""
+        """Resume them; harmless when they run."""
         ...
 
     def shut_down(self, timeout_s: float) -> bool:
@@ -86,14 +86,14 @@ SomeNode = TypeVar("SomeNode", bound=Node)
 
 
 class RealKafka(ABC, Generic[SomeNode]):
-    """What every target of real Kafka has of :class:`harness.target.Target`; its nodes are ``_nodes``, by name."""
+    """The methods of :class:`harness.target.Target` that all targets of real Kafka share; ``_nodes`` by name."""
 
     _READY_TIMEOUT_S: ClassVar[float]
-    """How long the nodes may take from their start to an answer, all of them together, on a busy machine."""
+    """How long all nodes together may take from their start to an answer on a busy machine."""
 
     _SHUT_DOWN_TIMEOUT_S: ClassVar[float]
     _PATIENCE_S: ClassVar[float] = 10.0
-    """For how long a node that goes on is asked whether it answers."""
+    """For how long a probe waits for an answer of a running node."""
 
     _POLL_S: ClassVar[float]
 
@@ -105,17 +105,17 @@ class RealKafka(ABC, Generic[SomeNode]):
     @property
     @abstractmethod
     def _has_begun(self) -> bool:
-        """Whether its start has come so far that there is a cluster to look at; until then there is no evidence."""
+        """Whether the cluster has started far enough to leave evidence."""
 
     @property
     @abstractmethod
     def observation(self) -> ClusterObservation:
-        """How the running cluster is looked at."""
+        """Observes the running cluster."""
 
     @property
     @abstractmethod
     def sampler(self) -> TimelineSampler:
-        """How the running cluster is watched."""
+        """Samples the timeline of the running cluster."""
 
     @abstractmethod
     def nodes(self) -> Sequence[str]:
@@ -139,7 +139,7 @@ class RealKafka(ABC, Generic[SomeNode]):
 
     @abstractmethod
     def _metadata_logs(self) -> Mapping[NodeId, Path]:
-        """Where copies of KRaft's metadata log are read then, by who has them; not each need exist."""
+        """The copies of KRaft's metadata log then, by the node that has them; not each need exist."""
 
     # ------------------------------------------------------------------------------------------------ life
 
@@ -197,7 +197,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         return sorted(found, key=lambda one: (one.time_ns, one.node))
 
     def _seen(self, node: str, look: Callable[[SomeNode], bool]) -> Receipt:
-        """What a look at a node shows."""
+        """The result of ``look`` at a node, as a receipt."""
         one = self._node(node)
         return Receipt(look(one), f"node {node}: {one.in_words()}")
 
@@ -213,7 +213,7 @@ class RealKafka(ABC, Generic[SomeNode]):
         return one
 
     def _answers_soon(self, node: str) -> bool:
-        """Whether a node that goes on answers at last: on a busy machine one answer may take a while."""
+        """Whether a running node answers in time: on a busy machine one answer may take a while."""
         deadline_s = time.monotonic() + self._PATIENCE_S
         while not self._answers(node):
             if not self._goes_on(node) or time.monotonic() > deadline_s:
@@ -227,19 +227,19 @@ class RealKafka(ABC, Generic[SomeNode]):
         return one.exists and not one.is_stopped
 
     def _came_up(self, node: str) -> bool:
-        """Whether the node answers, or has already ended itself again, which is its own affair."""
+        """Whether the node answers, or has already exited by itself."""
         return self._answers(node) or self.has_exited(node).holds
 
     def _all_answer(self) -> bool:
         for name, one in self._nodes.items():
             if not one.is_whole:
                 said, tail = one.in_words(), one.log_tail()
-                told = said if tail in said else f"{said}: {tail}"
-                raise EnvironmentFault(f"node {name} ended at once: {told.rstrip('.')}.")
+                state = said if tail in said else f"{said}: {tail}"
+                raise EnvironmentFault(f"node {name} ended at once: {state.rstrip('.')}.")
         return all(map(self._answers, self._nodes))
 
     def _await(self, complaint: str, holds: Callable[[], bool], timeout_s: float | None = None) -> None:
-        """Wait as long as nodes may take to start, unless told how long."""
+        """Wait for ``timeout_s``, by default as long as nodes may take to start."""
         limit_s = self._READY_TIMEOUT_S if timeout_s is None else timeout_s
         await_that(holds, complaint, self._nodes.values(), limit_s, self._POLL_S)
 
@@ -277,7 +277,7 @@ class RealKafka(ABC, Generic[SomeNode]):
     def replica_logs(self, run: str) -> Iterator[dict[str, Any]]:
         """See :class:`harness.target.Target`.
 
-        Of the topics that were created with it, and of KRaft's metadata log; not of Kafka's other topics.
+        The logs of the topics that it created, and of KRaft's metadata log; not of Kafka's other topics.
         """
         for name in self.brokers() if self._has_begun else ():
             for row in replica_log_rows(node_id(name), self._disk(name), self.sampler.last_log_starts(name)):

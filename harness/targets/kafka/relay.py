@@ -1,10 +1,9 @@
-"""Bytes between the two ends of a connection, over links that can be cut one direction at a time.
+"""Relays the bytes of a TCP connection over links that can be cut one direction at a time.
 
-The two directions of a connection are two pumps, and each obeys the gate of its own directed link. While a gate is shut
-its pumps read and write nothing: bytes stay where they are until the buffers are full and the sender has to wait, as on
-a path that loses every packet, and so do the end of a stream, a reset and a new connection. When the gate opens they go
-on in their order. A gate can also stall the connections that pass it now: they wait behind a gate of their own, and new
-ones pass.
+Each direction of a connection has a pump, which waits at the gate of its directed link. While a gate is shut its pumps
+read and write nothing: bytes stay in the buffers until the sender blocks, as on a path that loses every packet. The end
+of a stream, a reset and a new connection wait, too. When the gate opens they continue in order. A gate can also stall
+its present connections: they wait at a gate of their own, and new ones pass.
 """
 
 from __future__ import annotations
@@ -53,18 +52,18 @@ class Gate:
         self._opened.clear()
 
     def held_bytes(self) -> int:
-        """How many bytes wait in front of it; 0 while it is open."""
+        """How many bytes wait at it; 0 while it is open."""
         return 0 if self.is_open else sum(pump.held_bytes() for pump in self.pumps)
 
     def stalled(self) -> Gate:
-        """A shut gate of the same link, before which the connections that pass this one now have to wait."""
+        """A new shut gate of the same link, at which the present connections wait."""
         apart = Gate(self.link)
         apart.shut()
         apart.take_over(self)
         return apart
 
     def take_over(self, other: Gate) -> None:
-        """Let the connections of ``other`` pass this gate, and none wait there any more."""
+        """Move the connections of ``other`` to this gate."""
         for pump in other.pumps:
             pump.gate = self
         self.pumps |= other.pumps
@@ -80,13 +79,13 @@ class Pump:
         self._chunk = memoryview(b"")
 
     def held_bytes(self) -> int:
-        """How many bytes have come in and not gone out."""
+        """How many bytes it has read and not written."""
         with suppress(OSError):
             return len(self._chunk) + int(_INT.unpack(fcntl.ioctl(self._source, termios.FIONREAD, bytes(4)))[0])
         return len(self._chunk)
 
     async def run(self, sink: socket.socket) -> None:
-        """Hand everything on, and in the end that the source has ended.
+        """Forward all bytes, and then the end of the stream.
 
         Raises:
             OSError: the source has broken the connection off.
@@ -118,17 +117,17 @@ class Pump:
             self._chunk = self._chunk[sink.send(self._chunk) :]
         except BlockingIOError:
             await _ready(asyncio.get_running_loop().add_writer, asyncio.get_running_loop().remove_writer, sink)
-        except OSError:  # the far end has broken off, and the pump of the other direction says so
+        except OSError:  # the far end has reset the connection; the pump of the other direction raises
             self._chunk = memoryview(b"")
 
 
 class Relay:
-    """Leads connections to one destination.
+    """Forwards connections to one destination.
 
     Args:
-        there: the gate from those who connect to the destination; ``back``: the other direction.
+        there: the gate towards the destination; ``back``: the other direction.
         leads_to: the destination.
-        dials_from: the host from which it is called.
+        dials_from: the source host of the connections to it.
     """
 
     def __init__(self, there: Gate, back: Gate, leads_to: Address, dials_from: str) -> None:
@@ -138,9 +137,9 @@ class Relay:
         self._dials_from = dials_from
 
     async def serve(self, near: socket.socket, *, probes_back: bool) -> None:
-        """Lead the connection ``near`` on, and close both ends when it is over.
+        """Forward the connection ``near``, and close both ends when it is over.
 
-        One that ``probes_back`` is made to see whether an answer comes back: its way there ignores the gate.
+        One that ``probes_back`` tests the way back only: its way there ignores the gate.
         """
         near.setblocking(False)
         near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -176,7 +175,7 @@ class Relay:
 
 
 def _break_off(end: socket.socket) -> None:
-    """Let closing it be a reset."""
+    """Make closing it a reset."""
     with suppress(OSError):
         end.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET_ON_CLOSE)
 

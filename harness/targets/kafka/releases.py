@@ -1,6 +1,6 @@
-"""What each release of Kafka needs to run on a Java of today, and which generation of the protocol it speaks.
+"""Lists for each Kafka release the jars it needs on a current Java, and its protocol generation.
 
-The rows of :data:`FAMILIES` begin where something changes; a release belongs to the last row that is not newer than it.
+The rows of :data:`FAMILIES` begin where something changes; a release belongs to the newest row that is not newer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NUMBERS = re.compile(r"\d+(\.\d+){1,3}")
 
 
 class Metadata(StrEnum):
-    """Who keeps the cluster's state."""
+    """Where the cluster's state is kept."""
 
     ZOOKEEPER = "zookeeper"
     KRAFT = "kraft"
@@ -33,19 +33,18 @@ class Artifact:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Releases that need the same.
+    """Releases with the same needs.
 
     Attributes:
         since: the first of them.
-        generation: the protocol generation that they speak, as far as there is one for it: see
-            :data:`harness.replication.knobs.GENERATIONS`.
+        generation: their protocol generation, see :data:`harness.replication.knobs.GENERATIONS`.
         knobs: where these releases differ from that generation.
-        scala: which build of Kafka is taken.
-        metadata: who keeps the cluster's state; where both could, KRaft.
-        magic: the version of the message format that is written: 1, or 2 with record batches.
-        jars: what these releases need and do not bring, and what replaces a jar that they bring and that does not run.
-        binding: what slf4j logs with, which distributions bring and Kafka's jar does not name.
-        log4j: the major version of log4j that they log with.
+        scala: the Scala version of the build.
+        metadata: where the cluster's state is kept; KRaft where both are possible.
+        magic: the message format version that brokers write: 1, or 2 with record batches.
+        jars: jars that these releases lack, and replacements for those that do not run.
+        binding: the slf4j binding, which distributions contain and Kafka's jar does not name.
+        log4j: the major version of log4j.
     """
 
     since: str
@@ -83,12 +82,12 @@ class Release:
 
     @property
     def metadata(self) -> Metadata:
-        """Who keeps the cluster's state."""
+        """Where the cluster's state is kept."""
         return self.family.metadata
 
     @property
     def magic(self) -> int:
-        """The version of the message format that is written."""
+        """The message format version that brokers write."""
         return self.family.magic
 
     @property
@@ -98,12 +97,12 @@ class Release:
 
 
 _JAXB = Artifact("javax.xml.bind", "jaxb-api", "2.3.1")
-"""What Java had until 10, and Kafka 0.10.2 encodes its cluster's id with."""
+"""Kafka 0.10.2 encodes its cluster id with it; Java had it until 10."""
 
 _LOG4J = Artifact("org.slf4j", "slf4j-log4j12", "1.7.25")
 _RELOAD4J = Artifact("org.slf4j", "slf4j-reload4j", "1.7.36")
 _LOG4J_2 = Artifact("org.apache.logging.log4j", "log4j-slf4j-impl", "2.24.3")
-"""Bindings for slf4j, one of which releases from 1.0 on need to log anything, and some to start at all."""
+"""Bindings for slf4j: releases from 1.0 on log nothing without one, and some do not start."""
 
 _ZOOKEEPER = Artifact("org.apache.zookeeper", "zookeeper", "3.4.10")
 _ZOOKEEPER_3_5 = Artifact("org.apache.zookeeper", "zookeeper", "3.5.9")
@@ -152,7 +151,7 @@ TRIED = (
     "4.2.1",
     "4.3.0",
 )
-"""Releases that are started, loaded and killed by tests. Others of their families are likely to run, too."""
+"""Releases that the tests start, load and kill. Others of their families are likely to run, too."""
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -1,14 +1,14 @@
-"""What a real broker says of its own replicas, leaders and followers alike.
+"""Observes the state of a real broker's replicas, leaders and followers alike, by ListOffsets and Fetch.
 
-Every replica answers a *debugging consumer* (replica id -2). ListOffsets tells where its log ends. Fetch, from that end
-on so that no records come, tells its high watermark and where its log starts. From 2.4 on both name the replica's
-leader epoch or are refused when it is another one (KIP-320), and who does not lead refuses an ordinary consumer: so
-epoch, role, watermark and log start of a :class:`ReplicaObservation` were true together at one instant, and the log
-ended there in the same epoch, a moment before. In that epoch it has only grown since: what is said of the end is true
-of the instant, too, or less than the truth. A replica that has no epoch yet refuses nobody, so it is asked once more.
+Every replica answers a *debugging consumer* (replica id -2). ListOffsets returns its log end offset. Fetch from that
+offset, which returns no records, has its high watermark and log start offset. From 2.4 on the probe sends the leader
+epoch, and the broker refuses another one (KIP-320); a follower refuses an ordinary consumer. So epoch, role, high
+watermark and log start of a :class:`ReplicaObservation` held together at one instant. The log end is from a moment
+before in the same epoch, in which the log only grows: it is exact or too small. A replica without an epoch refuses no
+epoch, so the probe asks it once more.
 
-Before 2.4 brokers are not asked for their epochs. There the broker's own log says which role it took in which epoch
-(:mod:`harness.targets.kafka.beliefs`), and a sight counts when that was the same before and after.
+Before 2.4 the broker's own log has its role and epoch (:mod:`harness.targets.kafka.beliefs`); an observation counts
+when they were the same before and after.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from harness.wire.messages.offsets import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 
 _CONSUMER, _DEBUGGING_CONSUMER = -1, -2
 _LIST_OFFSETS, _FETCH = 7, 12
-"""The newest versions that are asked in; Fetch names topics up to 12."""
+"""The newest request versions that are used; Fetch names topics up to 12."""
 
 _FETCH_WITH_LOG_START, _FETCH_WITH_EPOCH, _FETCH_FROM_FOLLOWERS = 5, 9, 11
 _NONE, _NOT_LEADER = 0, 6
@@ -47,15 +47,15 @@ _FEW_BYTES = 1
 
 Part = TypeVar("Part")
 Fetched = tuple[TopicPartition, Offset, PartitionData]
-"""A replica, where its log ended before, and what it has answered."""
+"""A replica, its earlier log end offset, and its answer."""
 
 
 class ReplicaObservation(NamedTuple):
-    """One look at one replica.
+    """One observation of one replica.
 
     Attributes:
         role: leader or follower.
-        time_ns: when the broker was asked, so no later than what it said was true.
+        time_ns: when the request was sent, which is no later than the state in the answer.
     """
 
     role: str
@@ -67,13 +67,13 @@ class ReplicaObservation(NamedTuple):
 
 
 class ReplicaProbe:
-    """Looks at the replicas of one broker.
+    """Observes the replicas of one broker.
 
     Args:
         node: the broker.
         address: where it listens for the harness.
         timeout_s: how long each answer may take.
-        beliefs: what its own log says, for a release before 2.4; None where the broker tells its epochs itself.
+        beliefs: from its own log, for a release before 2.4; None where the broker returns its epochs.
     """
 
     def __init__(self, node: NodeId, address: Address, timeout_s: float, beliefs: Beliefs | None) -> None:
@@ -82,7 +82,7 @@ class ReplicaProbe:
         self._roles: dict[tuple[TopicPartition, int], str] = {}
 
     def look(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ReplicaObservation]:
-        """Those replicas that the broker holds, and of which everything could be seen.
+        """Those of the replicas that the broker holds and that could be observed completely.
 
         Raises:
             NoAnswer: it does not answer.
@@ -90,7 +90,7 @@ class ReplicaProbe:
         return self._fenced(names) if self._beliefs is None else self._believed(names, self._beliefs)
 
     def close(self) -> None:
-        """Hang up; what was known of the broker's process does not hold for the next."""
+        """Close the connection and forget the roles, which do not hold for the broker's next incarnation."""
         self._conversation.close()
         self._roles.clear()
 
@@ -117,7 +117,7 @@ class ReplicaProbe:
         return {name for name in unfenced if name not in ends or ends[name].leader_epoch != _NO_EPOCH}
 
     def _roles_in(self, epochs: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, str]:
-        """The roles in these epochs: a broker plays one and the same throughout an epoch."""
+        """The roles in these epochs; a replica keeps its role throughout an epoch."""
         new = {name: epoch for name, epoch in epochs.items() if (name, epoch) not in self._roles}
         if new:
             for name, seen in self._offsets(new, _CONSUMER, EARLIEST_TIMESTAMP, new).items():
@@ -151,7 +151,7 @@ class ReplicaProbe:
     # ------------------------------------------------------------------------------------------------ questions
 
     def _ends(self, names: Iterable[TopicPartition]) -> Mapping[TopicPartition, ListOffsetsPartitionResponse]:
-        """Where the logs end, of those replicas that the broker holds."""
+        """The log end offsets of those replicas that the broker holds."""
         ends = self._offsets(names, _DEBUGGING_CONSUMER, LATEST_TIMESTAMP, {})
         return {name: end for name, end in ends.items() if end.error_code == _NONE}
 
@@ -170,7 +170,7 @@ class ReplicaProbe:
     def _fetch(
         self, ends: Mapping[TopicPartition, ListOffsetsPartitionResponse], epochs: Mapping[TopicPartition, int]
     ) -> Iterator[Fetched]:
-        """Fetch from the logs' ends, so that no records come."""
+        """Fetch from the log end offsets, which returns no records."""
         topics = _by_topic(
             ends,
             lambda name: FetchPartition(

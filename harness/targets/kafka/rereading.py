@@ -1,4 +1,4 @@
-"""A controller's log that is read while it is written, and that a power loss may cut back to what had been flushed."""
+"""The base of readers of a controller's log that is still being written, and that a power loss may truncate."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from harness.targets.kafka.decisions import Decision, Withdrawal
 
 
 class Mark(NamedTuple):
-    """The last that was read: ``entry`` stood in the file ``path`` at ``position``."""
+    """The last entry that was read: ``entry`` in the file ``path`` at ``position``."""
 
     path: Path
     position: int
     entry: bytes
 
     def stands(self) -> bool:
-        """Whether it still does, and so does whatever came before it; or there is nothing to be read at all now."""
+        """Whether it is still there, and so is all before it; or there is nothing to read now."""
         try:
             with self.path.open("rb") as file:
                 file.seek(self.position)
@@ -31,7 +31,7 @@ class Mark(NamedTuple):
 
 
 class RereadLog(ABC):
-    """The part of a :class:`~harness.targets.kafka.decisions.ControllerLog` that notices when it is not as it was."""
+    """The part of a :class:`~harness.targets.kafka.decisions.ControllerLog` that detects a truncated log."""
 
     def __init__(self) -> None:
         self._told: list[Decision] = []
@@ -41,8 +41,8 @@ class RereadLog(ABC):
         """See :class:`~harness.targets.kafka.decisions.ControllerLog`.
 
         Raises:
-            EnvironmentFault: a record is of a version that is not known, or the log is another one: no power loss takes
-                the beginning, so what had been decided has happened, and is nowhere to be read any more.
+            EnvironmentFault: a record has an unknown version, or the log is another one: no power loss takes the
+                beginning, so decisions that took effect are lost.
         """
         if self._is_as_it_was():
             new = list(self._read())
@@ -59,18 +59,18 @@ class RereadLog(ABC):
         return [*([Withdrawal(gone)] if gone else []), *self._told[same:]]
 
     def _is_as_it_was(self) -> bool:
-        """Whether all that has been read is still there."""
+        """Whether everything that was read is still there."""
         return self._last is None or self._last.stands()
 
     def _begin(self) -> None:
-        """Know nothing, and read from the beginning."""
+        """Forget everything, and read from the beginning."""
         self._last: Mark | None = None
         self._forget()
 
     @abstractmethod
     def _forget(self) -> None:
-        """Set up what is known when nothing has been read."""
+        """Reset the state to that before the first entry."""
 
     @abstractmethod
     def _read(self) -> Iterator[Decision]:
-        """What has been decided since the last time; notes in ``_last`` what it has read."""
+        """The decisions since the last call; sets ``_last``."""

@@ -1,4 +1,4 @@
-"""Where a cluster of real Kafka is looked at: its nodes' addresses past every proxy, and its controllers' log."""
+"""Where the harness observes a real Kafka cluster: the nodes' addresses past every proxy, and the controllers' log."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from harness.targets.kafka.releases import Metadata, Release
 
 
 class Scene(Protocol):
-    """What differs between the ways in which real Kafka is run, for those who look at it.
+    """What an observer needs of a cluster, whether its nodes are processes or containers.
 
     Attributes:
-        release: decides how one asks.
+        release: determines the requests.
         nodes: the names of all nodes, the brokers first.
         broker_names: the names of those nodes that hold replicas.
-        controllers: the nodes one of which controls the cluster.
+        controllers: the names of the controllers.
     """
 
     @property
@@ -43,7 +43,7 @@ class Scene(Protocol):
         ...
 
     def controller_address(self, controller: str) -> Address | None:
-        """Where one of KRaft's controllers answers the harness itself; None: brokers are asked, which forward it."""
+        """Where a KRaft controller answers the harness directly; None: brokers forward the request."""
         ...
 
     def address(self, node: str) -> Address:
@@ -55,19 +55,19 @@ class Scene(Protocol):
         ...
 
     def controller_log(self) -> ControllerLog:
-        """The controllers' log from its beginning, with the brokers' ids of scenarios."""
+        """The controllers' log from its beginning, with the broker ids of scenarios."""
         ...
 
     def printed(self, broker: str) -> Path:
-        """What a broker prints; asked of releases before 2.4, which write there what they do not tell."""
+        """A broker's log file; used before 2.4, whose brokers do not return their epochs."""
         ...
 
     def kafka_id(self, node: NodeId) -> int:
-        """The id by which Kafka itself knows a broker."""
+        """Kafka's id of a broker."""
         ...
 
     def node(self, kafka_id: int) -> NodeId:
-        """The broker that Kafka knows by an id."""
+        """The broker with Kafka's id ``kafka_id``."""
         ...
 
 
@@ -76,10 +76,10 @@ class LocalScene:
     """Implements :class:`Scene` for local processes.
 
     Attributes:
-        layout: who listens where.
+        layout: the nodes' addresses.
         release: see :class:`Scene`.
-        controller_disks: where each controller keeps the metadata log, or ZooKeeper its own, by the node's name.
-        logs: what each broker prints, by its name.
+        controller_disks: the directory of each controller's metadata log, or ZooKeeper's log, by the node's name.
+        logs: each broker's log file, by its name.
     """
 
     layout: Layout

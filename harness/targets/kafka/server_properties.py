@@ -1,8 +1,8 @@
-"""The configuration of real brokers and controllers, and what of a scenario's settings each release understands.
+"""Writes ``server.properties`` of real brokers and controllers from a scenario's settings, for each release.
 
-Scenarios write Kafka's settings in Kafka's spelling. Most are handed on. A few have another name with ZooKeeper, or
-came with a later release; and what is not set has the values of :data:`DEFAULTS`, with which a cluster on a small
-machine notices a dead broker in seconds, as the built-in one does.
+Scenarios use Kafka's names of settings. Most are passed on. A few have another name with ZooKeeper, or came with a
+later release. Unset ones have the values of :data:`DEFAULTS`, with which a cluster on a small machine detects a dead
+broker in seconds, as the built-in one does.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ DEFAULTS: Mapping[str, str] = {
     "num.io.threads": "4",
     "background.threads": "2",
 }
-"""What is not left to Kafka where a scenario says nothing: what the built-in cluster does, too, and what is small."""
+"""Values where a scenario sets none: those of the built-in cluster, and small sizes."""
 
 _HEEDED = (
     "controlled.shutdown.enable",
@@ -88,7 +88,7 @@ _HEEDED = (
     "unclean.leader.election.interval.ms",
     "zookeeper.session.timeout.ms",
 )
-"""What decides how a cluster replicates and reacts, beside the built-in one's settings and :data:`DEFAULTS`."""
+"""Settings that affect replication, beside those of the built-in cluster and :data:`DEFAULTS`."""
 
 _ZOOKEEPER_SESSION = "zookeeper.session.timeout.ms"
 _ZOOKEEPER_TICK_MS = 100
@@ -102,24 +102,23 @@ _SINCE_SEGMENTS_ARE_LARGE = numbers("4.0")
 """KIP-1030."""
 
 _CONTROLLERS_ADVERTISE_SINCE = numbers("3.9")
-"""KIP-853: who leads the quorum tells everybody where to find it, and that would be its real address, without a proxy.
-Before, everybody finds it where ``controller.quorum.voters`` says, and it may tell nothing."""
+"""KIP-853: the quorum leader sends its endpoints, which would be its real address, without a proxy. Before, the others
+use ``controller.quorum.voters``, and a controller need not advertise anything."""
 
 _ANSWER_MS = 1500
-"""How long an answer may take, beyond the time that an idle fetch is parked. A controller with ZooKeeper that has asked
-a broker something which was stopped in the midst of it hangs that long, and elects nobody; old followers fetch with the
-same timeout."""
+"""The request timeout, longer than an idle fetch waits. A controller with ZooKeeper whose request a paused broker has
+received hangs that long, and elects no leader; old followers fetch with the same timeout."""
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaSettings:
-    """What a scenario says about the brokers, as one release understands it.
+    """A scenario's broker settings, as one release understands them.
 
     Attributes:
         release: that release.
         properties: the settings that are the same on every broker.
-        log_dirs: the names of the log directories below a broker's data directory; one alone is that itself: ``""``.
-        session_timeout_ms: after how long without a sign of life a broker is taken for dead.
+        log_dirs: the names of the log directories below a broker's data directory; a single one is that itself: ``""``.
+        session_timeout_ms: after how long without a heartbeat the controller fences a broker.
     """
 
     release: Release
@@ -132,7 +131,7 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     """The settings that a scenario has written, as ``release`` understands them.
 
     Raises:
-        UsageError: one is not known to this release, or not a scenario's to set; or records are to be compacted.
+        UsageError: this release does not know one, a scenario may not set it, or it enables compaction.
     """
     for name in written:
         refuse_foreign(name, release)
@@ -145,16 +144,16 @@ def understood(written: Mapping[str, object], release: Release, brokers: int) ->
     session = merged[SESSION]
     if release.metadata is Metadata.ZOOKEEPER:
         session = merged.setdefault(_ZOOKEEPER_SESSION, session)
-        del merged[SESSION], merged[HEARTBEAT]  # the client of ZooKeeper says that it lives when a third has passed
+        del merged[SESSION], merged[HEARTBEAT]  # the ZooKeeper client sends a heartbeat after a third of the timeout
     merged.setdefault(_REQUEST_TIMEOUT, str(int(merged[_FETCH_WAIT]) + _ANSWER_MS))
     known = {name: value for name, value in merged.items() if is_known(name, release)}
     return KafkaSettings(release, known, log_dir_names(int(count)), int(session))
 
 
 def alike(release: Release) -> frozenset[str]:
-    """The names of the settings that a run gives every service of a compose file, those that the file has included.
+    """The names of the settings that a run makes equal in every service of a compose file.
 
-    What else a file sets stays where it is: it may be for a plugin that not every service has.
+    Other settings of a file stay as they are: they may be for a plugin that not every service has.
     """
     names = {*(one.name.replace("_", ".") for one in fields(Settings)), *DEFAULTS, *_HEEDED}
     return frozenset(names) & may_be_written(release)
@@ -172,18 +171,18 @@ def server_properties(layout: Layout, settings: KafkaSettings, node: str, data_d
 
 
 def metadata_dir(node: str, data_dir: Path) -> Path:
-    """Where KRaft keeps the cluster's metadata: on a broker beside its disk, on another controller on it."""
+    """The directory of KRaft's metadata log: beside the disk of a combined broker, on that of another controller."""
     return data_dir.with_name("metadata") if is_broker(node) else data_dir
 
 
 def to_be_formatted(settings: KafkaSettings, node: str, data_dir: Path) -> list[Path]:
-    """Every directory of a node that KRaft wants a ``meta.properties`` in."""
+    """Every directory of a node that needs a ``meta.properties`` with KRaft."""
     log_dirs = [data_dir / name for name in settings.log_dirs] if is_broker(node) else []
     return [metadata_dir(node, data_dir), *log_dirs]
 
 
 def zookeeper_properties(layout: Layout, data_dir: Path) -> str:
-    """The configuration of ZooKeeper itself; it takes whatever session timeout a broker asks for."""
+    """The configuration of ZooKeeper; it accepts any session timeout."""
     host, port = layout.real(CONTROLLER, Listener.ZOOKEEPER)
     return f"""\
 dataDir={data_dir}
@@ -235,7 +234,7 @@ def _listeners(layout: Layout, node: str, release: Release) -> dict[str, str]:
 
 
 def _advertised(layout: Layout, node: str, listener: Listener) -> tuple[str, int]:
-    """Nodes are led by their hosts files, clients to their proxies, the harness to where the node really is."""
+    """The host name for nodes, the proxy for clients, the real address for the harness."""
     match listener:
         case Listener.PEERS | Listener.CONTROLLER:
             return layout.hostname(node), layout.port_of(node, listener)
@@ -271,7 +270,7 @@ def _refuse_compaction(written: Mapping[str, object]) -> None:
     policy = written.get(_CLEANUP_POLICY, _DELETE)
     if policy != _DELETE:
         raise UsageError(
-            f"broker setting {_CLEANUP_POLICY}: {policy!r}: what is compacted is gone, and nobody could tell it from "
+            f"broker setting {_CLEANUP_POLICY}: {policy!r}: a compacted record is gone, and no checker tells it from "
             "what is lost.",
             f"--set settings.{_CLEANUP_POLICY}={_DELETE} comes before what a scenario or a compose file says.",
         )

@@ -1,7 +1,7 @@
-"""Which settings a scenario may write for real brokers: Kafka's own, but for those that are the harness's to decide.
+"""Decides which settings a scenario may write for real brokers: Kafka's, except those that the harness sets.
 
-What each release knows, undocumented settings included, it has said itself: ``settings.csv`` has a row for every
-setting, with the first release that knows it and the first that does not any more.
+``settings.csv``, extracted from the releases, has a row for every setting, undocumented ones included, with the first
+release that knows it and the first that no longer does.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SESSION = "broker.session.timeout.ms"
 HEARTBEAT = "broker.heartbeat.interval.ms"
 
 _TRANSLATED = frozenset({LOG_DIRS_COUNT, SESSION, HEARTBEAT})
-"""Written for every release, whatever its brokers call it."""
+"""The name that scenarios use for every release."""
 
 _DECIDED: Mapping[str, tuple[str, ...]] = {
     "seawall decides where nodes are, and who they are": (
@@ -38,7 +38,7 @@ _DECIDED: Mapping[str, tuple[str, ...]] = {
         *("ssl.", "zookeeper.clientCnxnSocket", "zookeeper.set.acl", "zookeeper.ssl."),
     ),
 }
-"""Why what is called so, or begins so where it ends with a dot, is not a scenario's to set."""
+"""Why a scenario may not set a setting of this name, or with this prefix if it ends with a dot."""
 
 
 class _Known(NamedTuple):
@@ -60,10 +60,10 @@ def is_known(name: str, wanted: Release) -> bool:
 
 
 def refuse_foreign(name: str, wanted: Release) -> None:
-    """Refuse a setting that brokers of a release do not know, or that is not a scenario's.
+    """Refuse a setting that brokers of a release do not know, or that a scenario may not set.
 
     Raises:
-        UsageError: it is one of these.
+        UsageError: it is refused.
     """
     if name in _TRANSLATED:
         return
@@ -89,7 +89,7 @@ def _is_of_zookeeper(name: str, wanted: Release) -> bool:
 
 
 def _why_decided(name: str) -> str:
-    """Why a setting is the harness's to decide; empty when it is not."""
+    """Why the harness sets a setting; empty: it does not."""
     for why, names in _DECIDED.items():
         if any(name.startswith(one) if one.endswith(".") else name == one for one in names):
             return why

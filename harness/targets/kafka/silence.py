@@ -1,4 +1,4 @@
-"""For how long a broker could have been looked at and was not."""
+"""Measures for how long the sampler has not observed a broker that was up."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from collections.abc import Mapping
 from typing import Any
 
 TOLD_NS = 5_000_000_000
-"""After how long without a look at a broker that is up a timeline has to tell of it."""
+"""From how long on a timeline records that a broker was up and not observed."""
 
 
 class Silence:
-    """Of one broker, as the one who looks at it notes it."""
+    """The time without an observation of one broker."""
 
     def __init__(self) -> None:
         self._known_ns: int | None = None
         self._longest_ns = 0
 
     def note(self, is_known: bool, now_ns: int) -> None:
-        """Take in one attempt; ``is_known``: it has answered, or was down or stopped, which is known as well.
+        """Record one attempt; ``is_known``: the broker answered, or was down or paused.
 
-        How long there was no attempt counts, too: the harness itself may have had no time.
+        Time without an attempt counts, too: the harness itself may have been starved.
         """
         if self._known_ns is not None:
             self._longest_ns = max(self._longest_ns, now_ns - self._known_ns)
@@ -28,7 +28,7 @@ class Silence:
             self._known_ns = now_ns
 
     def told(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """The row, and in its ``detail`` the longest silence since the last row that was told, if it was long."""
+        """The row, with the longest silence since the last row in its ``detail``, if it was long."""
         longest_ns, self._longest_ns = self._longest_ns, 0
         if longest_ns <= TOLD_NS:
             return dict(row)

@@ -1,4 +1,4 @@
-"""What every kind of target that runs real Kafka says of itself before anything is started."""
+"""The protocol by which the plan asks about a target of real Kafka before anything starts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from harness.targets.kafka.server_properties import KafkaSettings
 
 
 class KafkaSource(Protocol):
-    """A release of Kafka, and the way in which a target runs it."""
+    """A Kafka release, and how a target runs it."""
 
     @property
     def release(self) -> Release:
@@ -35,7 +35,7 @@ class KafkaSource(Protocol):
 
     @property
     def leaves_faults_out(self) -> bool:
-        """Whether random chaos leaves out the faults that it cannot do, with the reason, instead of refusing to run."""
+        """Whether random chaos skips the faults that it lacks, with the reason, instead of refusing to run."""
         ...
 
     @property
@@ -53,24 +53,24 @@ class KafkaSource(Protocol):
         ...
 
     def in_words(self) -> Mapping[str, Any]:
-        """What the configuration in ``run.json`` says of it beside the release, as plain data."""
+        """Its part of the configuration in ``run.json`` beside the release, as plain data."""
         ...
 
     def versions(self) -> Mapping[str, str]:
-        """What ``run.json`` says of the software that runs it beside Kafka itself: version by name."""
+        """The versions of the software that runs Kafka, by name, for ``run.json``."""
         ...
 
     def settings(self, scenario: Scenario) -> KafkaSettings:
         """The settings of every broker in a run of ``scenario``.
 
         Raises:
-            UsageError: the scenario asks for settings or for a number of brokers that it cannot have.
-            EnvironmentFault: this machine lacks what runs it.
+            UsageError: the scenario has settings or a number of brokers that it does not support.
+            EnvironmentFault: this machine lacks a program.
         """
         ...
 
     def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> Target:
-        """The target, not started. It keeps its files below ``directory``, and notes in ``journal`` what it starts."""
+        """The target, not started. It keeps its files below ``directory`` and records in ``journal`` what it starts."""
         ...
 
 
@@ -81,8 +81,8 @@ class SourceKind:
     Attributes:
         name: what stands before the colon.
         argument: what follows it, for messages.
-        find: the source that the argument means; raises ``UsageError`` and ``EnvironmentFault``.
-        may_combine: whether brokers may be the controllers, too, as far as the argument says.
+        find: the source that the argument names; raises ``UsageError`` and ``EnvironmentFault``.
+        may_combine: whether brokers may also be controllers, by the argument.
         with_pattern: the argument with a pattern of the names of the services that run Kafka; None: it has no services.
         in_virtual_time: never, see :class:`harness.targets.cluster_kind.ClusterKind`.
     """

@@ -1,4 +1,4 @@
-"""A connection that was there before others were stalled, and by which one sees whether they are."""
+"""A probe connection that was open before a link was stalled, and shows whether it still is."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _SIZE_BYTES = 4
 
 
 class Witness:
-    """A connection through a proxy in which a request has been answered, so that it leads all the way.
+    """A connection through a proxy in which a request has been answered, so that it reaches the node.
 
     Args:
         address: of the proxy.
 
     Raises:
-        OSError: nobody answers there.
+        OSError: the node does not answer.
     """
 
     def __init__(self, address: Address) -> None:
@@ -33,11 +33,11 @@ class Witness:
             raise
 
     def is_answered(self, within_s: float) -> bool:
-        """Whether a request gets through, and its answer back; it is sent once, however often one asks.
+        """Whether the answer to a request arrives; the request is sent once, however often this is called.
 
-        An end of the connection is an answer, too: it comes by the same way.
+        The end of the connection is an answer, too: it takes the same way.
         """
-        with suppress(OSError):  # it has been broken off, which the answer shows
+        with suppress(OSError):  # the connection is closed, which the answer shows
             if not self._asked:
                 self._asked = True
                 self._end.sendall(API_VERSIONS_REQUEST)

@@ -1,17 +1,17 @@
-"""The timeline of a real cluster: looks at every replica, many times a second, and all that the controller has decided.
+"""Samples the timeline of a real cluster: the state of every replica many times a second, and every decision.
 
-Nobody hears what happens inside a real broker. So a thread for each broker looks at its replicas at a bounded rate, and
-what it sees is a row (``guarantees.timeline`` is ``sampled``): true at one instant, see
-:mod:`harness.targets.kafka.replica_probe`, and silent about what happened between two looks. What cannot be known is
-null: the ISR and the partition epoch that a broker believes in. The leader of a row is the one who was elected in its
-epoch. The elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
+A real broker reports no state changes. So a thread for each broker observes its replicas at a bounded rate, and writes
+a row for each change (``guarantees.timeline`` is ``sampled``): the state of one instant
+(:mod:`harness.targets.kafka.replica_probe`), which leaves out what happened between two observations. The ISR and the
+partition epoch that a broker believes in are unknown: null. The leader of a row is the one elected in its epoch.
+Elections, changes of ISRs and sessions are complete (:mod:`harness.targets.kafka.decisions`).
 
-The controllers of a quorum that are nodes of their own are looked at, too: whichever leads says how far the metadata
-log goes and is committed, and that is a row about ``__cluster_metadata``. In the end it says that of all of them.
+The sampler asks the dedicated controllers of a quorum, too: the leader's log end offset and high watermark are a row
+about ``__cluster_metadata``. At the end there is such a row for each of them.
 
-The looks go past every proxy, and no broker's silence delays those at another. Where a broker that was up could not be
-looked at for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the next row about it says so in its ``detail``.
-A thread that ends before its time leaves no timeline: :meth:`TimelineSampler.rows` says why.
+Observations go past every proxy, and a broker that does not answer delays no other. Where a broker that was up could
+not be observed for more than :data:`~harness.targets.kafka.silence.TOLD_NS`, the ``detail`` of its next row has the
+duration. If a thread fails, there is no timeline: :meth:`TimelineSampler.rows` raises its error.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_ro
 from harness.wire.messages import METADATA_TOPIC
 
 LOOK_INTERVAL_S = 0.04
-"""Between the beginnings of two looks at the replicas of one broker, at least."""
+"""The least time between two observations of one broker's replicas."""
 
 _QUORUM_INTERVAL_S = 0.1
 _TIMEOUT_S = 0.5
@@ -47,24 +47,24 @@ _SILENT_S = 0.1
 _READ_INTERVAL_S = 0.02
 _STOP_TIMEOUT_S = 30.0
 _UNCHANGED_NS = 500_000_000
-"""After how long a replica that looks the same gets a row again, so that it is known not to have changed until then."""
+"""After how long an unchanged replica gets a row again, which records that it has not changed until then."""
 
 _BELIEVED_LAG_NS = 2_000_000_000
-"""How late a decision is read at most; a controller's clock that says more of it is not believed."""
+"""The greatest delay of reading a decision; a controller's clock that implies more is not used."""
 
 _INTERNAL = "__"
 _MS = 1_000_000
 
 
 class TimelineSampler:
-    """Watches from :meth:`start` to :meth:`stop`.
+    """Samples from :meth:`start` to :meth:`stop`.
 
     Args:
         observation: of the cluster, past every proxy.
-        directory: for what is seen; created when missing.
+        directory: for the rows; created when missing.
         disks: the data directory of each broker, by its name.
         clock_offset_ms: how far the wall clock of a node is ahead of this process's because of a fault.
-        is_up: whether a node runs, and no signal has stopped it.
+        is_up: whether a node runs and is not paused.
     """
 
     def __init__(
@@ -97,15 +97,15 @@ class TimelineSampler:
     # ------------------------------------------------------------------------------------------------ life
 
     def started(self, node: str, incarnation: int, time_ns: int) -> None:
-        """A node was started at ``time_ns``: its row, and what is seen from now on is the doing of this incarnation.
+        """A node was started at ``time_ns``: adds a row; later observations belong to this incarnation.
 
-        To be told right after every start, and of those that came before it was made, in their order.
+        Call it right after every start, in order, also for starts before this sampler existed.
         """
         row = {"kind": "started", "time_ns": time_ns, "wall_ms": self._wall_ms(node, time_ns)}
         self._lives[node].append({**row, "incarnation": incarnation})
 
     def start(self) -> None:
-        """Begin to watch."""
+        """Start the threads."""
         self._directory.mkdir(parents=True, exist_ok=True)
         watches = {name: partial(self._watch, name) for name in self._disks} | {"decisions": self._read_decisions}
         if self._quorum:
@@ -118,7 +118,7 @@ class TimelineSampler:
             thread.start()
 
     def stop(self) -> None:
-        """Look at everything a last time, while the nodes still live, and watch no more; idempotent."""
+        """Stop the threads and observe everything a last time, while the nodes still run; idempotent."""
         if self._over.is_set():
             return
         self._over.set()
@@ -130,7 +130,7 @@ class TimelineSampler:
             self._finals = dict(self._last_looks())
 
     def _to_its_end(self, watch: Callable[[], None]) -> None:
-        """What a thread does: nobody would hear what it raises, so that is kept for :meth:`rows`."""
+        """The body of a thread; keeps its exception for :meth:`rows`."""
         try:
             watch()
         except BaseException as problem:  # noqa: BLE001 - rows() raises it
@@ -151,7 +151,7 @@ class TimelineSampler:
         probe.close()
 
     def _look(self, name: str, probe: ReplicaProbe, file: TextIO, last: dict[TopicPartition, Row]) -> bool:
-        """One look at a broker's replicas; False: it does not answer."""
+        """Observe a broker's replicas once; False: it does not answer."""
         incarnation = self._incarnation(name)
         try:
             observed = probe.look(self._held.get(name, ()))
@@ -204,7 +204,7 @@ class TimelineSampler:
         probe.close()
 
     def _state_of_quorum(self, seen: QuorumObservation) -> Row:
-        """What the one that leads says of its own log."""
+        """The row of the leader's own log."""
         leader, quorum = node_id(seen.leader), seen.quorum
         ends = {voter.replica_id: voter.log_end_offset for voter in quorum.current_voters}
         return {
@@ -220,9 +220,9 @@ class TimelineSampler:
         }
 
     def _last_look_at_quorum(self) -> Iterator[tuple[str, list[Row]]]:
-        """Up to where each controller's log is committed: as far as it has followed who leads now.
+        """Up to where each controller's log is committed: as far as it has followed the leader.
 
-        Their logs go on until they are killed, so nobody knows where they end.
+        The controllers write until they are killed, so their log end offsets are unknown.
         """
         probe = self._observation.quorum_probe(self._quorum, _FINAL_TIMEOUT_S)
         seen = probe.look()
@@ -244,7 +244,7 @@ class TimelineSampler:
             self._over.wait(_READ_INTERVAL_S)
 
     def _read_on(self) -> None:
-        """Take in what has been decided."""
+        """Apply new decisions."""
         begun_ns = time.monotonic_ns()
         decisions = self._log.read_on()
         now_ns = time.monotonic_ns()
@@ -260,10 +260,10 @@ class TimelineSampler:
             self._held = {name: list(self._replicas_of(node_id(name))) for name in self._disks}
 
     def _when(self, decision: Decision, read_ns: int) -> int:
-        """By the controller's clock, unless that differs from this one by more than reading it can have taken.
+        """The time by the controller's clock, unless it differs from this one by more than reading can have taken.
 
-        Of several controllers, whose clocks are not moved alike, no clock is believed. And what had not been decided
-        when one read before was decided after that: one of several writes it down first, and others may follow late.
+        With several controllers whose clocks have different offsets, it is the time of reading. A decision is never
+        earlier than the read before, which did not find it: a controller may write it later than the first one.
         """
         offset_ms, *others = {self._clock_offset_ms(name) for name in self._observation.scene.controllers}
         if others:
@@ -296,7 +296,7 @@ class TimelineSampler:
             yield from self._last_look_at_quorum()
 
     def last_log_starts(self, name: str) -> Mapping[TopicPartition, Offset]:
-        """Where a broker's logs start by its own last word; nothing of one that did not answer any more."""
+        """The log start offsets in a broker's last answer; empty if it did not answer at the end."""
         finals = self._finals.get(name, ())
         return {TopicPartition(row["topic"], row["partition"]): row["log_start_offset"] or 0 for row in finals}
 
@@ -304,8 +304,8 @@ class TimelineSampler:
         """Rows of ``schema.TIMELINE`` of every node. Call when the nodes have ended, after :meth:`stop`.
 
         Raises:
-            EnvironmentFault: what the controller has decided could not be read to its end, or a thread has not watched
-                to the end: neither the looks nor the decisions are what they are said to be.
+            EnvironmentFault: the decisions could not be read to their end, or a thread failed: the timeline is not
+                complete.
         """
         if not self._problems:
             self._to_its_end(self._read_on)
@@ -344,9 +344,9 @@ class TimelineSampler:
             yield {**self._with_leader(row), "detail": json.dumps({"source": "live"} | epochs)}
 
     def _rows_of_controllers(self) -> Iterator[Row]:
-        """Decisions belong to the life of the node ``controller`` in which they came, whoever has made them.
+        """Decisions belong to the incarnation of the node ``controller`` during which they were read.
 
-        What a quorum has decided is told under its name, too; it has but one life.
+        Those of a quorum have this node, too, with a single incarnation.
         """
         name = CONTROLLER
         lives, incarnation, told, now_ns = list(self._lives[name]), 0, [], 0
@@ -380,7 +380,7 @@ _TIMES = ("time_ns", "wall_ms")
 
 
 def _is_news(last: Row | None, row: Row) -> bool:
-    """Whether something is different, or it is time to say that nothing is."""
+    """Whether something has changed, or an unchanged row is due."""
     if last is None or row["time_ns"] - last["time_ns"] >= _UNCHANGED_NS:
         return True
     return any(row[key] != last[key] for key in row if key not in _TIMES)

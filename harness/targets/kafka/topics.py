@@ -1,4 +1,4 @@
-"""Topics of a real cluster: created with their replicas where a scenario wants them."""
+"""Creates the topics of a real cluster with the replica assignment of a scenario."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ TIMEOUT_S = 60.0
 
 
 class Visible(Protocol):
-    """A cluster that can be looked at, as :class:`harness.target.Target` says."""
+    """The observing methods of :class:`harness.target.Target`."""
 
     def view(self) -> ClusterView:
-        """What the controller says of it."""
+        """The controller's view of it."""
         ...
 
     def replica(self, node: str, partition: TopicPartition) -> ReplicaView | None:
-        """What a node says of its replica."""
+        """A node's state of its replica."""
         ...
 
 
 def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) -> None:
-    """Ask for the topic with its replicas on these brokers, the ids of which Kafka knows: broker 0 first.
+    """Create the topic with its replicas on the brokers with these Kafka ids: broker 0 first.
 
     Raises:
-        EnvironmentFault: the cluster refused, or nobody answered in time.
+        EnvironmentFault: the cluster refused, or did not answer in time.
     """
     wanted = assignment_of(topic, len(kafka_ids))
     assignment = tuple(tuple(NodeId(kafka_ids[node]) for node in replicas) for replicas in wanted)
@@ -38,7 +38,7 @@ def create_assigned(bootstrap: str, topic: TopicSpec, kafka_ids: Sequence[int]) 
 
 
 def assignment_of(topic: TopicSpec, brokers: int) -> Sequence[Sequence[NodeId]]:
-    """On which of so many brokers each partition's replicas are to be: where it says, or one broker after the other."""
+    """The brokers of each partition's replicas: as the topic assigns them, or round-robin over so many brokers."""
     return topic.assignment or tuple(
         tuple(NodeId((number + place) % brokers) for place in range(topic.replication_factor))
         for number in range(topic.partitions)
@@ -46,7 +46,7 @@ def assignment_of(topic: TopicSpec, brokers: int) -> Sequence[Sequence[NodeId]]:
 
 
 def is_whole(cluster: Visible, topic: TopicSpec) -> bool:
-    """Whether every partition has a leader that all of its replicas know of, and all of them are in sync."""
+    """Whether every partition has a leader that all of its replicas know, and all replicas are in the ISR."""
     return all(_is_whole(cluster, TopicPartition(topic.name, number)) for number in range(topic.partitions))
 
 

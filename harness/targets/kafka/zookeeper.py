@@ -1,7 +1,7 @@
-"""What old Kafka keeps in ZooKeeper, looked at and put right past every proxy: who is registered, and who controls.
+"""Reads and corrects broker registrations and the controller that Kafka keeps in ZooKeeper, past every proxy.
 
-Sessions outlive the processes that had them, so a broker that comes back finds its own old registration, and refuses to
-start (Kafka until 2.1, and later unless the session was its own).
+A session outlives its process, so a restarted broker finds its old registration and refuses to start (Kafka until 2.1,
+and later unless the session was its own).
 """
 
 from __future__ import annotations
@@ -86,11 +86,11 @@ def forget_registration(address: Address, broker: NodeId) -> None:
 def give_control(address: Address, timeout_s: float) -> None:
     """Wait until the node ``controller`` is registered, and have it elected Kafka's controller.
 
-    Kafka elects whoever is first to say so when the place is vacant. It is made so until the right one wins, which is
-    nearly always: it reaches ZooKeeper directly, the others through proxies.
+    Kafka elects the first broker that creates the vacant node. The harness deletes it until ``controller`` wins, which
+    it nearly always does: it reaches ZooKeeper directly, the others through proxies.
 
     Raises:
-        EnvironmentFault: it did not come to that within ``timeout_s``.
+        EnvironmentFault: that took longer than ``timeout_s``.
     """
     with zookeeper(address, timeout_s) as client:
         _await(lambda: CONTROLLER_ID in _registered(client), timeout_s, "the controller's broker has not registered")
@@ -98,7 +98,7 @@ def give_control(address: Address, timeout_s: float) -> None:
 
 
 def vacate_control(address: Address) -> None:
-    """End the office of the present controller, so that Kafka elects one anew.
+    """Depose the present controller, so that Kafka elects one anew.
 
     Raises:
         EnvironmentFault: ZooKeeper does not answer.
@@ -108,7 +108,7 @@ def vacate_control(address: Address) -> None:
 
 
 def _controls(client: KazooClient) -> bool:
-    """Whether the right one controls in its present life; if somebody else does, that is ended."""
+    """Whether the present incarnation of ``controller`` is Kafka's controller; deposes another one."""
     try:
         _, stat = client.get(_CONTROLLER)
         registration = client.exists(f"{_BROKERS}/{CONTROLLER_ID}")

@@ -1,8 +1,8 @@
-"""ZooKeeper's transaction log, read from its disk while ZooKeeper writes it: what Kafka's controllers have decided.
+"""Reads the decisions of Kafka's controllers from ZooKeeper's transaction log while ZooKeeper writes it.
 
 A file ``log.<zxid>`` begins with 16 bytes (``FileHeader``), and then has for each transaction a checksum (int64), a
 length (int32), a header (session int64, xid int32, zxid int64, time int64, type int32), the transaction, and the byte
-``B``. It is made longer with zeros before it is written, so a length of 0 is the end so far. See ZooKeeper's
+``B``. ZooKeeper preallocates it with zeros, so a length of 0 is the end so far. See ZooKeeper's
 ``FileTxnLog.java`` and ``zookeeper.jute``. Kafka keeps a partition's leader and ISR in
 ``/brokers/topics/T/partitions/P/state``, whose version is the partition epoch; its replicas in ``/brokers/topics/T``;
 and a broker with a session in ``/brokers/ids/N``, which ends with the session.
@@ -52,7 +52,7 @@ class _Transaction(NamedTuple):
 
     @property
     def source(self) -> str:
-        """Where it is written."""
+        """Its place in the log."""
         return f"transaction {self.zxid:#x} of ZooKeeper"
 
 

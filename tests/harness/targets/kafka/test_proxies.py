@@ -368,7 +368,7 @@ def test_what_is_stalled_stays_so_when_its_link_is_cut_and_mended(layout: Layout
 
 
 def test_where_nobody_answers_nothing_can_be_stalled(layout: Layout, proxies: Proxies) -> None:
-    with pytest.raises(EnvironmentFault, match="clients->0 cannot be stalled: nobody answers there"):
+    with pytest.raises(EnvironmentFault, match="clients->0 cannot be stalled: no answer"):
         proxies.stall([Link(CLIENTS, "0")])
 
 
