@@ -1,1 +1,1 @@
-"""Systems under test behind ``harness.target.Target``."""
+"""The targets: implementations of ``harness.target.Target``."""

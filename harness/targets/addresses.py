@@ -1,7 +1,7 @@
-"""Loopback addresses for one cluster: a free ``127.a.b.0/24`` and three free ports, claimed until released.
+"""Claims loopback addresses for one cluster: a free ``127.a.b.0/24`` and three free ports.
 
-Every node has an address of its own, so that a connection's source says which node it comes from. The claim is
-a listening socket at ``127.a.b.1``: the kernel drops it with the process, so a dead harness blocks nothing.
+Every node has an address of its own, so that a connection's source identifies the node. The claim is a listening socket
+at ``127.a.b.1``: the kernel closes it with the process, so a dead harness blocks nothing.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ class Addresses:
         return node_host(self.subnet, node)
 
     def listener(self, node: NodeId) -> Address:
-        """Where ``node`` speaks Kafka."""
+        """The Kafka listener of ``node``."""
         return _listener(self.subnet, self.port, node)
 
     def control(self, node: NodeId) -> Address:
-        """Where ``node`` answers the harness."""
+        """The control channel of ``node``."""
         return _control(self.subnet, self.port, node)
 
     def release(self) -> None:

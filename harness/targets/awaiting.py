@@ -1,4 +1,4 @@
-"""Waiting for a cluster: until something holds of it, or else what its nodes have said last."""
+"""Waits until a condition holds of a cluster; the error message has the last lines of its nodes' logs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from harness.errors import EnvironmentFault
 from harness.target import ClusterView
 
 WHAT_NODES_SAID = " Their logs end with:"
-"""How a complaint goes on with the ends of the nodes' logs, which name places on this machine."""
+"""What separates a complaint from the ends of the nodes' logs, which contain paths of this machine."""
 
 
 class Talkative(Protocol):
@@ -24,14 +24,14 @@ class Talkative(Protocol):
         ...
 
     def log_tail(self) -> str:
-        """The end of what it has said."""
+        """The end of its log."""
         ...
 
 
 def answered_view(look: Callable[[], ClusterView], timeout_s: float, poll_s: float) -> ClusterView:
-    """What the controller says, asked again while it says of nobody that he lives: it may be late to answer.
+    """The controller's view, asked for again while it has no live broker: the controller may be late to answer.
 
-    After ``timeout_s`` it is what was last said.
+    After ``timeout_s`` it is the last view.
     """
     deadline = time.monotonic() + timeout_s
     while not (view := look()).live and time.monotonic() < deadline:
@@ -42,10 +42,10 @@ def answered_view(look: Callable[[], ClusterView], timeout_s: float, poll_s: flo
 def await_that(
     holds: Callable[[], bool], complaint: str, nodes: Iterable[Talkative], timeout_s: float, poll_s: float
 ) -> None:
-    """Wait until ``holds`` does, looking every ``poll_s``.
+    """Wait until ``holds`` does, checking every ``poll_s``.
 
     Raises:
-        EnvironmentFault: it has not within ``timeout_s``: ``complaint``, and the ends of the nodes' logs.
+        EnvironmentFault: it did not within ``timeout_s``: ``complaint``, and the ends of the nodes' logs.
     """
     waiting = Retrying(
         retry=retry_if_result(lambda held: not held), wait=wait_fixed(poll_s), stop=stop_after_delay(timeout_s)

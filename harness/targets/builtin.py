@@ -1,4 +1,4 @@
-"""The built-in cluster as a target: real broker processes on this machine's loopback addresses."""
+"""The target that runs the built-in brokers as processes on loopback addresses."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from harness.targets.replica_logs import replica_log_rows
 from harness.targets.strays import kill_strays, processes_left
 
 READY_TIMEOUT_S = 60.0
-"""How long the nodes may take from spawn to an answer, and the brokers to register and to hear of each other."""
+"""How long the nodes may take from spawn to an answer, and the brokers to register and to learn of each other."""
 
 _TOPIC_TIMEOUT_S = 60.0
 _STOP_TIMEOUT_S = 15.0
 _PING_TIMEOUT_S = 0.15
 _POLL_S = 0.02
-"""The exit status of a broker that has ended itself: because of its storage, or because its protocol told it to."""
+"""The exit status of a broker that has exited by itself: because of its storage, or as its protocol requires."""
 
 
 class BuiltinTarget(BuiltinDisks):
@@ -50,7 +50,7 @@ class BuiltinTarget(BuiltinDisks):
         brokers: how many brokers, with the ids 0, 1, 2 ...
         knobs: the replication protocol's generation.
         settings: Kafka's settings, for every broker.
-        spawned: told the name and the process id of each node process right after its start.
+        spawned: called with the name and process id of each node right after its start.
     """
 
     name = "builtin"
@@ -163,7 +163,7 @@ class BuiltinTarget(BuiltinDisks):
         self._await(f"node {node} has not died", lambda: not process.exists, READY_TIMEOUT_S)
 
     def _came_up(self, node: str) -> bool:
-        """Whether the node answers, or has already ended itself again, which is its own affair."""
+        """Whether the node answers, or has already exited by itself."""
         return self.is_running(node).holds or self.has_exited(node).holds
 
     def is_running(self, node: str) -> Receipt:
@@ -315,7 +315,7 @@ class BuiltinTarget(BuiltinDisks):
     # ------------------------------------------------------------------------------------------------ internals
 
     def _apply_faults(self, node: str) -> None:
-        """Tell a node what is in force; one that is dead or stopped is told at its restart or resumption."""
+        """Send a node its faults; a dead or paused one gets them at its restart or resumption."""
         if not self._can_obey(node):
             return
         faults = self._faults(node)
@@ -352,7 +352,7 @@ class BuiltinTarget(BuiltinDisks):
         return all(map(self._knows_all, self._nodes.values()))
 
     def _knows_all(self, node: NodeProcess) -> bool:
-        """Whether a client that asks ``node`` is told of every broker, which a broker hears after it registered."""
+        """Whether a Metadata answer of ``node`` has every broker, which a broker learns after its registration."""
         if not node.exists:
             raise EnvironmentFault(
                 f"node {node.name} ended at once, with exit status {node.exit_status}: {node.log_tail()}"

@@ -1,4 +1,4 @@
-"""The disks of the built-in cluster: filled, failed, swapped, damaged, and what reached them."""
+"""Disk faults on the built-in cluster: full disks, failed log directories, damaged logs and power losses."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from harness.targets.node_process import NodeProcess
 
 
 class BuiltinDisks(BuiltinNodes):
-    """What :class:`harness.target.Target` says about disks.
+    """The disk faults of :class:`harness.target.Target`.
 
     Args:
         nodes: the controller first.
@@ -95,14 +95,14 @@ class BuiltinDisks(BuiltinNodes):
         return log_dirs.writable(node, self._probed(node, self._log_dirs))
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The node says so in its timeline."""
+        """See :class:`harness.target.Target`. The node's timeline has the refusal."""
         process = self._node(node)
         return log_dirs.refused_write(node, storage_refusals(process.timeline, process.incarnation), log_dir)
 
     # ------------------------------------------------------------------------------------------------ log directories
 
     def fail_log_dir(self, node: str, log_dir: int) -> None:
-        """See :class:`harness.target.Target`. The directory is put aside, and there is a file in its place."""
+        """See :class:`harness.target.Target`. A file takes the place of the directory, which is kept aside."""
         self._new_disks.pop((node, log_dir), None)
         log_dirs.fail(self._log_dir(node, log_dir))
 
@@ -118,7 +118,7 @@ class BuiltinDisks(BuiltinNodes):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. Tried by creating a file in it."""
+        """See :class:`harness.target.Target`. The probe creates a file in it."""
         refusal = log_dirs.refusal_of(self._log_dir(node, log_dir))
         return log_dirs.failure(node, log_dir, refusal)
 

@@ -1,4 +1,4 @@
-"""The nodes of the built-in cluster: their processes, and how one asks them."""
+"""The node processes of the built-in cluster, and requests to their control channels."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LOOK_TIMEOUT_S = 1.0
 
 
 class BuiltinNodes:
-    """What every part of the built-in target stands on.
+    """The base of every part of the built-in target.
 
     Args:
         nodes: the controller first.

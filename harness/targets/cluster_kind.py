@@ -1,4 +1,4 @@
-"""A kind of target that runs any generation of the replication protocol, before anything is started."""
+"""Describes a kind of target that runs any generation of the replication protocol, such as ``builtin``."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from harness.target import Target
 
 
 class StartJournal(Protocol):
-    """Notes what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
+    """Records what a target starts, so that ``seawall heal`` finds it when the harness has been killed."""
 
     def node_started(self, name: str, pid: int) -> None:
-        """Note that node ``name`` is process ``pid`` now."""
+        """Record that node ``name`` is process ``pid`` now."""
         ...
 
     def project_coming(self, name: str, containers: Sequence[str]) -> None:
-        """Note, before there are any, what the Compose project and its containers will be called."""
+        """Record the names of the Compose project and its containers before they exist."""
         ...
 
 
@@ -37,15 +37,15 @@ class MakeCluster(Protocol):
             brokers: how many brokers, with the ids 0, 1, 2 ...
             knobs: the generation of the replication protocol.
             settings: Kafka's settings, for every broker.
-            seed: of what chance decides, where the target decides it.
-            journal: notes what it starts.
+            seed: of a simulated target's random choices.
+            journal: records what it starts.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterKind:
-    """How ``--target`` spells such a kind, and how a cluster of that kind is made.
+    """The spelling of such a kind, and how to make a cluster of it.
 
     Attributes:
         name: as ``--target`` spells it.

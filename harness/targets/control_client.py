@@ -1,7 +1,6 @@
-"""The harness's end of a node's control channel: who asks and one JSON line there, a reply and one JSON line back.
+"""Sends requests to a node's control channel: a proof and one JSON line there, a proof and one JSON line back.
 
-Every request opens a connection of its own: nodes are killed and restarted all the time, and a fresh
-connection never inherits the trouble of an old one.
+Every request opens a new connection, which works whether the node was restarted since the last one or not.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ def ask(
     """Send ``request`` to ``node`` and return its answer.
 
     Raises:
-        NoAnswer: nothing listens there that knows the secret, or no whole line came back within ``timeout_s``.
-        EnvironmentFault: the node answered that it cannot do it.
+        NoAnswer: no node with the secret listens there, or no whole line came back within ``timeout_s``.
+        EnvironmentFault: the node answered with an error.
     """
     try:
         line = _exchange(node, address, secret, timeout_s, json.dumps(request).encode() + b"\n")

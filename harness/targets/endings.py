@@ -1,4 +1,4 @@
-"""How a life of a node ended that was not ordered to end, and when the machine is to blame for it."""
+"""Decides whether the machine, and not the program, caused a node's exit that the harness did not order."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ OUT_OF_MEMORY = 3
 """The exit status that ``-XX:+ExitOnOutOfMemoryError`` brings; Kafka's own are 1 and 2."""
 
 SHIM_FAILED = 70
-"""The exit status of a process whose disk shim could not go on."""
+"""The exit status of a process whose disk shim failed."""
 
 JVM_STATUSES: Mapping[int, str] = MappingProxyType(
     {
@@ -22,14 +22,14 @@ JVM_STATUSES: Mapping[int, str] = MappingProxyType(
         SHIM_FAILED: "its disk shim could not write what it keeps of the disk",
     }
 )
-"""The exit statuses of a JVM of a target that say nothing against Kafka, and what they say."""
+"""The exit statuses of a JVM that are no fault of Kafka, and their causes."""
 
 _MACHINE = re.compile("address already in use|cannot allocate memory|no space left on device", re.IGNORECASE)
-"""What a node says that the machine has refused. Too many open files is not among it: to leak them is a defect."""
+"""Log messages of a node about what the machine refused. Too many open files is none: leaking them is a defect."""
 
 
 def judged(ending: Ending, statuses: Mapping[int, str] = JVM_STATUSES) -> Ending:
-    """``ending`` with what is to blame for it; ``statuses`` are those that say nothing against the program."""
+    """``ending`` with its cause; ``statuses`` are those that are no fault of the program."""
     if ending.status < 0:  # a signal, and not the harness's
         return replace(ending, blames=f"{signal.Signals(-ending.status).name} came from elsewhere")
     refused = _MACHINE.search(ending.said)

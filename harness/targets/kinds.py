@@ -15,7 +15,7 @@ from harness.targets.kafka.source import SourceKind
 from harness.validation import closest
 
 BUILTIN = "builtin"
-"""What a scenario runs on when no target is chosen."""
+"""The default target."""
 
 _OWN: dict[str, Any] = {
     BUILTIN: "harness.targets.builtin",
@@ -37,11 +37,11 @@ KINDS: Registry[ClusterKind | SourceKind] = Registry("seawall.targets", _OWN, _f
 
 
 def kind_of(target: str) -> ClusterKind | SourceKind:
-    """The kind of a target as ``--target`` spells it: ``NAME`` or, for what has a source, ``NAME:SOURCE``.
+    """The kind of a target as ``--target`` spells it: ``NAME`` or ``NAME:SOURCE``.
 
     Raises:
         UsageError: there is no such kind.
-        EnvironmentFault: a plugin has that name, and it cannot be used.
+        EnvironmentFault: a plugin has that name, but cannot be used.
     """
     name, colon, _ = target.partition(":")
     if name in KINDS and isinstance(KINDS[name], SourceKind) == bool(colon):

@@ -1,7 +1,7 @@
-"""Which of the lines that a node has printed say why it ended: the error, not the farewell that follows it.
+"""Finds the lines of a node's log that explain why it ended: the error, not the shutdown that follows it.
 
-Kafka says what is wrong in a line of the level ERROR or FATAL, perhaps with a stack trace, and then tells at length,
-in lines of the level INFO, how it shuts down. A program that ends with an uncaught exception says so without a level.
+Kafka logs the error at level ERROR or FATAL, perhaps with a stack trace, and then many INFO lines of its shutdown. An
+uncaught exception has no level.
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from collections.abc import Sequence
 
 _LEVEL = re.compile(r"(?:^|[\s\]|,-])(?P<level>FATAL|ERROR|WARN|INFO|DEBUG|TRACE)(?=[\s\]:|]|$)")
 _LEVEL_WITHIN = 100
-"""How many characters of a line its time and its level may take."""
+"""The most characters that the time and the level of a line take."""
 
 _ENTRY = re.compile(r"[\[\d]")
-"""How an entry of a log begins that has no level, as those of the built-in nodes: with its time."""
+"""The beginning of a log entry without a level, as those of the built-in nodes: its time."""
 
 _UNCAUGHT = re.compile(r'Exception in thread "|(?:[\w.]+\.)?[A-Z]\w*(?:Error|Exception)(?:: |$)|Error: ')
 _CAUSE = "Caused by: "
@@ -23,7 +23,7 @@ _NOTHING = "(its log is empty)"
 
 
 def last_words(printed: str, last_lines: int = 3) -> str:
-    """Why a node has ended by what it ``printed`` in that life, in one line; without an error, its ``last_lines``."""
+    """Why a node has ended, by its output in that life, in one line; without an error, its ``last_lines``."""
     lines = [line for line in printed.splitlines() if line.strip()]
     for gravest in ("FATAL", "ERROR"):
         at = [number for number, line in enumerate(lines) if _level(line) == gravest]
@@ -41,7 +41,7 @@ def _level(line: str) -> str:
 
 
 def _reasons(following: Sequence[str]) -> list[str]:
-    """Of the stack trace that follows an error: what was thrown, and what that came of in the end."""
+    """Of the stack trace after an error: the exception and its root cause."""
     trace = []
     for line in following:
         if _level(line) or _ENTRY.match(line):

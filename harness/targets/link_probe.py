@@ -1,6 +1,6 @@
-"""Proof that one *directed* link is cut: a probe sent over it does not get through, and its bytes pile up.
+"""Proves that one *directed* link is cut: a probe over it does not arrive, and its bytes are held back.
 
-Silence alone would not do: where the probe is a request, the reverse link may have swallowed the answer.
+A missing answer alone proves nothing: the reverse link may have held it back.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ API_VERSIONS_REQUEST = struct.pack(">ihhih", 10, 18, 0, 0, -1)
 
 
 Ping = Callable[[Callable[[], int]], int | None]
-"""Sends a probe on a fresh connection. None: it got through; else what the given function said, asked while the
-connection was still open and waiting."""
+"""Sends a probe on a new connection. None: it arrived; else the result of the given function, called while the
+connection was still open."""
 
 
 def probe_link(link: Link, held_bytes: Callable[[], int], ping: Ping) -> Receipt:
-    """Whether ``link`` is cut; ``held_bytes`` says how many bytes are withheld on it now."""
+    """Whether ``link`` is cut; ``held_bytes`` returns how many bytes are held back on it now."""
     before = held_bytes()
     after = ping(held_bytes)
     if after is None:
@@ -36,13 +36,13 @@ def probe_link(link: Link, held_bytes: Callable[[], int], ping: Ping) -> Receipt
 
 
 def try_link(link: Link, held_bytes: Callable[[], int], ping: Ping) -> Receipt:
-    """Whether ``link`` carries bytes: other than :func:`probe_link`, a probe that got lost proves nothing here."""
+    """Whether ``link`` carries bytes; other than in :func:`probe_link`, a lost probe proves nothing."""
     through = ping(held_bytes) is None
     return Receipt(through, f"{link}: a probe {'got through' if through else 'got lost'}")
 
 
 def ping_as_client(listener: Address, timeout_s: float, held_bytes: Callable[[], int]) -> int | None:
-    """Ask the broker at ``listener`` for its API versions, as any client may; a :data:`Ping`."""
+    """Send an ApiVersions request to the broker at ``listener``; a :data:`Ping`."""
     with socket.socket() as connection:
         connection.settimeout(timeout_s)
         try:
@@ -58,9 +58,9 @@ def ping_as_client(listener: Address, timeout_s: float, held_bytes: Callable[[],
 def nudge_as_client(
     listener: Address, timeout_s: float, held_bytes: Callable[[], int], nudge: Callable[[Address], bool]
 ) -> int | None:
-    """Have the broker at ``listener`` send a frame unasked; a :data:`Ping` that needs nothing from the reverse link.
+    """Make the broker at ``listener`` send a frame without a request; a :data:`Ping` that needs no reverse link.
 
-    ``nudge`` asks the broker, over its control channel, to send one to the client at the given address; it says
+    ``nudge`` asks the broker, over its control channel, to send one to the client at the given address; it returns
     whether the broker has accepted that client's connection yet.
     """
     with socket.socket() as connection:

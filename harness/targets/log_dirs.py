@@ -1,9 +1,9 @@
-"""The log directories of a node on real files: which there are, how one fails, and what is said about them.
+"""Finds, fails and replaces the log directories of a node on real files.
 
-A directory fails as in Kafka's own tests of KIP-112: what is there is put aside, and a plain file takes its place.
-Whoever names a file in it gets ``ENOTDIR``: checkpoints, new segments, new partitions, and a start. What was open
-before stays usable until then. It takes no privileges, and no file system of its own, unlike a volume that is
-remounted read-only, which Linux refuses anyhow while somebody has a file on it open for writing.
+A directory fails as in Kafka's tests of KIP-112: it is put aside, and a plain file takes its place. A broker that opens
+a file in it gets ``ENOTDIR``: for checkpoints, new segments, new partitions, and at start. Open files stay usable. This
+needs no privileges and no separate file system, unlike a read-only remount, which Linux refuses while a file is open
+for writing.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def named(names: Sequence[str], log_dir: int | None) -> str:
 def found_in(data_dir: Path) -> list[Path]:
     """The log directories of a data directory: those below it, or else itself.
 
-    The log of partition 0 of a topic ``log`` looks like one, but for its segments, and for the checkpoints beside it.
+    The log of partition 0 of a topic ``log`` has such a name, too, but has segments, and checkpoints beside it.
     """
     if any((data_dir / checkpoint).exists() for checkpoint in (HIGH_WATERMARKS, RECOVERY_POINTS, LOG_STARTS)):
         return [data_dir]
@@ -57,7 +57,7 @@ def found_in(data_dir: Path) -> list[Path]:
 
 
 def fail(directory: Path) -> None:
-    """Put ``directory`` aside, and a file in its place, at once: a broker that writes there makes no new one meanwhile.
+    """Exchange ``directory`` for a file atomically, so that the broker cannot create a new one meanwhile.
 
     Raises:
         EnvironmentFault: the file system cannot exchange two names.
@@ -73,7 +73,7 @@ def fail(directory: Path) -> None:
 def mend(directory: Path, *, empty: bool = False) -> bool:
     """Put ``directory`` back, or, if it is to be ``empty``, a new one; returns whether it had failed.
 
-    It has, as long as something is aside, whatever is in its place. Whoever dies in here has it done by the next call.
+    It has failed while something is aside, whatever is in its place. A killed call is completed by the next one.
     """
     aside, discarded = _beside(directory, _ASIDE), _beside(directory, _DISCARDED)
     if aside.is_dir() and empty:
@@ -94,16 +94,16 @@ def mend(directory: Path, *, empty: bool = False) -> bool:
 
 
 def mend_all(below: Path) -> list[str]:
-    """Put back whatever has been put aside ``below`` a directory; returns the paths of what has."""
+    """Put back everything that was put aside ``below`` a directory; returns the paths."""
     left = {_place_of(path) for suffix in (_ASIDE, _DISCARDED) for path in below.rglob(f"*{suffix}")}
     return [str(directory) for directory in sorted(left) if mend(directory)]
 
 
 class NewDisk(NamedTuple):
-    """An empty directory that was put in for one that had failed.
+    """An empty directory that replaced a failed one.
 
     Attributes:
-        incarnation: of the broker that had ended before.
+        incarnation: the broker's last one before.
         found: the names in it right afterwards: none.
     """
 
@@ -126,7 +126,7 @@ _INTO = "%"
 
 
 def _beside(directory: Path, suffix: str) -> Path:
-    """Beside the data directory, so that it is no part of the disk while it is away."""
+    """A path beside the data directory, which is no part of the disk."""
     if directory.name.startswith("log-"):
         return directory.parent.with_name(f"{directory.parent.name}{_INTO}{directory.name}{suffix}")
     return directory.with_name(directory.name + suffix)
@@ -145,7 +145,7 @@ def _remove(path: Path) -> None:
 
 
 def _exchange(one: Path, other: Path) -> None:
-    """Let two names change places, atomically (``renameat2(2)``)."""
+    """Exchange two names atomically (``renameat2(2)``)."""
     failed = ctypes.CDLL(None, use_errno=True).renameat2(
         _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
     )
@@ -160,12 +160,12 @@ def _exchange(one: Path, other: Path) -> None:
 
 
 def offline(status: Mapping[str, Any]) -> list[int]:
-    """The log directories that a broker, by its status, has given up."""
+    """The offline log directories in a broker's status."""
     return [number for number, one in enumerate(status.get("log_dirs", ())) if one["errno"] is not None]
 
 
 def newness(node: str, log_dir: int, disk: NewDisk | None, incarnation: int) -> Receipt:
-    """Whether log directory ``log_dir`` is an empty one that was put in before this ``incarnation`` of the broker."""
+    """Whether log directory ``log_dir`` was replaced by an empty one before this ``incarnation`` of the broker."""
     if disk is None:
         return Receipt(False, f"node {node}: log directory {log_dir} was not replaced")
     seen = f"node {node}: log directory {log_dir} was replaced after incarnation {disk.incarnation} had ended, and "
@@ -174,12 +174,12 @@ def newness(node: str, log_dir: int, disk: NewDisk | None, incarnation: int) -> 
 
 
 def failure(node: str, log_dir: int, refusal: int | None) -> Receipt:
-    """Whether log directory ``log_dir`` is none, by the ``errno`` that a new file in it got; None: it could be made."""
+    """Whether log directory ``log_dir`` has failed, by the ``errno`` of creating a file in it; None: that worked."""
     return Receipt(refusal == ENOTDIR, f"node {node}: a new file in log directory {log_dir} got errno {refusal}")
 
 
 def fullness(node: str, full: str, probes: Mapping[str, int | None]) -> Receipt:
-    """Whether writes below ``full`` are refused for want of space, and nowhere else.
+    """Whether writes are refused for lack of space below ``full``, and nowhere else.
 
     ``probes`` are the ``errno`` that a write of 64 KiB got in each directory; None: it worked.
     """
@@ -197,7 +197,7 @@ def writable(node: str, probes: Mapping[str, int | None]) -> Receipt:
 
 
 def refused_write(node: str, refusals: Sequence[Mapping[str, Any]], log_dir: int | None) -> Receipt:
-    """Whether a node says that a write of its own found no space: in log directory ``log_dir``; None: anywhere."""
+    """Whether a node reports a refused write of its own: in log directory ``log_dir``; None: anywhere."""
     for refusal in refusals:
         if refusal["errno"] == ENOSPC and log_dir in (None, refusal.get("log_dir")):
             what = f"{refusal['operation']} {refusal['partition'] or ''}".rstrip()

@@ -1,4 +1,4 @@
-"""What is done to the files of a node that is not running: power cut, disk swapped, bytes flipped or cut off."""
+"""Applies disk faults to the files of a stopped node: power loss, empty disk, flipped or truncated bytes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def drop_page_cache(data_dir: Path) -> list[Cut]:
     """Cut the files of ``data_dir`` back to what had reached the disk; see :mod:`harness.broker.ledger`.
 
     Raises:
-        EnvironmentFault: nobody knows what had.
+        EnvironmentFault: there is no ledger.
     """
     try:
         return lose_power(data_dir)
@@ -42,7 +42,7 @@ def drop_page_cache(data_dir: Path) -> list[Cut]:
 
 
 def unflushed(data_dir: Path) -> list[Cut]:
-    """What a power loss would take now; found out on a copy."""
+    """What a power loss would take now; computed on a copy."""
     with TemporaryDirectory() as scratch:
         copy = Path(scratch, "data")
         shutil.copytree(data_dir, copy)
@@ -51,7 +51,7 @@ def unflushed(data_dir: Path) -> list[Cut]:
 
 
 def in_words(cuts: Sequence[Cut]) -> str:
-    """What a power loss took, for people."""
+    """What a power loss took, as text."""
     if not cuts:
         return "everything had reached the disk"
     shown = [
@@ -63,7 +63,7 @@ def in_words(cuts: Sequence[Cut]) -> str:
 
 
 def wipe(data_dir: Path) -> None:
-    """Replace ``data_dir`` by an empty directory, without a memory of what had reached the old disk."""
+    """Replace ``data_dir`` by an empty directory, and drop the old disk's ledger."""
     shutil.rmtree(data_dir, ignore_errors=True)
     ledger_path(data_dir).unlink(missing_ok=True)
     data_dir.mkdir(parents=True)
@@ -116,7 +116,7 @@ def _foreign(partition: TopicPartition, offset: Offset, header: BatchHeader) -> 
 
 
 def inspect(data_dir: Path, harm: LogDamage) -> Receipt:
-    """Whether the batch of ``harm`` is no sound one now, or a foreign one; says what is there."""
+    """Whether the batch of ``harm`` is damaged now, or a foreign one, and its state."""
     batch = batch_at(data_dir, harm.partition, harm.offset)
     where = f"{harm.partition} at offset {harm.offset}"
     if batch is None:

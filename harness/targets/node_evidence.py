@@ -1,4 +1,4 @@
-"""What the nodes of the built-in cluster left behind about their lives; see also :mod:`.replica_logs`."""
+"""Reads the timelines that the nodes of the built-in cluster have written; see also :mod:`.replica_logs`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from harness.model import NodeId, TopicPartition, is_broker, node_id
 from harness.targets.replica_logs import STATE_COLUMNS, Row, epochs_of, final_rows, replica_log_rows, replicas
 
 NODE_TIMELINE = "timeline.jsonl"
-"""Below the directory of a node: what it wrote about itself. Nodes of real Kafka write nothing of the kind."""
+"""Below the directory of a node: its timeline. Nodes of real Kafka have none."""
 NODE_DATA = "data"
 """Below the directory of a node: its disk."""
 
@@ -19,15 +19,15 @@ _BROKER = "broker-"
 
 
 def folder_of(node: str) -> str:
-    """What a node's directory is called, in that of its cluster."""
+    """The name of a node's directory in that of its cluster."""
     return f"{_BROKER}{node}" if is_broker(node) else node
 
 
 def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
-    """The tables, minus ``run``, of a cluster that was killed together with who had started it.
+    """The tables, minus ``run``, of a cluster that was killed together with the harness.
 
-    Nobody has seen its nodes alive in the end, so that their disks have the last word. There are none where the nodes
-    in the directory ``cluster`` are not the built-in cluster's.
+    The final rows come from the disks, as no live status was taken. There are none unless the directory ``cluster`` is
+    a built-in cluster's.
     """
     found = sorted(cluster.glob(f"*/{NODE_TIMELINE}"))
     told = {node_id(path.parent.name.removeprefix(_BROKER)): path for path in found}
@@ -41,10 +41,9 @@ def left_behind(cluster: Path) -> Mapping[str, Iterator[Row]]:
 
 
 def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mapping[str, Any] | None) -> list[Row]:
-    """Rows of ``schema.TIMELINE``, minus ``run``: what ``node`` wrote, and its ``final`` rows.
+    """Rows of ``schema.TIMELINE``, minus ``run``: those that ``node`` wrote, and its ``final`` rows.
 
-    Every life has one that is about no partition, behind the last row that the node wrote in it: a timeline that lacks
-    its last rows is known by that.
+    Every life ends with a final row without a partition, by which a checker detects missing last rows.
 
     ``last_seen`` is the node's last status, taken while it was alive; without one the final rows come from its disk.
     """
@@ -57,7 +56,7 @@ def timeline_rows(node: NodeId, timeline: Path, data_dir: Path, last_seen: Mappi
 
 
 def _final_row(node: NodeId, last: Row, number: int, final: Row) -> Row:
-    """A final row behind the last row of a life; one that is about no partition says where that life ended."""
+    """A final row after the last row of a life; one without a partition marks the end of that life."""
     place = {"node": node, "sequence": last["sequence"] + number, "incarnation": last["incarnation"]}
     times = {key: final.get(key, last[key]) for key in ("time_ns", "wall_ms")}
     unknown = dict.fromkeys(("topic", "partition", "detail", *STATE_COLUMNS))
@@ -65,7 +64,7 @@ def _final_row(node: NodeId, last: Row, number: int, final: Row) -> Row:
 
 
 def storage_refusals(timeline: Path, incarnation: int) -> list[dict[str, Any]]:
-    """What the node wrote, in that incarnation, about how its storage failed: an entry for each log directory.
+    """The storage failures that the node recorded in that incarnation, one for each log directory.
 
     See :class:`harness.broker.timeline.StorageRefusal`.
     """

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster of local processes have printed: where it is, and what a copy of it is called."""
+"""Finds and copies the log files of a cluster of local processes."""
 
 from __future__ import annotations
 
@@ -7,16 +7,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 NODE_LOG = "node.log"
-"""Below the directory of a process: what it printed, over all incarnations."""
+"""Below the directory of a process: its output, over all incarnations."""
 SECOND = "broker"
 """Below the directory of a node of two processes, ZooKeeper and a broker: that of the broker."""
 
 
 def logs_of(node: Path) -> Mapping[str, Path]:
-    """By what a copy of it is to be called, what each process printed of the node whose directory this is.
-
-    A node that has not been started has none yet.
-    """
+    """The log files of the node with this directory, by the file name of a copy; none before its first start."""
     second = node / SECOND
     if second.is_dir():
         return {"zookeeper.log": node / NODE_LOG, f"{node.name}.log": second / NODE_LOG}
@@ -24,9 +21,9 @@ def logs_of(node: Path) -> Mapping[str, Path]:
 
 
 def copy_logs(cluster: Path, directory: Path) -> list[str]:
-    """Copy into ``directory`` what the nodes have printed whose directories are in ``cluster``.
+    """Copy the logs of the nodes in the directory ``cluster`` into ``directory``; the nodes' target is not needed.
 
-    It takes nobody who has started them. Returns the names of the copies; none where there is no cluster.
+    Returns the names of the copies; none where there is no cluster.
 
     Raises:
         OSError: a copy cannot be written.

@@ -1,4 +1,4 @@
-"""A node as an operating system process: spawned, signalled, watched."""
+"""Starts, signals and inspects the operating system process of a node."""
 
 from __future__ import annotations
 
@@ -29,20 +29,20 @@ _STATE_TIMEOUT_S = 5.0
 _POLL_S = 0.005
 
 Spawned = Callable[[str, int], None]
-"""Told the node's name and process id right after each spawn."""
+"""Called with the node's name and process id right after each spawn."""
 
 
 class ChildProcess:
     """The process of one node, or one of a node's, over all its incarnations.
 
     Attributes:
-        name: the node's name as the end of a link, or what the process is called among the node's.
-        directory: its files; ``data/`` is what survives it.
+        name: the node's name as the end of a link, or the name of one of its processes.
+        directory: its files; ``data/`` is its disk.
         incarnation: how often it had been started before the current process; -1 before the first.
     """
 
     _TERMINATED: ClassVar[int] = 0
-    """The exit status of a program that SIGTERM has asked to end, and that had no other reason."""
+    """The exit status of a program that ends in order on SIGTERM."""
 
     def __init__(self, name: str, directory: Path, spawned: Spawned) -> None:
         self.name = name
@@ -64,7 +64,7 @@ class ChildProcess:
 
     @property
     def log(self) -> Path:
-        """What it printed, over all incarnations."""
+        """Its output, over all incarnations."""
         return self.directory / NODE_LOG
 
     @property
@@ -79,7 +79,7 @@ class ChildProcess:
 
     @property
     def fell_to(self) -> signal.Signals | None:
-        """The signal that has ended the process, if it was none of :meth:`signal`'s."""
+        """The signal that has ended the process, unless :meth:`signal` sent it."""
         status = self.exit_status
         ended_by = signal.Signals(-status) if status is not None and status < 0 else None
         return None if ended_by in self._sent else ended_by
@@ -132,19 +132,19 @@ class ChildProcess:
         self._spawned(self.name, self._process.pid)
 
     def _note_the_end(self, pid: int) -> None:
-        """Wait for the end without taking it away from who asks for the exit status."""
-        with suppress(ChildProcessError):  # it was asked for in between, so it has ended just now
+        """Wait for the end without reaping the process."""
+        with suppress(ChildProcessError):  # another thread has reaped it, so it has just ended
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
         self._ended_ns = time.monotonic_ns()
 
     def let_end(self) -> None:
-        """That the current process ends by itself is as it should be."""
+        """Count the end of the current process as ordered."""
         self._may_end = True
 
     def unordered(self) -> tuple[int, int] | None:
-        """When the last process ended (``CLOCK_MONOTONIC``), and its status, unless it exists or was made to end.
+        """When the last process ended (``CLOCK_MONOTONIC``), and its status, unless it runs or the harness ended it.
 
-        SIGTERM from elsewhere counts as that signal, also where the program then ends in order.
+        SIGTERM from outside the harness counts as that signal, even if the program then ends in order.
         """
         status = self.exit_status
         if status is None or self._may_end or -status in self._sent:
@@ -158,7 +158,7 @@ class ChildProcess:
         return self._ended_ns, status
 
     def _send(self, number: signal.Signals) -> bool:
-        # While another thread looks and learns that the process has ended, it still exists to this one.
+        # Another thread may just be learning that the process has ended.
         if not self.exists:
             return False
         assert self._process is not None
@@ -170,7 +170,7 @@ class ChildProcess:
         return True
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal to the process and whatever it may have started.
+        """Send a signal to the process and its children.
 
         Raises:
             EnvironmentFault: the process is gone.
@@ -213,18 +213,18 @@ class ChildProcess:
             time.sleep(_POLL_S)
 
     def last_words(self) -> str:
-        """How the process ended; one that was not killed also says why."""
+        """How the process ended, and, unless it was killed, why."""
         status = self.exit_status
         if status is not None and status < 0:
             return f"by {signal.Signals(-status).name}"
         return f"exit status {status}: {last_words(self.printed(), 1)}"
 
     def log_tail(self) -> str:
-        """The error that it has printed since it was last started, else its last lines, for an error message."""
+        """The error in its output since its last start, else its last lines, for an error message."""
         return last_words(self.printed())
 
     def printed(self) -> str:
-        """What it has printed since it was last started."""
+        """Its output since its last start."""
         text = self.log.read_bytes()[self._said_before :] if self.log.exists() else b""
         return text.decode(errors="replace")
 
@@ -232,7 +232,7 @@ class ChildProcess:
 class NodeProcess(ChildProcess):
     """One node of the built-in cluster; beside its data it has ``timeline.jsonl`` and a file of each configuration.
 
-    It reads the secret of the run from its standard input, which other users of the machine cannot read.
+    It reads the secret of the run from its standard input, which other users cannot read.
     """
 
     def __init__(self, node: NodeId, directory: Path, secret: Secret, spawned: Spawned) -> None:
@@ -243,7 +243,7 @@ class NodeProcess(ChildProcess):
 
     @property
     def timeline(self) -> Path:
-        """The JSON lines it writes about itself."""
+        """The node's timeline, as JSON lines."""
         return self.directory / NODE_TIMELINE
 
     def spawn(self, config: NodeConfig) -> None:
@@ -257,7 +257,7 @@ class NodeProcess(ChildProcess):
             self.start(command, {"PYTHONPATH": str(Path(harness.__file__).parents[1])}, stdin)
 
     def endings(self) -> list[Ending]:
-        """How each of its lives ended that had not been ordered to."""
+        """How each of its lives ended that the harness did not end."""
         last = self.unordered()
         if last is None:
             return self._endings

@@ -1,4 +1,4 @@
-"""A node's status, as its control channel words it, as views."""
+"""Converts the status from a node's control channel into views."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from harness.model import NodeId, TopicPartition
 from harness.target import PartitionView, ReplicaView
 
 ELECTED = frozenset({0, 84})
-"""The error codes of an election after which the leader is whom one asked for: NONE and ELECTION_NOT_NEEDED."""
+"""The error codes after which the requested leader leads: NONE and ELECTION_NOT_NEEDED."""
 
 
 def partition_of(row: Mapping[str, Any]) -> TopicPartition:

@@ -1,6 +1,6 @@
-"""What lies in a broker's log directories: its replicas' logs, in every message format, and their checkpoints.
+"""Reads the replicas' logs, in every message format, and the checkpoints from a broker's log directories.
 
-Nothing found on a disk is trusted: a torn tail or a batch whose checksum is wrong becomes a row that says so.
+It trusts nothing on a disk: a torn tail or a batch with a wrong checksum becomes a row of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ STATE_COLUMNS = (
     "role", "leader", "leader_epoch", "partition_epoch",
     "high_watermark", "log_end_offset", "log_start_offset", "isr",
 )  # fmt: skip
-"""Of ``schema.TIMELINE``: what a replica believes."""
+"""The columns of ``schema.TIMELINE`` with a replica's state."""
 
 _METADATA = TopicPartition(METADATA_TOPIC, 0)
 _MARKER_TYPE = slice(2, 4)
@@ -50,9 +50,9 @@ _NO_PRODUCER = dict.fromkeys(("producer_id", "producer_epoch", "sequence", "cont
 
 
 def replicas(data_dir: Path) -> Iterator[tuple[TopicPartition, Path]]:
-    """Every replica and where it lies, whichever of the broker's log directories that is in.
+    """Every replica and its directory, from all log directories of the broker.
 
-    KRaft's metadata log, which may lie there, is none: it is replicated by other rules.
+    KRaft's metadata log is left out: it is replicated by other rules.
     """
     found = [path for log_dir in found_in(data_dir) for path in log_dir.glob("*-*") if path.is_dir()]
     for directory in sorted(found, key=lambda path: (path.name, path)):
@@ -69,12 +69,12 @@ def replica_log_rows(
 ) -> Iterator[Row]:
     """Rows of ``schema.REPLICA_LOGS``, minus ``run``: every record on the broker's disk, in order.
 
-    Those below a log start that was raised (by retention, by request) are still there, but not part of the log.
+    Records below a raised log start offset (by retention, by request) are no part of the log.
 
     Args:
         node: whose it is.
         data_dir: its disk.
-        raised: where logs start that the broker had not written down when it ended; it may be a minute late.
+        raised: log start offsets that the broker had not checkpointed when it ended.
     """
     for partition, directory in replicas(data_dir):
         start = max(_offsets(directory.parent, LOG_STARTS).get(partition, 0), raised.get(partition, 0))
@@ -82,7 +82,7 @@ def replica_log_rows(
 
 
 def metadata_log_rows(node: NodeId, directory: Path) -> Iterator[Row]:
-    """The same of a copy of KRaft's metadata log, if there is one; its records are none of a workload's."""
+    """The rows of a copy of KRaft's metadata log, if there is one, whose records are not a workload's."""
     yield from _log_rows(node, _METADATA, directory)
 
 
@@ -99,9 +99,9 @@ def _log_rows(node: NodeId, partition: TopicPartition, directory: Path) -> Itera
 
 
 def _end_offset(header: BatchHeader, next_header: BatchHeader | None) -> Offset:
-    """Where a batch ends (exclusive); where its header is damaged, too, it may say anything.
+    """Where a batch ends (exclusive). Its header may be damaged.
 
-    So it ends where the next one begins at the latest, and holds no more records than bytes.
+    So the end is at most where the next batch begins, and the batch has no more records than bytes.
     """
     bound = header.base_offset + header.size if next_header is None else next_header.base_offset
     return max(header.base_offset + 1, min(header.end_offset, bound))
@@ -125,8 +125,8 @@ def _batches_in(segments: Sequence[Path]) -> Iterator[tuple[memoryview, BatchHea
 def _batches(log: memoryview, *, may_be_preallocated: bool) -> Iterator[tuple[memoryview, BatchHeader | None]]:
     """Each batch of a segment file; None, last, for bytes that are no whole batch.
 
-    A segment that is written to may have all its bytes in advance (``log.preallocate``), zeros, which Kafka cuts off
-    when it begins the next one: behind its last batch nothing but zeros is no damage.
+    An active segment may be preallocated with zeros (``log.preallocate``), which Kafka truncates when it rolls: zeros
+    after its last batch are no damage.
     """
     for piece in stored.pieces(log):
         try:
@@ -143,7 +143,7 @@ def _is_blank(piece: memoryview) -> bool:
 
 
 def _batch_rows(partition: TopicPartition, batch: memoryview, header: BatchHeader, end_offset: Offset) -> Sequence[Row]:
-    """A row for each record of a batch; of one that is damaged for each offset that it takes."""
+    """A row for each record of a batch, or for each offset of a damaged one."""
     about: Row = {
         **_NO_PRODUCER,
         "leader_epoch": header.leader_epoch,
@@ -181,7 +181,7 @@ def _written(partition: TopicPartition, record: Record, header: BatchHeader) -> 
 
 
 def _marker(key: bytes | None) -> str | None:
-    """What a control record says, by its key: the version, and the type (``EndTransactionMarker``)."""
+    """The type of a control record, by its key: a version and a type (``EndTransactionMarker``)."""
     kind = (key or b"")[_MARKER_TYPE]
     return {b"\0\0": "abort", b"\0\1": "commit"}.get(kind)
 
@@ -201,7 +201,7 @@ def _garbage_row(end_offset: Offset) -> Row:
 
 
 def final_rows(data_dir: Path) -> Iterator[Row]:
-    """The ``final`` rows of a dead node, without place and times: what its disk says of each replica."""
+    """The ``final`` rows of a dead node, without place and times, from the checkpoints on its disk."""
     for partition, directory in replicas(data_dir):
         log_dir = directory.parent
         segments = _segments(directory)
@@ -223,13 +223,13 @@ def final_rows(data_dir: Path) -> Iterator[Row]:
 
 
 def _closing(log_dir: Path, partition: TopicPartition) -> dict[str, Any]:
-    """Up to where the broker took the log for flushed, and whether it had closed its log directory when it ended."""
+    """The broker's recovery point, and whether it had closed the log directory cleanly."""
     recovery_point = _offsets(log_dir, RECOVERY_POINTS).get(partition)
     return {"recovery_point": recovery_point, "clean_shutdown": (log_dir / CLEAN_SHUTDOWN).exists()}
 
 
 def epochs_of(directory: Path | None) -> dict[str, Any]:
-    """The epochs of a replica that its broker holds, none where it wrote none down; or why they are not known."""
+    """The leader epochs of a replica in its checkpoint, or why they are unknown."""
     if directory is None:
         return {"epochs_unread": "the replica lies in no log directory"}
     if not (directory / LEADER_EPOCHS).exists():

@@ -1,7 +1,7 @@
-"""The simulated cluster as a target: the same brokers as the built-in one's, in virtual time, in this process.
+"""The target that runs the built-in brokers in virtual time, in this process.
 
-Time passes while somebody sleeps on :attr:`SimulatedTarget.clock`, and while a probe waits for its answer. What a
-node answers the harness, it answers at once: the control channel is no part of the system under test.
+Time passes while the runner sleeps on :attr:`SimulatedTarget.clock`, and while a probe waits for its answer. A node
+answers the harness at once: the control channel is no part of the system under test.
 """
 
 from __future__ import annotations
@@ -49,11 +49,11 @@ class SimulatedTarget(SimulatedDisks):
     """Implements :class:`harness.target.Target`.
 
     Args:
-        directory: where evidence is laid out once the cluster has been stopped; created when needed.
+        directory: for the evidence after the cluster has stopped; created when needed.
         brokers: how many brokers, with the ids 0, 1, 2 ...
         knobs: the replication protocol's generation.
         settings: Kafka's settings, for every broker.
-        seed: what everything that chance decides is drawn from.
+        seed: of all random choices.
         weather: how links carry frames.
 
     Attributes:
@@ -101,7 +101,7 @@ class SimulatedTarget(SimulatedDisks):
             node.shut_down()
 
     def remains(self) -> Sequence[str]:
-        """See :class:`harness.target.Target`. All of it is in this process."""
+        """See :class:`harness.target.Target`. Nothing remains outside this process."""
         return []
 
     def create_topic(self, topic: TopicSpec) -> None:
@@ -236,7 +236,7 @@ class SimulatedTarget(SimulatedDisks):
         return try_link(link, lambda: 0, lambda held: None if self._gets_through(link) else held())
 
     def _gets_through(self, link: Link) -> bool:
-        """Send a probe over ``link`` on a fresh connection, and give it a little time to arrive."""
+        """Send a probe over ``link`` on a new connection, and give it a little time to arrive."""
         if link.destination == CLIENTS:
             return self._nudged(link.source)
         network = self.cluster.network() if link.source == CLIENTS else self._running(link.source).network
@@ -247,7 +247,7 @@ class SimulatedTarget(SimulatedDisks):
         return bool(answers and answers[0]["answered"])
 
     def _nudged(self, node: str) -> bool:
-        """Have ``node`` send a client a frame unasked: that needs nothing from the reverse link, which may be cut."""
+        """Make ``node`` send a client a frame without a request, as the reverse link may be cut."""
         ear = _Ear()
         self.cluster.network().connect(listener(node_id(node)), node, ear.connected, lambda: None)
         nudge = self._running(node).network.nudge
@@ -288,7 +288,7 @@ class SimulatedTarget(SimulatedDisks):
             (directory / f"{folder_of(node.name)}.log").write_text("".join(f"{line}\n" for line in node.said))
 
     def _laid_out(self, node: SimulatedNode) -> Path:
-        """Where the files of ``node`` are; every node's are written there when they are first asked for."""
+        """The directory of ``node``'s files; the first call writes those of every node."""
         if not self._is_laid_out:
             self._is_laid_out = True
             for each in self.cluster.nodes.values():
@@ -311,7 +311,7 @@ class SimulatedTarget(SimulatedDisks):
 
 
 class _Ear:
-    """A client that waits for a frame nobody asked for."""
+    """A client that waits for a frame without having sent a request."""
 
     def __init__(self) -> None:
         self.stream: Stream | None = None

@@ -1,4 +1,4 @@
-"""The disks of the simulated cluster: filled, failed, swapped, damaged, and what reached them."""
+"""Disk faults on the simulated cluster: full disks, failed log directories, damaged logs and power losses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PROBE_BYTES = 65_536
 
 
 class SimulatedDisks(SimulatedNodes):
-    """What :class:`harness.target.Target` says about disks.
+    """The disk faults of :class:`harness.target.Target`.
 
     Args:
         cluster: the nodes.
@@ -88,7 +88,7 @@ class SimulatedDisks(SimulatedNodes):
         self._limits[node][directory] = free_bytes
 
     def _limit_again(self, node: str) -> None:
-        """Let a node that starts again have all of its budgets, as a process that reads its configuration."""
+        """Reset the disk budgets of a restarted node, as a process that reads its configuration does."""
         for directory, free_bytes in self._limits[node].items():
             self._node(node).disk.limit(directory, free_bytes)
 
@@ -106,7 +106,7 @@ class SimulatedDisks(SimulatedNodes):
         return {name: disk.probe(_PROBE_BYTES, name)[0] for name in directories}
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The node says so in its timeline."""
+        """See :class:`harness.target.Target`. The node's timeline has the refusal."""
         refusals = [json.loads(row["detail"]) for row in self._node(node).timeline_rows("storage_failed")]
         return log_dirs.refused_write(node, refusals, log_dir)
 
@@ -130,7 +130,7 @@ class SimulatedDisks(SimulatedNodes):
             self._new_disks[node, log_dir] = log_dirs.NewDisk(simulated.incarnation, found)
 
     def is_log_dir_failed(self, node: str, log_dir: int) -> Receipt:
-        """See :class:`harness.target.Target`. Tried by creating a file in it."""
+        """See :class:`harness.target.Target`. The probe creates a file in it."""
         refusal, _ = self._node(node).disk.probe(0, log_dirs.named(self._log_dirs, log_dir))
         return log_dirs.failure(node, log_dir, refusal)
 

@@ -1,4 +1,4 @@
-"""The nodes of the simulated cluster, as every part of the simulated target needs them."""
+"""The base of the simulated target: access to its nodes by name."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.targets.last_words import last_words
 
 
 class SimulatedNodes:
-    """What every part of the simulated target stands on.
+    """The base of every part of the simulated target.
 
     Attributes:
         cluster: the nodes.
@@ -71,7 +71,7 @@ class SimulatedNodes:
 
 
 def state_of(node: SimulatedNode) -> str:
-    """How ``node`` is, as the end of a sentence about it."""
+    """The state of ``node``, as the end of a sentence."""
     if node.lives:
         return "is running and answers" if node.runs else "is stopped by SIGSTOP"
     if node.ending is None:

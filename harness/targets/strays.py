@@ -1,4 +1,4 @@
-"""Processes that a target has started, whether it has noted them or not: a signal may arrive before the note."""
+"""Finds and kills the processes of a target that it has started but not yet recorded when a signal arrived."""
 
 from __future__ import annotations
 
@@ -16,8 +16,7 @@ _POLL_S = 0.002
 def kill_strays(directory: Path) -> None:
     """Kill the children of this process whose command lines name something in ``directory``, and await their end.
 
-    A child that was born a moment ago is waited for: until it becomes a program of its own it has the command line of
-    this process, and while it does it has none.
+    It waits for a new child to execute its program: until then the child has the command line of this process, or none.
     """
     strays = _strays(directory)
     for stray in strays:
@@ -29,12 +28,12 @@ def kill_strays(directory: Path) -> None:
 
 
 def processes_left(directory: Path) -> list[str]:
-    """The children of this process whose command lines name something in ``directory``, in words."""
+    """The children of this process whose command lines name something in ``directory``, as text."""
     return [f"process {stray.pid}" for stray in _strays(directory) if _lives(stray)]
 
 
 def _lives(process: psutil.Process) -> bool:
-    """Whether it is more than an exit status, which is left to the one who has started it."""
+    """Whether the process runs; an exit status is left to the code that started it."""
     with suppress(psutil.NoSuchProcess):
         return process.status() != psutil.STATUS_ZOMBIE
     return False

@@ -1,1 +1,1 @@
-"""A user's compose file as a target: real Kafka in containers, broken from outside."""
+"""The target that runs a user's compose file: real Kafka in containers, with faults injected from outside."""

@@ -1,7 +1,7 @@
-"""What a compose file sets of Kafka's settings, about which its services have to agree.
+"""Reads the Kafka settings of a compose file, and refuses a file whose services differ in one of them.
 
-The settings of a run are given to every broker and controller, and promises are made from them. Services that differ
-would silently be made alike, and that they differ may be just what was to be tested: they are refused.
+A run gives all brokers and controllers the same settings, and derives its promises from them. It would silently remove
+a difference between services that may be what the user wants to test.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from harness.targets.compose.compose_file import ComposeFile
 def agreed(file: ComposeFile, names: Iterable[str]) -> dict[str, str]:
     """Those of the settings called ``names`` that the file sets.
 
-    What brokers and controllers set has to be the same, and what one broker sets, every broker has to set.
+    Brokers and controllers have to set the same value, and what one broker sets, every broker has to set.
 
     Raises:
         UsageError: services differ in one of them.
@@ -28,7 +28,7 @@ def agreed(file: ComposeFile, names: Iterable[str]) -> dict[str, str]:
         if len(brokers) > 1 or len(values) > 1:
             raise UsageError(
                 f"{file.path}: services differ in {name}: {_told(file, name)}; a run gives all of them the same.",
-                f"Let them agree, or say what it is to be: --set settings.{name}=VALUE.",
+                f"Make them agree, or set it for all: --set settings.{name}=VALUE.",
             )
         if values:
             found[name] = values.pop()

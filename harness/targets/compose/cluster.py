@@ -1,4 +1,4 @@
-"""The life of a compose file's Kafka: a project of its own is brought up, its nodes end and start, all is removed."""
+"""Starts a compose file's Kafka as a project of its own, stops and restarts its nodes, and removes everything."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ OVERLAY = "overlay.json"
 _ANSWER_TIMEOUT_S = 1.0
 _ZOOKEEPER_TIMEOUT_S = 5.0
 _METADATA = 4
-"""The newest version that is asked in."""
+"""The newest request version that is used."""
 
 _LOADING = b"Loading logs"
 _PORTS = range(20_000, 32_000)
@@ -61,17 +61,17 @@ _PORTS = range(20_000, 32_000)
 
 
 Coming = Callable[[str, Sequence[str]], None]
-"""Told the names of a project and of its containers."""
+"""Called with the names of a project and of its containers."""
 
 
 class ComposeCluster(RealKafka[ComposeNode]):
-    """What every part of the target stands on: the project, its nodes, and who lives.
+    """The base of the target: the project, its nodes, and which of them run.
 
     Args:
-        directory: of this machine, for what the nodes leave; created when missing.
-        kafka: what is run.
+        directory: of this machine, for the nodes' logs and disks; created when missing.
+        kafka: the stack to run.
         settings: of every broker and controller.
-        coming: told the project's name, and those of its containers, before anything bears them.
+        coming: called with the names of the project and its containers before any of them exists.
     """
 
     _READY_TIMEOUT_S = 180.0
@@ -130,7 +130,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._has_come_up = True
 
     def stop(self) -> None:
-        """See :class:`harness.target.Target`. By SIGKILL: what is on the disks is not to change any more."""
+        """See :class:`harness.target.Target`. By SIGKILL, so that the disks do not change any more."""
         if self._project is None:
             return
         with ExitStack() as last_things_first:
@@ -147,7 +147,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return super().endings() if self._project is not None else self._endings
 
     def _note_endings(self) -> None:
-        """As long as there are containers to ask."""
+        """Record the endings while the containers exist."""
         self._endings = self.endings()
 
     def _kill_all(self) -> None:
@@ -155,7 +155,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
             node.kill()
 
     def _remove(self, project: Project) -> None:
-        """Take the project down: what bears its name, and nothing that Compose would take for a part of it."""
+        """Remove everything with the project's name, and nothing else."""
         self._project = None
         try:
             removed(project.client, project.name, self._awaited)
@@ -170,7 +170,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
             return left_of(client, self._name)
 
     def _stack(self, name: str, ports: Ports) -> Mapping[str, Any]:
-        """What Compose is given; what was added to the user's file is written down."""
+        """The file for Compose; writes the overlay to a file, too."""
         kept = [*self._metadata_services(), *([] if self._has_zookeeper else (one.name for one in self._file.brokers))]
         metadata = {service: self._writable(service, "metadata") for service in kept}
         for keeper in self._file.zookeepers:
@@ -192,12 +192,12 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return rewritten(self._kafka.stack, added, self._kafka.services, name)
 
     def _refuse_silent_zookeepers(self) -> None:
-        """What the brokers have registered must be on the disks of this machine by now: elections are read there."""
+        """Refuse a ZooKeeper that writes no log to this machine: the harness reads elections there."""
         for keeper in self._file.zookeepers:
             if not any((self._directory / keeper.name / "metadata" / TRANSACTIONS).rglob("log.*")):
                 raise EnvironmentFault(
-                    f"ZooKeeper of image {keeper.image} does not write its log where the variables of the official "
-                    "image say, so that elections could not be seen.",
+                    f"ZooKeeper of image {keeper.image} does not write its log to the directory that the variables of "
+                    "the official image name, so that elections could not be seen.",
                     "Let the file run ZooKeeper by the official image, Confluent's or bitnami's.",
                 )
 
@@ -213,14 +213,14 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return self._directory / service / "metadata"
 
     def _writable(self, service: str, part: str) -> Path:
-        """A directory for a service, whoever that runs as."""
+        """A directory that a service can write to as any user."""
         directory = self._directory / service / part
         directory.mkdir(parents=True, exist_ok=True)
         directory.chmod(0o777)
         return directory
 
     def _clock_additions(self) -> Mapping[str, Addition]:
-        """What lets clocks be bent."""
+        """The variables and volumes of the clock shim, by service."""
         return {}
 
     def _started(self, node: str, begun_ns: int) -> None:
@@ -238,7 +238,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
 
     @property
     def ports(self) -> Ports:
-        """Where the running cluster is reached."""
+        """The published ports of the running cluster."""
         assert self._ports is not None, "the target has not been started"
         return self._ports
 
@@ -257,7 +257,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return [str(number) for number in range(len(self._file.brokers))]
 
     def restart(self, node: str) -> None:
-        """See :class:`harness.target.Target`. With ZooKeeper a broker's old session has to end first."""
+        """See :class:`harness.target.Target`. With ZooKeeper the broker's old session has to end first."""
         one = self._resting(node)
         if self._has_zookeeper and node != CONTROLLER:
             self._await_end_of_session(node)
@@ -281,7 +281,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         """Copy to this machine what is on the disks."""
 
     def _keep_logs(self) -> None:
-        """Write down what the nodes have printed, as long as there are containers to ask."""
+        """Write the nodes' output to files while the containers exist."""
         for node in self._nodes.values():
             for service, told in node.printed().items():
                 place = self._directory / service
@@ -308,20 +308,20 @@ class ComposeCluster(RealKafka[ComposeNode]):
         self._started(one.name, begun_ns)
 
     def _seen(self, node: str, look: Callable[[ComposeNode], bool]) -> Receipt:
-        """What a look at a node's containers shows; where brokers are the controllers, ``controller`` has none."""
+        """The result of ``look`` at a node's containers; with combined brokers ``controller`` has none."""
         if node == CONTROLLER and node not in self._nodes:
             return Receipt(False, "the controllers are brokers")
         return super()._seen(node, look)
 
     def _answers(self, node: str) -> bool:
-        """Whether the node answers the harness now; one that is frozen does not."""
+        """Whether the node answers the harness now; a paused one does not."""
         one = self._node(node)
         if not one.is_whole or one.is_stopped:
             return False
         return self._speaks(node, self.ports.address(node))
 
     def _speaks(self, node: str, address: Address) -> bool:
-        """Whether a node whose containers run is ready; controllers that cannot be asked are taken at their word."""
+        """Whether a node whose containers run is ready; controllers that cannot be asked count as ready."""
         if node == CONTROLLER and self._has_zookeeper:
             return answers(address)
         if node == CONTROLLER and listener_for_controllers(self._file) is None:
@@ -341,7 +341,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
         return {one.node_id for one in told.brokers}
 
     def _await_end_of_session(self, node: str) -> None:
-        """Wait until ZooKeeper has forgotten the broker's last life; unless it cannot be asked."""
+        """Wait until the broker's last session has ended; return at once when ZooKeeper does not answer."""
         deadline = time.monotonic() + self._READY_TIMEOUT_S
         kafka_id = self.numbering.kafka_id(node_id(node))
         with suppress(EnvironmentFault):
@@ -352,7 +352,7 @@ class ComposeCluster(RealKafka[ComposeNode]):
 
 
 def _require_images(client: docker.DockerClient) -> None:
-    """Check that the engine has the images of what runs beside the brokers.
+    """Check that the engine has the images that run beside the brokers.
 
     Raises:
         EnvironmentFault: it lacks one.
@@ -363,12 +363,12 @@ def _require_images(client: docker.DockerClient) -> None:
             pull = "" if image.startswith(OWN_IMAGES) else f"`docker pull {image}`; or "
             raise EnvironmentFault(
                 f"image {image}, of what runs beside the brokers, is not on this machine.",
-                f"Get it: {pull}{own}, and {variable} says which image is taken.",
+                f"Get it: {pull}{own}, and {variable} names the image to use.",
             )
 
 
 def free_ports(brokers: Sequence[str]) -> Ports:
-    """Ports of 127.0.0.1 that nobody has now.
+    """Free ports of 127.0.0.1.
 
     Raises:
         EnvironmentFault: there are not enough.

@@ -1,8 +1,8 @@
-"""What a user's compose file says about its Kafka: who is a broker, who a controller, who listens where.
+"""Reads the Kafka services of a user's compose file: the brokers, the controllers, and their listeners.
 
-Three dialects are read, those of the images that people run. ``KAFKA_X_Y`` is ``x.y`` of ``server.properties``
-(apache/kafka, confluentinc/cp-kafka, wurstmeister/kafka); bitnami/kafka writes ``KAFKA_CFG_X_Y``. Everything here is a
-pure function of the file as the compose tool has resolved it. What is not understood is refused.
+It knows the dialects of the common images: ``KAFKA_X_Y`` is ``x.y`` of ``server.properties`` (apache/kafka,
+confluentinc/cp-kafka, wurstmeister/kafka); bitnami/kafka has ``KAFKA_CFG_X_Y``. Everything here is a pure function of
+the file as the compose tool has resolved it, and refuses what it does not understand.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from harness.targets.compose.mounts import Mount, mounts
 from harness.targets.compose.rewriting import extra_hosts
 
 PLAIN, CFG = "KAFKA_", "KAFKA_CFG_"
-"""How the variables begin that become settings."""
+"""The prefixes of variables that become settings."""
 
 _EVIDENCE = ("process.roles", "node.id", "broker.id", "listeners", "advertised.listeners", "zookeeper.connect")
-"""Settings of a service that runs a broker or a controller, of which one that only calls Kafka's tools has none."""
+"""Settings that only a service with a broker or a controller has, and none that only calls Kafka's tools."""
 
 _NO_SETTINGS = ("KAFKA_CLUSTERS_", "KAFKA_JMX_", "KAFKA_LOG4J_", "KAFKA_KRAFT_")
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
@@ -52,18 +52,18 @@ class KafkaService:
 
     Attributes:
         name: of the service.
-        image: what it runs.
+        image: of the service.
         kafka_id: its ``node.id`` or ``broker.id``.
         is_broker: whether it holds replicas.
         is_controller: whether it is a member of KRaft's quorum.
-        prefix: how its variables begin.
-        properties: the settings that its variables make, in Kafka's spelling.
-        listeners: where it listens, those for controllers included.
-        advertised: what a broker tells its peers and clients of them.
+        prefix: of its variables.
+        properties: the settings in its variables, in Kafka's spelling.
+        listeners: its listeners, those for controllers included.
+        advertised: its advertised listeners.
         protocols: the security protocol of each listener that is named anywhere.
-        networks: of the file, that it is connected to.
-        names: what its container is called on its networks, the service's own name included.
-        extra_hosts: the names that its own hosts file is given.
+        networks: its networks in the file.
+        names: the names of its container on its networks, the service's own included.
+        extra_hosts: the additional names in its hosts file.
     """
 
     name: str
@@ -98,11 +98,11 @@ class ZooKeeperService:
 
 @dataclass(frozen=True, slots=True)
 class ComposeFile:
-    """What runs Kafka in a compose file.
+    """The services of a compose file that run Kafka.
 
     Attributes:
         path: of the file.
-        version: what the file says of its own format, which every file of a project has to say for Compose v1.
+        version: the format version in the file, which Compose v1 needs in every file of a project.
         brokers: broker 0, 1, 2 ... of scenarios, in the order of their ids in the file.
         controllers: those of KRaft's controllers that are no brokers; empty with ZooKeeper.
         zookeepers: empty with KRaft.
@@ -125,7 +125,7 @@ class ComposeFile:
 
     @property
     def nodes(self) -> Mapping[str, Sequence[str]]:
-        """The services of each node of the target; what is not a broker is, together, the node ``controller``."""
+        """The services of each node of the target; all that are no brokers form the node ``controller``."""
         brokers = {str(number): [broker.name] for number, broker in enumerate(self.brokers)}
         rest = [*(one.name for one in self.controllers), *(one.name for one in self.zookeepers)]
         return {**brokers, CONTROLLER: rest} if rest else brokers
@@ -137,16 +137,16 @@ class ComposeFile:
 
 
 def understood(resolved: Mapping[str, Any], path: Path, pattern: str | None = None) -> ComposeFile:
-    """What runs Kafka in a resolved compose file.
+    """The Kafka services of a resolved compose file.
 
     Args:
         resolved: see :func:`harness.targets.compose.compose_tool.resolved`.
-        path: where it is, for complaints.
+        path: of the file, for messages.
         pattern: of the names of the services that run Kafka (``kafka*``), of those that have the variables of one;
             None: all that have them.
 
     Raises:
-        UsageError: there is no Kafka in it, or something about it cannot be understood.
+        UsageError: there is no Kafka in it, or a part of it is not understood.
     """
     services: Mapping[str, Mapping[str, Any]] = resolved.get("services") or {}
     try:
@@ -204,7 +204,7 @@ def _refuse_ambiguity(kafkas: Sequence[KafkaService]) -> None:
 
 
 def _environment(service: Mapping[str, Any]) -> Mapping[str, str]:
-    """The variables of a service; lists of ``KEY=VALUE`` are what the tool makes mappings of."""
+    """The variables of a service; the tool turns lists of ``KEY=VALUE`` into mappings."""
     written = service.get("environment") or {}
     if isinstance(written, list):
         written = dict(pair.partition("=")[::2] for pair in written)
@@ -216,7 +216,7 @@ def _text(value: object) -> str:
 
 
 def _settings(environment: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings that variables make; where both dialects are spoken, bitnami's own wins, as in its image."""
+    """The settings in variables; where both dialects are used, bitnami's wins, as in its image."""
     plain = {
         _setting(name.removeprefix(PLAIN)): value
         for name, value in environment.items()
@@ -297,7 +297,7 @@ def _kafka_id(name: str, prefix: str, settings: Mapping[str, str]) -> int:
         raise UsageError(f"service {name!r} has no {wanted}.", "Give each broker an id, which scenarios count by.")
     if not settings[setting].isdecimal():
         fault = _fault(name, prefix, setting, settings[setting], "is no broker id")
-        raise UsageError(fault.sentence, "If it is no broker, tell which services are: --service-pattern 'broker*'.")
+        raise UsageError(fault.sentence, "If it is no broker, name those that are: --service-pattern 'broker*'.")
     return int(settings[setting])
 
 
@@ -316,7 +316,7 @@ def _networks(name: str, service: Mapping[str, Any]) -> Sequence[str]:
 def _listeners(
     name: str, prefix: str, settings: Mapping[str, str], *, is_broker: bool
 ) -> tuple[Sequence[Endpoint], Sequence[Endpoint]]:
-    """Where a service listens, and what it advertises; some images take the first from the second."""
+    """The listeners of a service, and the advertised ones; some images derive the first from the second."""
     told = _endpoints(name, prefix, "advertised.listeners", settings.get("advertised.listeners", ""))
     listeners = [Endpoint(one.name, "", one.port) for one in told]
     if not told and (host := settings.get("advertised.host.name")):
@@ -351,7 +351,7 @@ def _endpoints(name: str, prefix: str, setting: str, value: str) -> list[Endpoin
 
 
 def _protocols(name: str, prefix: str, settings: Mapping[str, str], endpoints: Iterable[Endpoint]) -> Mapping[str, str]:
-    """The protocol of every listener: as it is written, or else that of its name, as Kafka itself has it."""
+    """The protocol of every listener: the configured one, or else the one that its name is, as in Kafka."""
     setting = "listener.security.protocol.map"
     written = {}
     for pair in _names(settings.get(setting, "")):
@@ -368,7 +368,7 @@ def _protocols(name: str, prefix: str, settings: Mapping[str, str], endpoints: I
         elif listener in for_controllers and setting not in settings:
             written[listener] = "PLAINTEXT"
         else:
-            raise _fault(name, prefix, setting, settings.get(setting, ""), f"does not say what {listener} speaks")
+            raise _fault(name, prefix, setting, settings.get(setting, ""), f"has no protocol for {listener}")
     return written
 
 
@@ -414,6 +414,6 @@ def _zookeepers(
 
 
 def _service_at(host: str, services: Mapping[str, Mapping[str, Any]]) -> str | None:
-    """The service that is called so, or whose container is."""
+    """The service with that name, or whose container has it."""
     called = [name for name, service in services.items() if host in _names_of(name, service)]
     return host if host in services else next(iter(called), None)

@@ -1,4 +1,4 @@
-"""The compose tool of this machine: ``docker compose`` (v2), or else ``docker-compose`` (v1)."""
+"""Runs the compose tool of this machine: ``docker compose`` (v2), or else ``docker-compose`` (v1)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from harness.errors import EnvironmentFault, UsageError
 from harness.targets.compose.project import address
 
 TOOLS = (("docker", "compose"), ("docker-compose",))
-"""The words that calls of the tool begin with: of the plugin (v2), and of the old command of its own (v1)."""
+"""The commands of the tool: the plugin (v2), and the old program (v1)."""
 
 _CONFIG_TIMEOUT_S = 60.0
 _UP_TIMEOUT_S = 900.0
@@ -28,7 +28,7 @@ _VERSION = re.compile(r"""^version:\s*["']?(?P<version>[\d.]+)""", re.MULTILINE)
 
 @cache
 def command() -> tuple[str, ...]:
-    """The words that every call of the tool begins with: the first of :data:`TOOLS` that answers.
+    """The command of the tool: the first of :data:`TOOLS` that answers.
 
     Raises:
         EnvironmentFault: there is none on this machine.
@@ -43,12 +43,12 @@ def command() -> tuple[str, ...]:
 
 
 def is_installed(words: Sequence[str]) -> bool:
-    """Whether the tool that these words begin with answers."""
+    """Whether the tool with this command answers."""
     return shutil.which(words[0]) is not None and _works((*words, "version"))
 
 
 def resolved(file: Path) -> Mapping[str, Any]:
-    """A compose file as the tool itself understands it: variables filled in, extensions and defaults applied.
+    """A compose file as the tool resolves it: with variables, extensions and defaults applied.
 
     Raises:
         UsageError: the file is missing, or the tool refuses it.
@@ -61,12 +61,12 @@ def resolved(file: Path) -> Mapping[str, Any]:
     read = yaml_document(done.stdout, f"{file}, as {' '.join(command())} understands it")
     if not isinstance(read, dict):
         raise UsageError(f"{file} has no services.")
-    version = _VERSION.search(written)  # v1 makes one up where there is none
+    version = _VERSION.search(written)  # v1 adds one where there is none
     return {**_unescaped(read), "version": version and version["version"]}
 
 
 def _unescaped(written: Any) -> Any:
-    """The same data without the dollars that the tools double for readers of compose files."""
+    """The same data without the dollars that the tools double in their output."""
     if isinstance(written, dict):
         return {key: _unescaped(value) for key, value in written.items()}
     if isinstance(written, list):
@@ -75,7 +75,7 @@ def _unescaped(written: Any) -> Any:
 
 
 def _written(file: Path) -> str:
-    """The text of a compose file, which no tool has to look at where it is no YAML: few of them name the line.
+    """The text of a compose file; refuses what is no YAML itself, for few tools name the line.
 
     Raises:
         UsageError: the file is missing, no YAML, or beyond the limits.
@@ -106,8 +106,8 @@ def provide(file: Path, service: str, verb: str) -> None:
 def up(project: str, directory: Path, stack: Mapping[str, Any]) -> None:
     """Create and start the services of a file; images that are missing are pulled or built.
 
-    A signal, or a timeout, ends the tool. What it has asked the engine for is then made all the same, a little later:
-    see :func:`harness.targets.compose.removal.removed`.
+    A signal, or a timeout, ends the tool. The engine still executes its last requests a little later: see
+    :func:`harness.targets.compose.removal.removed`.
 
     Args:
         project: its name, which is in the names of its containers, networks and volumes.
@@ -128,7 +128,7 @@ def _do(words: Sequence[str], given: str = "") -> None:
 
 
 def _run(words: Sequence[str], timeout_s: float, given: str = "") -> subprocess.CompletedProcess[str]:
-    """For the engine that the harness talks to, whatever context ``docker`` has."""
+    """Run the tool for the harness's engine, whatever context ``docker`` has."""
     inherited = {name: value for name, value in os.environ.items() if name != "DOCKER_CONTEXT"}
     try:
         return program.run(words, timeout_s, given=given, environment={**inherited, "DOCKER_HOST": address()})
@@ -144,7 +144,7 @@ def _works(words: Sequence[str]) -> bool:
 
 
 def _reason(done: subprocess.CompletedProcess[str]) -> str:
-    """What a tool that failed said, without its account of what went well."""
+    """The error in a failed tool's output, without its progress messages."""
     lines = [line.strip() for line in (done.stderr or done.stdout).splitlines() if line.strip()]
     told = [line for line in lines if "rror" in line or "invalid" in line.lower()] or lines[-2:]
     return " ".join(told).rstrip(".")[:_MAX_REASON_CHARS] or f"exit status {done.returncode}"

@@ -1,9 +1,9 @@
-"""The wall clocks of brokers in containers: bent by the shim, which is mounted into them and loaded into Java.
+"""Moves the wall clocks of brokers in containers by the shim, which is mounted there and loaded into Java.
 
-The shim is steered through a file that the containers and this process both map, which takes an engine on this very
-machine. What it does there is asked in the container: every Java process has to have the file mapped, and a program
-that is started there as Java was tells the time once with the shim and, before and after that, without it. The shim
-keeps the ledger, too, of what has reached a disk.
+The harness controls the shim through a file that the containers and this process both map, so the engine has to run on
+this machine. The probe runs in the container: every Java process has to have the file mapped, and a program started
+like Java reads the clock once with the shim, and before and after that without. The shim also keeps the ledger of
+flushed writes.
 """
 
 from __future__ import annotations
@@ -49,8 +49,7 @@ class Clocks:
     """The clocks of a project's nodes.
 
     Args:
-        directories: of each node whose clock can be bent: those that :meth:`additions` were asked with, one for each of
-            its containers.
+        directories: of each node with a movable clock: the arguments of :meth:`additions`, one for each container.
     """
 
     def __init__(self, project: Project, directories: Mapping[str, Path]) -> None:
@@ -59,19 +58,19 @@ class Clocks:
 
     @staticmethod
     def additions(directory: Path, disk: str | None = None, kept: str = "") -> tuple[dict[str, str], list[str]]:
-        """What a service is given so that its clock can be bent: variables, and volumes as Compose writes them.
+        """What a service needs for the shim: variables, and volumes as Compose writes them.
 
         Args:
-            directory: of this machine, for the shim's files; made when it is missing.
-            disk: the directory of the container of which it is to be known what has reached the disk; None: of none.
-            kept: where that keeps what files held before they were replaced.
+            directory: of this machine, for the shim's files; created when missing.
+            disk: the container's directory for which the shim keeps a ledger; None: none.
+            kept: the directory for the earlier contents of replaced files.
 
         Raises:
             EnvironmentFault: the shim cannot be built.
         """
         directory.mkdir(parents=True, exist_ok=True)
         Shim(directory)
-        (directory / _CONTROL).chmod(0o666)  # whoever runs the broker writes to it what the shim counts
+        (directory / _CONTROL).chmod(0o666)  # the broker's user writes the shim's counters to it
         shutil.copyfile(shim.library(), directory / _LIBRARY)
         environment = {
             "LD_PRELOAD": f"{_MOUNTED}/{_LIBRARY}",
@@ -87,7 +86,7 @@ class Clocks:
         return environment, [f"{directory.resolve()}:{_MOUNTED}"]
 
     def ledger(self, node: str) -> Path:
-        """Where the shim writes down what has reached the node's disk."""
+        """The shim's ledger of what has reached the node's disk."""
         return self._directories[node] / _LEDGER
 
     def offset(self, node: str, offset_ms: int) -> None:
@@ -95,13 +94,13 @@ class Clocks:
         Shim(self._directories[node]).clock_offset_ms = offset_ms
 
     def wanted_ms(self, node: str) -> int:
-        """What the node's clock was last set to."""
+        """The last offset of the node's clock."""
         return Shim(self._directories[node]).clock_offset_ms
 
     def offset_ms(self, node: str) -> int:
-        """The node's wall clock minus the engine's, in milliseconds, as programs in its containers tell it.
+        """The node's wall clock minus the engine's, in milliseconds, as programs in its containers read it.
 
-        Of several containers that one whose clock is least as it should be.
+        Of several containers the offset farthest from the wanted one.
 
         Raises:
             EnvironmentFault: one of them is not running, or its Java has no shim.
@@ -111,14 +110,14 @@ class Clocks:
 
 
 def takes_shim(client: docker.DockerClient, image: str) -> bool:
-    """Whether the shim bends the clock in a container of this image: it does where its C library can load it.
+    """Whether the shim moves the clock in a container of this image: it does where the C library can load it.
 
     Raises:
         EnvironmentFault: the shim cannot be built, or the engine does not answer.
     """
     with tempfile.TemporaryDirectory() as scratch:
         environment, volumes = Clocks.additions(Path(scratch))
-        Path(scratch).chmod(0o755)  # it is read by whoever the image runs as
+        Path(scratch).chmod(0o755)  # the image's user reads it
         Shim(Path(scratch)).clock_offset_ms = _TRIED_MS
         try:
             said = said_in(client, image, _WITHOUT_AND_WITH, environment=environment, volumes=volumes).split()

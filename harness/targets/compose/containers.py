@@ -1,4 +1,4 @@
-"""What the modules that break containers ask of the engine, with its refusals as one sentence."""
+"""Calls of the Docker engine that the fault modules share; a refusal becomes an ``EnvironmentFault``."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def asked(call: Callable[[], _T]) -> _T:
 
 
 def is_living(container: Container) -> bool:
-    """Whether a container, as it was when it was looked up, has processes, frozen or not."""
+    """Whether a container, as of its last inspection, has processes, paused or not."""
     return container.status in _LIVING
 
 
 def run_in(container: Container, *words: str, user: str = "") -> tuple[int, str]:
-    """Run a program in a container, as ``user``, or else as the container's own: its exit code, and what it said.
+    """Run a program in a container, as ``user``, or else as the container's user: its exit code and output.
 
     Raises:
         EnvironmentFault: the container is not running, or the engine does not do it.
@@ -51,7 +51,7 @@ def run_in(container: Container, *words: str, user: str = "") -> tuple[int, str]
 
 
 def told_by(container: Container, *words: str) -> str:
-    """What a program says that is run in a container.
+    """The output of a program that is run in a container.
 
     Raises:
         EnvironmentFault: as :func:`run_in`; or the program failed.
@@ -63,9 +63,9 @@ def told_by(container: Container, *words: str) -> str:
 
 
 def said_in(client: docker.DockerClient, image: str, script: str, **more: Any) -> str:
-    """What a shell script says in a new container of an image, without a network, which is removed again.
+    """The output of a shell script in a temporary container of an image, without a network.
 
-    So are those of harnesses that were killed meanwhile.
+    It also removes the temporary containers of killed harnesses.
 
     Raises:
         docker.errors.DockerException, OSError: the engine does not have the image, or there is no shell in it.
@@ -84,9 +84,9 @@ def said_in(client: docker.DockerClient, image: str, script: str, **more: Any) -
 
 
 def to_its_end(call: Callable[[], _T]) -> _T:
-    """What ``call`` returns; a signal that comes meanwhile is raised after that.
+    """What ``call`` returns; a signal that arrives meanwhile is raised after that.
 
-    For an engine makes what it was asked for, also when no client waits for its answer.
+    The engine would execute the request even if the client no longer waited for the answer.
     """
     with ThreadPoolExecutor(1) as waiting:
         return waiting.submit(call).result()
@@ -102,7 +102,7 @@ def remove_abandoned(client: docker.DockerClient) -> list[str]:
 
 
 def asked_by() -> dict[str, str]:
-    """The label of a container that lives for a moment: which process has made it."""
+    """The label of a temporary container: the process that has made it."""
     return {_ASKED_BY: str(os.getpid())}
 
 

@@ -1,6 +1,6 @@
-"""The files of a node in a container, as the holder has them, which outlives it: they are cut back there.
+"""Applies a power loss to the disk of a container through the holder, which mounts the same volume and outlives it.
 
-The ledger of what has reached the disk is kept by the shim in the node; both containers see the same inodes.
+The shim in the node keeps the ledger of what has reached the disk; both containers see the same inodes.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class HeldDisk:
 
     Args:
         holder: which has the disk mounted.
-        disk: the directory of the node's files, in there.
-        kept: that of what files held before they were replaced.
+        disk: the directory of the node's files in the holder.
+        kept: the directory of the earlier contents of replaced files.
     """
 
     def __init__(self, holder: Container, disk: str, kept: str) -> None:

@@ -1,4 +1,4 @@
-"""What is in the image that a broker runs: which release of Kafka, and whether its clock can be bent."""
+"""Inspects the image of a broker: its Kafka release, and whether the shim can move its clock."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from harness.targets.kafka import shim
 from harness.targets.kafka.releases import Release, numbers, release
 
 OLDEST = "2.4.0"
-"""Of the releases that can be looked at: from then on brokers themselves tell their leader epochs."""
+"""The first supported release: its brokers return their leader epochs."""
 
 OWN_IMAGES = "seawall/"
-"""How the names of those images begin that ``compose/images/build.py`` builds."""
+"""The prefix of the images that ``compose/images/build.py`` builds."""
 
 _SEARCH = "find / -xdev -name 'kafka_2.*.jar'"
 _JAR = re.compile(r"kafka_2\.\d+-(?P<version>\d+(?:\.\d+)+)(?P<build>-[a-z]+)?\.jar")
@@ -30,21 +30,21 @@ _OF_CONFLUENT = {
     (7, 0): "3.0", (7, 1): "3.1", (7, 2): "3.2", (7, 3): "3.3", (7, 4): "3.4", (7, 5): "3.5",
     (7, 6): "3.6", (7, 7): "3.7", (7, 8): "3.8", (7, 9): "3.9", (8, 0): "4.0", (8, 1): "4.1",
 }  # fmt: skip
-"""The release of Apache Kafka in each of Confluent's, whose jars have the numbers of the platform.
+"""The release of Apache Kafka in each release of Confluent Platform, whose jars have the platform's version.
 
-Confluent's own table of versions says no more: "6.2.x is 2.8.x". The first of each has the first, and the others are
-taken for the second, which is true as far as families go: 2.8.1 is the only one that begins so late.
+Confluent's table of versions has no more than "6.2.x is 2.8.x". The first of each counts as the first, the others as
+the second, which suffices to tell families apart: only 2.8.1 begins one that late.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class KafkaImage:
-    """What is in an image.
+    """The Kafka in an image.
 
     Attributes:
         release: of Kafka.
-        platform: Confluent's number, ``"6.2.1"``, where the release is told by that alone; then the last number of the
-            release may be another.
+        platform: Confluent's version, ``"6.2.1"``, where the release is derived from it; then the last number of the
+            release may be wrong.
         takes_shim: whether the clock shim can be loaded into its programs, and moves their clock.
     """
 
@@ -65,7 +65,7 @@ def has_image(client: docker.DockerClient, image: str) -> bool:
 
 
 def how_to_get(image: str) -> str:
-    """What a user can do so that the engine has an image."""
+    """How a user can get an image."""
     own, _, name = image.partition(OWN_IMAGES)
     if not own and name:
         return f"Build it: `python compose/images/build.py {name.removesuffix(':latest')}`."
@@ -73,10 +73,10 @@ def how_to_get(image: str) -> str:
 
 
 def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
-    """Search an image, by a container of it that lives for a moment, without a network.
+    """Inspect an image in a temporary container without a network.
 
     Raises:
-        UsageError: there is no Kafka in it, or one that is not known.
+        UsageError: there is no Kafka in it, or an unknown one.
         EnvironmentFault: the engine does not have it, or it cannot be run.
     """
     try:
@@ -90,7 +90,7 @@ def look_into(client: docker.DockerClient, image: str) -> KafkaImage:
 
 
 def found_in(paths: list[str], image: str) -> tuple[Release, str | None]:
-    """The release that these files of an image tell, and Confluent's number. Raises UsageError as :func:`look_into`."""
+    """The release, and Confluent's version, by the files of an image. Raises UsageError as :func:`look_into`."""
     names = [PurePosixPath(path.strip()).name for path in paths]
     jars = [match for name in names if (match := _JAR.fullmatch(name))]
     versions = {_version(jar["version"], jar["build"]) for jar in jars}
@@ -100,7 +100,7 @@ def found_in(paths: list[str], image: str) -> tuple[Release, str | None]:
     found = release(versions.pop())
     if found.numbers < numbers(OLDEST):
         raise UsageError(
-            f"image {image} has Kafka {found.version}, whose brokers do not tell their leader epochs.",
+            f"image {image} has Kafka {found.version}, whose brokers do not return their leader epochs.",
             f"In containers {OLDEST} is the oldest that can be looked at; --target process: goes back to 0.10.2.",
         )
     return found, next((jar["version"] for jar in jars if jar["build"] in _CONFLUENT), None)

@@ -1,4 +1,4 @@
-"""What ``--target compose:FILE`` names: a compose file with the release of Kafka that is in its images."""
+"""Reads the compose file of ``--target compose:FILE``, and inspects its images for their Kafka release."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ _ALWAYS: frozenset[type[Target]] = frozenset({Processes, Links, DiskSpace, DiskC
 
 @dataclass(frozen=True, slots=True)
 class InspectedStack:
-    """A compose file that can be run.
+    """A compose file whose images have been inspected.
 
     Attributes:
-        file: what it says.
-        stack: the same as plain data, as far as it is run; see :mod:`harness.targets.compose.rewriting`.
-        services: of the file, that are run: those that run Kafka or ZooKeeper, and what they depend on.
+        file: its Kafka services.
+        stack: the file as plain data; see :mod:`harness.targets.compose.rewriting`.
+        services: the services to run: those with Kafka or ZooKeeper, and their dependencies.
         release: of Kafka, the same in every image.
         takes_shim: whether the disk and clock shim can be loaded into every broker.
-        platforms: Confluent's numbers in its images, by a table of which the release is told, so that its last number
-            may be another.
+        platforms: Confluent's versions of the images, from which a table gives the release; its last number may be
+            wrong.
     """
 
     file: ComposeFile
@@ -69,7 +69,7 @@ class InspectedStack:
 
     @property
     def lacks(self) -> Mapping[type[Target], str]:
-        """Why it is that something cannot be done, in a sentence."""
+        """Why each missing control is missing, in a sentence."""
         no_shim = f"The disk and clock shim, built here, has no effect in image {self.file.brokers[0].image}."
         if not shim.is_available():
             no_shim = "The disk and clock shim needs a C compiler: see `seawall doctor`."
@@ -89,7 +89,7 @@ class InspectedStack:
         return any(broker.is_controller for broker in self.file.brokers)
 
     def in_words(self) -> Mapping[str, Any]:
-        """Which service each node is, as plain data: what ``run.json`` says of it."""
+        """The service of each node, as plain data for ``run.json``."""
         brokers = {
             node: {"service": broker.name, "id": broker.kafka_id, "image": broker.image}
             for node, broker in zip(self.file.nodes, self.file.brokers, strict=False)
@@ -101,15 +101,15 @@ class InspectedStack:
 
 
 def find(spelling: str) -> InspectedStack:
-    """The Kafka that a compose file runs; its images are looked into, and pulled or built where they are missing.
+    """The Kafka that a compose file runs; inspects its images, and pulls or builds missing ones.
 
     Args:
         spelling: the path of the file, and behind a ``#`` the pattern of the names of the services that run Kafka.
 
     Raises:
-        UsageError: the file cannot be understood, or its images differ, or have no Kafka that is known, or one whose
-            state somebody else keeps than the file says.
-        EnvironmentFault: there is no Docker engine or no Compose, or an image is not to be had.
+        UsageError: the file is not understood; its images differ or have no known Kafka; or the file uses ZooKeeper and
+            that Kafka KRaft, or the reverse.
+        EnvironmentFault: there is no Docker engine or no Compose, or an image is unavailable.
     """
     path, _, pattern = spelling.partition(PATTERN_MARK)
     place = Path(path).expanduser()
@@ -138,10 +138,10 @@ def find(spelling: str) -> InspectedStack:
 
 
 def _provide(client: docker.DockerClient, file: Path, stack: Stack, service: str) -> None:
-    """See to it that the engine has the image of a service: by its own means, that is Compose's ``build`` or ``pull``.
+    """Get a missing image of a service by Compose's ``build`` or ``pull``.
 
     Raises:
-        EnvironmentFault: it does not work.
+        EnvironmentFault: that fails.
     """
     written = stack["services"][service]
     image = written.get("image")

@@ -1,4 +1,4 @@
-"""``--target compose:FILE``: the Kafka of a compose file in containers, before anything is started."""
+"""Answers the plan's questions about ``--target compose:FILE`` before any container starts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ComposeSource:
 
     @property
     def control(self) -> Control:
-        """Which nodes are controllers: all those of the file that are not brokers go by one name."""
+        """Which nodes are controllers: all dedicated ones of the file are one node."""
         return Control.ONE if CONTROLLER in self.kafka.file.nodes else Control.COMBINED
 
     @property
@@ -55,11 +55,11 @@ class ComposeSource:
         return {"compose": self.kafka.in_words()}
 
     def versions(self) -> Mapping[str, str]:
-        """None: what runs Kafka is in its images."""
+        """None: the images contain what runs Kafka."""
         return {}
 
     def settings(self, scenario: Scenario) -> KafkaSettings:
-        """As the scenario has them, then as the file does; see :class:`harness.targets.kafka.source.KafkaSource`."""
+        """The scenario's, then the file's; see :class:`harness.targets.kafka.source.KafkaSource`."""
         wanted, written, file = scenario.cluster.brokers, scenario.cluster.settings, self.kafka.file
         if len(file.brokers) != wanted:
             names = ", ".join(broker.name for broker in file.brokers)
@@ -79,12 +79,12 @@ class ComposeSource:
         return settings
 
     def target(self, directory: Path, brokers: int, settings: KafkaSettings, journal: StartJournal) -> ComposeTarget:
-        """See :class:`harness.targets.kafka.source.KafkaSource`; the file itself says how many brokers there are."""
+        """See :class:`harness.targets.kafka.source.KafkaSource`; the file has the number of brokers."""
         return ComposeTarget(directory, self.kafka, settings, journal.project_coming)
 
 
 def find(spelling: str) -> ComposeSource:
-    """What ``spelling``, without the prefix, means. Raises as :func:`harness.targets.compose.inspected_stack.find`."""
+    """The source that ``spelling`` names. Raises as :func:`harness.targets.compose.inspected_stack.find`."""
     return ComposeSource(inspected_stack.find(spelling))
 
 
@@ -93,17 +93,17 @@ def _with_pattern(spelling: str, pattern: str) -> str:
 
 
 def _may_combine(spelling: str) -> bool:
-    """It may, whatever the spelling: the file says so, which a recorded run does not have."""
+    """Always: that is in the file, which a recorded run does not have."""
     del spelling
     return True
 
 
 KIND = SourceKind("compose", "FILE", find, _may_combine, _with_pattern)
-"""What follows is the path of a compose file, and ``#`` with a pattern of the names of the services that run Kafka."""
+"""The argument is the path of a compose file, and optionally ``#`` with a pattern of the Kafka services' names."""
 
 
 def _remedy(there: int, wanted: int) -> str:
-    """What to do about a file that has another number of brokers than a scenario is about."""
+    """The remedy for a file whose number of brokers differs from the scenario's."""
     if there > wanted:
         return "Choose another file, or the brokers that are meant with --service-pattern."
     missing = wanted - there

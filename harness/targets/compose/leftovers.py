@@ -1,7 +1,7 @@
-"""What a harness that was killed leaves on the engine: a project, known by its name, or else by whose label it bears.
+"""Removes the Compose projects that a killed harness has left on the engine.
 
-The journal has the name. Where the journal is lost, too, the label tells: everything that the overlay touches says
-which process of seawall has made it.
+The journal has a project's name. Where the journal is lost, too, a label identifies it: everything that the overlay
+touches has a label with the seawall process that made it.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ def owner() -> str:
 
 
 def is_gone(written: str, *, runs: bool) -> bool:
-    """Whether the process that a label names was one of this user's and is certainly no more.
+    """Whether the process that a label names was one of this user's and has certainly ended.
 
-    One that cannot be seen from here, as that of another container, or of another host that uses the same engine, is
-    not taken for gone.
+    A process that is invisible from here, in another container or on another host with the same engine, counts as
+    running.
 
     Args:
-        written: what the label says, see :func:`owner`.
-        runs: whether something of its project runs, as nothing does that was made before the machine's last boot.
+        written: the label, see :func:`owner`.
+        runs: whether a container of its project runs; none from before the machine's last boot does.
     """
     match written.split():
         case [user, host, *_] if (user, host) != (str(os.getuid()), socket.gethostname()):
@@ -55,11 +55,11 @@ def is_gone(written: str, *, runs: bool) -> bool:
 
 
 def remove_project(name: str, containers: Sequence[str] = ()) -> list[str]:
-    """Remove a project, and before it the compose tool, which may still be at work on it; returns what was removed.
+    """End the compose tool that may still work on a project, and remove the project; returns what was removed.
 
     Args:
         name: of the project.
-        containers: the names of those that the tool was to make, where they are known.
+        containers: the names of its intended containers, where they are known.
 
     Raises:
         EnvironmentFault: the engine does not do it.
@@ -80,7 +80,7 @@ def remove_lost() -> list[str]:
             lost, asking = _lost(client), remove_abandoned(client)
         except (DockerException, EnvironmentFault) as problem:
             return [f"What killed harnesses have left in containers is not known: {problem}."]
-    told = [f"Removed {', '.join(asking)}, which a killed harness had looked into an image with."] if asking else []
+    told = [f"Removed {', '.join(asking)}, by which a killed harness had inspected an image."] if asking else []
     return [*told, *(_line(name) for name in lost)]
 
 
@@ -89,7 +89,7 @@ def _line(name: str) -> str:
         removed = remove_project(name)
     except EnvironmentFault as problem:
         return f"Project {name} was abandoned, and its containers are still there: {problem}"
-    return f"Project {name} was abandoned, and no journal told of it: removed {', '.join(removed) or 'nothing'}."
+    return f"Project {name} was abandoned, and no journal names it: removed {', '.join(removed) or 'nothing'}."
 
 
 def _lost(client: docker.DockerClient) -> list[str]:
@@ -103,7 +103,7 @@ def _lost(client: docker.DockerClient) -> list[str]:
 
 
 def _end_tool(project: str) -> None:
-    """End the compose tool, which would go on to make what is being removed: it is at work on this project alone."""
+    """End the compose tool of this project, which would recreate what is being removed."""
     end([process for process in psutil.process_iter(["cmdline"]) if project in (process.info["cmdline"] or ())])
 
 

@@ -1,8 +1,8 @@
-"""What services are told by a ``server.properties`` that they mount, as the image apache/kafka reads it.
+"""Turns a mounted ``server.properties``, as the image apache/kafka reads it, into variables of the service.
 
-The image starts from ``/mnt/shared/config/server.properties``, and appends what variables say, which then counts for
-more. So what the file says is understood by writing it as variables, which leave everything as it was. Names with
-other letters than dots allow, and secrets, stay in the file alone.
+The image starts from ``/mnt/shared/config/server.properties`` and appends the variables, which take precedence. So
+adding the file's settings as variables changes nothing. Secrets, and names that a variable cannot express, stay in the
+file alone.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from harness.targets.compose.rewriting import Stack, variables
 
 _NAME = "server.properties"
 _READ = PurePosixPath("/mnt/shared/config")
-"""Where apache/kafka looks for it."""
+"""Where apache/kafka reads it."""
 
 _TAKES_NO_VARIABLES = tuple(map(PurePosixPath, ("/bitnami/kafka/config", "/opt/bitnami/kafka/config")))
 _PLAIN = re.compile(r"[a-z0-9]+(?:\.[a-z0-9]+)*")
@@ -29,10 +29,10 @@ _PAIR = re.compile(r"(?P<name>[^\s=:]+)\s*[=:\s]\s*(?P<value>.*)", re.DOTALL)
 
 
 def with_mounted_properties(stack: Stack) -> Stack:
-    """The file with what mounted properties say among the variables of their services.
+    """The stack with the mounted properties added to the variables of their services.
 
     Raises:
-        UsageError: such a file cannot be read; or the image would read no variables beside it.
+        UsageError: such a file cannot be read; or the image would ignore variables beside it.
     """
     mounted = mounts(stack)
     services = {name: _told(name, service, mounted[name]) for name, service in (stack.get("services") or {}).items()}
@@ -66,7 +66,7 @@ def _mounted_at(place: PurePosixPath, mounted: list[Mount]) -> Path | None:
 
 
 def _properties(service: str, path: Path) -> Iterator[tuple[str, str]]:
-    """The settings of a file, as they are written there: variables are read with the same escapes."""
+    """The settings of a file, as written: the image reads variables with the same escapes."""
     try:
         text = documents.text(path)
     except (OSError, Unfit) as error:

@@ -1,8 +1,8 @@
-"""Through which mounts the services of a compose file could write to what is not of the run, and what replaces them.
+"""Replaces the mounts through which services of a compose file could write to the user's data.
 
-A run writes to nothing but what it has made itself. A volume of the file is replaced by an empty one of the project,
-for all the services that share it. A directory of this machine, or a volume that the file calls external, is mounted
-read-only; where Kafka or ZooKeeper keeps its data, it is replaced by an empty volume, too.
+A run writes only to what it has made itself. It replaces a volume of the file by an empty one of the project, for all
+services that share it. It mounts a directory of this machine, or an external volume, read-only; where Kafka or
+ZooKeeper keeps its data, it replaces that by an empty volume, too.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ OWN_VOLUME = "seawall-{of}"
 
 
 class Source(Enum):
-    """What is mounted."""
+    """The kind of thing that is mounted."""
 
     DIRECTORY = auto()
     VOLUME = auto()
@@ -43,7 +43,7 @@ class Mount:
 
 
 def mounts(resolved: Mapping[str, Any]) -> dict[str, list[Mount]]:
-    """What each service of a resolved file has mounted; not what only its container has, as it is new in each run."""
+    """The mounts of each service of a resolved file, without anonymous volumes, which are new in each run."""
     volumes: Mapping[str, Any] = resolved.get("volumes") or {}
     external = {name for name, volume in volumes.items() if (volume or {}).get("external")}
     services: Mapping[str, Any] = resolved.get("services") or {}
@@ -71,12 +71,12 @@ def _parts(written: str | Mapping[str, Any]) -> tuple[str, str, str, bool]:
 
 
 def replaced(service: str, mounted: Sequence[Mount], data: Sequence[str]) -> Iterator[tuple[str | dict[str, Any], str]]:
-    """What a service has mounted instead, as Compose writes it, each with the volume of the overlay that this takes.
+    """The replacements for a service's mounts, as Compose writes them, each with the overlay's volume for it.
 
     Args:
         service: its name.
-        mounted: what the file mounts.
-        data: the directories of the container that its data are in, or may be in.
+        mounted: its mounts in the file.
+        data: the possible data directories in the container.
     """
     for number, mount in enumerate(mounted):
         mode = ":ro" if mount.is_read_only else ""
@@ -92,6 +92,6 @@ def replaced(service: str, mounted: Sequence[Mount], data: Sequence[str]) -> Ite
 
 
 def _overlap(one: str, other: str) -> bool:
-    """Whether one of two directories is in the other, or is it."""
+    """Whether two directories are equal, or one contains the other."""
     first, second = PurePosixPath(one), PurePosixPath(other)
     return first.is_relative_to(second) or second.is_relative_to(first)

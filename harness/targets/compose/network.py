@@ -1,9 +1,9 @@
-"""The links between the containers of a project, cut by packet filters in the containers' own network namespaces.
+"""Cuts links between the containers of a project by packet filters in the containers' network namespaces.
 
-Beside every container runs a *sidecar*, which shares its network and may set its iptables; the containers themselves
-need no rights for it. A cut link drops packets by address, whatever they carry, at both of its ends: so that it stays
-cut while either of them starts again. Packets to the discard port that arrive are counted, so that a datagram tells
-which way it went without an answer, which the reverse link might have swallowed.
+Beside every container runs a *sidecar*, which shares its network and may set its iptables; the containers need no
+privileges. A cut link drops packets by address at both of its ends, so that it stays cut while either restarts. The
+filters count packets that arrive at the discard port, so that a datagram proves one direction without an answer, which
+the reverse link might drop.
 """
 
 from __future__ import annotations
@@ -59,10 +59,10 @@ class Network:
         self._addresses: dict[str, Addresses] = {}
 
     def attach(self, node: str) -> None:
-        """Give the containers of a node, which have just been started, their sidecars, and cut what is to be cut.
+        """Start the sidecars of a node's just started containers, and cut what is to be cut.
 
-        Where that is something, they are frozen meanwhile: nothing passes before the rules are there. One that has
-        already ended again, which is its own affair, keeps the one that it had.
+        Where links are cut, the containers are paused meanwhile: no packet passes before the rules are set. One that
+        has already exited again keeps the sidecar that it had.
 
         Raises:
             EnvironmentFault: the engine does not do it.
@@ -104,7 +104,7 @@ class Network:
     def is_cut(self, link: Link) -> Receipt:
         """Send a datagram over the link, and see whether a rule of either end drops it.
 
-        Of a node that is down nothing can be sent: then the rules of the other end are looked at, which await it.
+        A node that is down sends nothing: then the rules at the other end prove the cut.
         """
         if not self._running(link.source):
             awaits = link in self._cut and all(
@@ -131,7 +131,7 @@ class Network:
     # ------------------------------------------------------------------------------------------------ datagrams
 
     def _sent(self, link: Link) -> list[tuple[_Counts, _Counts]]:
-        """What was counted before and after a datagram was sent, from each container of the one end to each other."""
+        """The counters before and after a datagram, from each container of the one end to each of the other."""
         return [self._sent_between(*ends) for ends in self._ends(link)]
 
     def _sent_between(self, source: str, destination: str) -> tuple[_Counts, _Counts]:
@@ -151,7 +151,7 @@ class Network:
         return _Counts(leaving["DROP"] + coming["DROP"], coming["count"])
 
     def _is_awaited(self, node: str, by: str) -> bool:
-        """Whether a container drops what comes from any address that the node had."""
+        """Whether a container drops packets from every address that the node had."""
         rules = told_by(self._sidecars[by], *_COUNT)
         return all(f"-A {_IN} -s {address}/32 -j DROP" in rules for address in self._of([node]))
 
@@ -173,7 +173,7 @@ class Network:
                 told_by(self._sidecars[one], "bash", "-c", _SET, "set", rules)
 
     def _rules(self, node: str) -> str:
-        """As ``iptables-restore`` reads them; in one step they replace those that were there."""
+        """The rules as ``iptables-restore`` reads them, which replaces the old ones atomically."""
         peers = [peer for peer in self._project.nodes if peer != node]
         leaving = [peer for peer in peers if Link(node, peer) in self._cut]
         coming = [peer for peer in peers if Link(peer, node) in self._cut]
@@ -185,14 +185,14 @@ class Network:
         return "\n".join(["*filter", f":{_IN} - [0:0]", f":{_OUT} - [0:0]", *lines, "COMMIT", ""])
 
     def _of(self, nodes: Sequence[str]) -> list[str]:
-        """All addresses of these nodes, those that they had before they went down among them."""
+        """All addresses of these nodes, including those from before they went down."""
         containers = [one for node in nodes for one in self._members(node)]
         return sorted({address for one in containers for address in self._addresses.get(one, {}).values()})
 
     # ------------------------------------------------------------------------------------------------ containers
 
     def _ends(self, link: Link) -> list[tuple[str, str]]:
-        """The containers, by their ids, between which datagrams tell of the link."""
+        """The containers, by their ids, between which datagrams probe the link."""
         return list(product(self._running(link.source), self._attached(link.destination)))
 
     def _members(self, node: str) -> list[str]:
@@ -202,7 +202,7 @@ class Network:
         return [one for one in self._members(node) if one in self._sidecars]
 
     def _running(self, node: str) -> list[str]:
-        """Those of a node's containers that run, frozen or not, and have been attached."""
+        """Those of a node's containers that run, paused or not, and have a sidecar."""
         running = [one.id for one in self._project.containers(node) if is_living(one)]
         return [one for one in running if one in self._sidecars]
 
@@ -219,7 +219,7 @@ class Network:
 
 @contextmanager
 def _unless_it_has_ended(one: Container) -> Iterator[None]:
-    """What the engine refuses because the container has no processes any more is no trouble."""
+    """Suppress a refusal of the engine because the container has no processes any more."""
     try:
         yield
     except EnvironmentFault:
@@ -229,7 +229,7 @@ def _unless_it_has_ended(one: Container) -> Iterator[None]:
 
 
 def _addresses(one: Container) -> Addresses:
-    """Raises EnvironmentFault: it has none, or one that cannot be cut off."""
+    """Its addresses. Raises EnvironmentFault: it has none, or one that cannot be cut off."""
     networks: Mapping[str, Any] = one.attrs["NetworkSettings"]["Networks"]
     if any(network.get("GlobalIPv6Address") for network in networks.values()):
         raise EnvironmentFault(

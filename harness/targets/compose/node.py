@@ -1,4 +1,4 @@
-"""The containers that a node is made of: started, signalled, frozen, ended, and what the engine says of them."""
+"""Starts, signals, pauses and inspects the containers of a node."""
 
 from __future__ import annotations
 
@@ -27,26 +27,26 @@ _KILLED, _TERMINATED = 128 + signal.SIGKILL, 128 + signal.SIGTERM
 """Exit statuses: of SIGKILL and of SIGTERM."""
 
 _STATUSES = {"SIGKILL": _KILLED, "SIGTERM": _TERMINATED}
-"""The exit statuses of programs that have ended as these signals make them."""
+"""The exit statuses of programs that handled these signals and ended."""
 
 _CRASHES = {
     128 + number: number
     for number in (signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV, signal.SIGTRAP)
 }
-"""The exit statuses of programs that one of these has ended."""
+"""The exit statuses of programs that these signals killed."""
 
 _HOW = {_KILLED: "by SIGKILL", _TERMINATED: "having shut down as it was asked to"}
 
 _LOG_TAIL_LINES = 2000
 _SECONDS = len("2026-01-01T00:00:00")
-"""Of the times that the engine tells, in UTC, the part that it takes itself."""
+"""The format of the engine's times, in UTC, without the fraction."""
 
 
 class ComposeNode:
     """One node.
 
     Args:
-        project: which has it.
+        project: its project.
         name: of the node.
 
     Attributes:
@@ -91,13 +91,13 @@ class ComposeNode:
         return True
 
     def pause(self) -> None:
-        """Freeze its containers; harmless when they are frozen."""
+        """Pause its containers; harmless when they are paused."""
         for one in self._containers():
             if _state(one)["Running"] and not _state(one)["Paused"]:
                 asked(one.pause)
 
     def resume(self) -> None:
-        """Let its containers go on; harmless when they do."""
+        """Resume its containers; harmless when they run."""
         for one in self._containers():
             if _state(one)["Paused"]:
                 asked(one.unpause)
@@ -106,17 +106,17 @@ class ComposeNode:
 
     @property
     def exists(self) -> bool:
-        """Whether one of its containers runs, frozen or not."""
+        """Whether one of its containers runs, paused or not."""
         return any(state["Running"] for state in self._states())
 
     @property
     def is_whole(self) -> bool:
-        """Whether all of its containers run, frozen or not."""
+        """Whether all of its containers run, paused or not."""
         return all(state["Running"] for state in self._states())
 
     @property
     def is_stopped(self) -> bool:
-        """Whether all of its containers are frozen."""
+        """Whether all of its containers are paused."""
         return all(state["Paused"] for state in self._states())
 
     @property
@@ -136,8 +136,8 @@ class ComposeNode:
         """Whether one of its containers has ended itself without being asked to.
 
         Raises:
-            EnvironmentFault: one was out of memory, the shim could not go on, or another signal than SIGKILL or SIGTERM
-                has ended it, which no release of Kafka is to blame for.
+            EnvironmentFault: one was out of memory, the shim failed, or another signal than SIGKILL or SIGTERM ended
+                it, none of which is a fault of Kafka.
         """
         states = self._states()
         self._refuse_lack_of_memory(states)
@@ -146,11 +146,11 @@ class ComposeNode:
         return any(_exit_status(state) not in (None, 0, _KILLED, _TERMINATED) for state in states)
 
     def endings(self) -> list[Ending]:
-        """How each of its lives ended that had not been ordered to; of the last one as long as there are containers."""
+        """How each of its lives ended that the harness did not end; the last one only while its containers exist."""
         return [*self._endings, *(one for container in self._containers() if (one := self._ending(container)))]
 
     def _ending(self, container: Container) -> Ending | None:
-        """How the last life of a container ended, unless it runs or was made to end."""
+        """How the last life of a container ended, unless it runs or the harness ended it."""
         state = _state(container)
         status = _exit_status(state)
         if status is None or status in self._ordered or (status == 0 and _TERMINATED in self._ordered):
@@ -171,21 +171,21 @@ class ComposeNode:
             if crash is not None:
                 raise EnvironmentFault(
                     f"node {self.name} was ended by {crash.name}, which seawall has not sent: Java has crashed.",
-                    "What it has printed says where.",
+                    "Its output has the place.",
                 )
 
     def in_words(self) -> str:
-        """Its containers and what is of them."""
+        """Its containers and their states."""
         return ", ".join(map(_in_words, self._containers()))
 
     def printed(self) -> Mapping[str, bytes]:
-        """What each of its services has printed, in all its lives."""
+        """The output of each of its services, over all lives."""
         return {
             service: bytes(asked(self._project.container(service).logs)) for service in self._project.nodes[self.name]
         }
 
     def log_tail(self) -> str:
-        """Why its containers have ended, by what they have printed since they were last started, in one line."""
+        """Why its containers have ended, by their output since the last start, in one line."""
         return " | ".join(map(_last_words, self._containers()))
 
     def _containers(self) -> Sequence[Container]:
@@ -196,7 +196,7 @@ class ComposeNode:
 
 
 def _state(container: Container) -> Mapping[str, Any]:
-    """As of now: a container object remembers what it was told."""
+    """The current state: a container object caches its last one."""
     asked(container.reload)
     state: Mapping[str, Any] = container.attrs["State"]
     return state

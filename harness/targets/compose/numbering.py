@@ -1,4 +1,4 @@
-"""Brokers have the ids 0, 1, 2 ... in scenarios and any in a user's file: each is known by its place in their order."""
+"""Maps the broker ids 0, 1, 2 ... of scenarios to those of a user's file, by their order."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from harness.targets.kafka.decisions import (
 )
 
 _STRANGERS = 1000
-"""What is added to the ids of nodes that are not among the brokers of the target: controllers are not, as a rule."""
+"""Added to the ids of nodes that are no brokers of the target, such as dedicated controllers."""
 
 
 class Numbering:
-    """Between the ids of scenarios and Kafka's own; ``kafka_ids`` are those of the brokers."""
+    """Maps between the ids of scenarios and Kafka's; ``kafka_ids`` are those of the brokers."""
 
     def __init__(self, kafka_ids: Mapping[NodeId, int]) -> None:
         self._kafka_ids = dict(kafka_ids)
@@ -31,7 +31,7 @@ class Numbering:
         return self._kafka_ids[node]
 
     def node(self, kafka_id: int) -> NodeId:
-        """The broker with that id; one beyond all others when it is not of the target."""
+        """The broker with that id; a number beyond all others if it is no broker of the target."""
         if kafka_id == NO_LEADER:
             return NO_LEADER
         return self._nodes.get(kafka_id, NodeId(_STRANGERS + kafka_id))

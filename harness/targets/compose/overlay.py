@@ -1,10 +1,10 @@
-"""The overlay: what seawall adds to a user's compose file, by service; :mod:`.rewriting` puts the two together.
+"""Builds the overlay: what seawall adds to a user's compose file, by service; :mod:`.rewriting` merges the two.
 
-Every broker gets two listeners more: clients come through Toxiproxy to the one, the harness comes past every proxy to
-the other. Both are published at 127.0.0.1, which is what they advertise. Its log directory is moved to a volume of
-limited size, which a *holder* mounts, too, so that it outlives the broker. What the controllers decide is written to
-directories of the run, where it is read at once. Nothing of the file itself is lost: the peers talk as they did.
-What is the user's is not written to: see :mod:`harness.targets.compose.mounts`.
+Every broker gets two listeners more: one for clients, through Toxiproxy, and one for the harness, past every proxy.
+Both are published and advertised at 127.0.0.1. The log directory moves to a volume of limited size, which a *holder*
+mounts, too, so that it outlives the broker. The controllers write their log to directories of the run, where the
+harness reads it at once. The listeners between the nodes stay as they are. The run does not write to the user's data:
+see :mod:`harness.targets.compose.mounts`.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ CLIENTS_PORT, HARNESS_PORT = 19094, 19095
 """In the containers."""
 
 FIRST_PROXY_PORT, TOXIPROXY_API_PORT = 20000, 8474
-"""In Toxiproxy's container: that of broker 0, and where it is told what to do."""
+"""In Toxiproxy's container: the port of broker 0, and that of its API."""
 
 METADATA, HELD_METADATA = "/seawall/metadata", "/metadata"
-"""Where a controller's log is: in its own container, and, under the name of its service, in the holder."""
+"""The directory of a controller's log in its own container, and, below its service's name, in the holder."""
 
 LABEL = "seawall.run"
-"""Of all that the overlay adds to, and adds; the value is the project."""
+"""A label of everything that the overlay adds or changes; the value is the project."""
 
 OWNER = "seawall.owner"
-"""Beside it; the value says which process of seawall the project belongs to."""
+"""A label beside it; the value is the owning process of seawall."""
 
 _DATA_OF_KAFKA = ("/var/lib/kafka", "/bitnami/kafka", "/kafka", "/tmp/kafka-logs", "/tmp/kraft-combined-logs")  # noqa: S108
 _DATA_OF_ZOOKEEPER = ("/data", "/datalog", "/var/lib/zookeeper", "/bitnami/zookeeper")
-"""Where common images keep their data."""
+"""The data directories of common images."""
 
 _TMPFS = "size={size_mib}m,mode=1777"
 _FOREVER = ["sleep", "infinity"]
@@ -50,14 +50,14 @@ _FOREVER = ["sleep", "infinity"]
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Of 127.0.0.1, free ones.
+    """Free ports of 127.0.0.1.
 
     Attributes:
-        clients: of each broker, by its name: where clients reach it through Toxiproxy.
-        harness: of each broker, by its name: where it is reached past Toxiproxy.
-        toxiproxy: where Toxiproxy is told what to do.
-        probe: where a link through Toxiproxy is tried.
-        controller: where ZooKeeper is reached, or KRaft's controller where it is a single one beside the brokers.
+        clients: of each broker, by its name: through Toxiproxy, for clients.
+        harness: of each broker, by its name: past Toxiproxy.
+        toxiproxy: of Toxiproxy's API.
+        probe: for probes of a link through Toxiproxy.
+        controller: of ZooKeeper, or of KRaft's controller if it is a single dedicated one.
     """
 
     clients: Mapping[str, int]
@@ -67,13 +67,13 @@ class Ports:
     controller: int
 
     def address(self, node: str) -> Address:
-        """Where a node answers the harness."""
+        """The harness's address of a node."""
         return "127.0.0.1", self.controller if node == CONTROLLER else self.harness[node]
 
 
 @dataclass(frozen=True, slots=True)
 class Addition:
-    """What a service is given so that its clock can be bent: variables, and volumes as Compose writes them."""
+    """What a service needs for the clock shim: variables, and volumes as Compose writes them."""
 
     environment: Mapping[str, str] = field(default_factory=dict)
     volumes: Sequence[Any] = ()
@@ -81,18 +81,17 @@ class Addition:
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """What the overlay is made from, beside the file.
+    """The parameters of the overlay, beside the file.
 
     Attributes:
         project: its name.
         owner: see :func:`harness.targets.compose.leftovers.owner`.
         ports: see :class:`Ports`.
         settings: of every broker and controller.
-        metadata: the directory of this machine for the metadata log of each broker and controller of KRaft's, and for
-            what ZooKeeper writes, by its service.
-        clocks: for each service whose clock can be bent, what that takes.
-        tools_image: what the holder runs.
-        toxiproxy_image: what Toxiproxy runs.
+        metadata: by service, the directory of this machine for KRaft's metadata log or for ZooKeeper's files.
+        clocks: by service, the additions for the clock shim.
+        tools_image: the holder's image.
+        toxiproxy_image: Toxiproxy's image.
         disk_mib: the size of each broker's volume.
     """
 
@@ -108,10 +107,10 @@ class Wishes:
 
 
 def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
-    """What is added, as plain data in the form of a compose file.
+    """The additions, as plain data in the form of a compose file.
 
     Raises:
-        UsageError: a service cannot be given what it needs.
+        UsageError: a service cannot take an addition.
     """
     services = {broker.name: _broker(broker, node, wishes) for node, broker in _named(file)}
     services |= {one.name: _controller(one, file, wishes) for one in file.controllers}
@@ -127,7 +126,7 @@ def overlay(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
 
 
 def _keep_off(file: ComposeFile, services: dict[str, dict[str, Any]]) -> set[str]:
-    """Let no service of the file write to what is the user's; returns the volumes that this takes."""
+    """Keep the services of the file from writing to the user's data; returns the volumes for it."""
     data = {one.name: _data_dirs(one) for one in file.kafkas}
     data |= {one.name: _DATA_OF_ZOOKEEPER for one in file.zookeepers}
     volumes = set()
@@ -141,7 +140,7 @@ def _keep_off(file: ComposeFile, services: dict[str, dict[str, Any]]) -> set[str
 
 
 def _data_dirs(kafka: KafkaService) -> Sequence[str]:
-    """Where a service's Kafka would keep its data: by its settings, and by what images are built with."""
+    """The data directories of a service's Kafka, by its settings and by common images."""
     settings = ("log.dirs", "log.dir", "metadata.log.dir")
     told = [place.strip() for name in settings for place in kafka.properties.get(name, "").split(",") if place.strip()]
     return [*told, *_DATA_OF_KAFKA]
@@ -164,7 +163,7 @@ def _broker(broker: KafkaService, node: str, wishes: Wishes) -> dict[str, Any]:
         **_listeners(broker, wishes.ports.clients[node], wishes.ports.harness[node]),
         "log.dirs": f"{DISK}/{DATA}",
     }
-    if broker.name in wishes.metadata:  # what the cluster has decided is not to be what fills a broker's disk
+    if broker.name in wishes.metadata:  # the metadata log must not fill a broker's disk
         own["metadata.log.dir"] = METADATA
     volumes = [f"{_volume(broker)}:{DISK}", *_metadata_volume(broker.name, wishes)]
     published = {"ports": [_published(wishes.ports.harness[node], HARNESS_PORT)]}
@@ -179,7 +178,7 @@ def _controller(controller: KafkaService, file: ComposeFile, wishes: Wishes) -> 
 
 
 def listener_for_controllers(file: ComposeFile) -> Endpoint | None:
-    """Where KRaft's only controller can be asked itself; None: there are several, brokers among them, or it is safe."""
+    """The listener of KRaft's single dedicated controller; None: there are several, or combined, or it uses TLS."""
     controllers = [one for one in file.kafkas if one.is_controller]
     if len(controllers) != 1 or controllers[0].is_broker:
         return None
@@ -236,12 +235,12 @@ def _listeners(broker: KafkaService, clients: int, harness: int) -> dict[str, st
 
 @dataclass(frozen=True, slots=True)
 class ZooKeeperPlaces:
-    """Where an image's ZooKeeper writes.
+    """The directories of an image's ZooKeeper.
 
     Attributes:
-        variables: that tell it so.
+        variables: that set them.
         snapshots: directory of the container.
-        transactions: directory of the container, that of the log.
+        transactions: directory of the container, for the log.
     """
 
     variables: Mapping[str, str]
@@ -260,7 +259,7 @@ _PLACES = {
         {"ZOO_DATA_LOG_DIR": "/bitnami/zookeeper/dataLog"}, "/bitnami/zookeeper/data", "/bitnami/zookeeper/dataLog"
     ),
 }
-"""By what is in the name of the image; others take the variables of the official one."""
+"""By a part of the image's name; others use the variables of the official image."""
 
 SNAPSHOTS, TRANSACTIONS = "snapshots", "transactions"
 """The directories of ZooKeeper below its directory of this machine."""
@@ -311,7 +310,7 @@ def _toxiproxy(file: ComposeFile, wishes: Wishes) -> dict[str, Any]:
 
 
 def proxy_port(node: str) -> int:
-    """Where Toxiproxy listens for the clients of a broker, in its container."""
+    """Toxiproxy's port for the clients of a broker, in its container."""
     assert node != CONTROLLER, "clients do not talk to the controller"
     return FIRST_PROXY_PORT + int(node)
 

@@ -1,4 +1,4 @@
-"""A running project as the Docker engine has it: which containers a node of the target is made of."""
+"""Finds the containers of a running project's nodes through the Docker engine."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ HOLDER, TOXIPROXY = "seawall-holder", "seawall-toxiproxy"
 """The services that the overlay adds."""
 
 DISK, HELD = "/seawall/disk", "/volumes"
-"""Where a broker's volume is: in the broker itself, and, under the name of its service, in the holder."""
+"""The directory of a broker's volume in the broker, and, below its service's name, in the holder."""
 
 DATA = "data"
 """The log directory, below a broker's volume."""
 
 KEPT = ".seawall-kept"
-"""Below a broker's volume, or a controller's metadata: what files held before they were replaced."""
+"""Below a broker's volume, or a controller's metadata: the earlier contents of replaced files."""
 
 TOOLS_IMAGE, TOXIPROXY_IMAGE = "SEAWALL_TOOLS_IMAGE", "TOXIPROXY_IMAGE"
-"""The variables of this process's environment that name the images of what is added."""
+"""The environment variables that name the added images."""
 
 _IMAGES = {TOOLS_IMAGE: "seawall/tools:latest", TOXIPROXY_IMAGE: "ghcr.io/shopify/toxiproxy:2.12.0"}
 PROJECT_LABEL, _SERVICE = "com.docker.compose.project", "com.docker.compose.service"
@@ -35,10 +35,7 @@ _TIMEOUT_S = 60
 
 
 def address() -> str:
-    """Where the engine is: what this process's environment names (``DOCKER_HOST``), or this machine's socket.
-
-    Contexts of the command ``docker`` are not looked at.
-    """
+    """The address of the engine: ``DOCKER_HOST``, or this machine's socket; contexts of ``docker`` do not count."""
     return os.environ.get("DOCKER_HOST") or DEFAULT_UNIX_SOCKET.removeprefix("http+")
 
 
@@ -61,10 +58,10 @@ def connected() -> docker.DockerClient:
 
 
 def _refuse_deaf(place: str) -> None:
-    """Connect once: where nobody listens, the docker library would leave its socket open.
+    """Connect once: where no engine listens, the docker library would leave its socket open.
 
     Raises:
-        OSError: nobody listens there.
+        OSError: no engine listens there.
     """
     scheme, _, path = place.partition("://")
     if scheme.endswith("unix"):
@@ -93,7 +90,7 @@ class Project:
 
     @property
     def labels(self) -> Mapping[str, str]:
-        """What containers that are made beside Compose have to bear, so that they are removed with the project."""
+        """The labels of containers made beside Compose, by which they are removed with the project."""
         return {PROJECT_LABEL: self.name}
 
     def containers(self, node: str) -> list[Container]:

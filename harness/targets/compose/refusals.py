@@ -1,7 +1,7 @@
-"""What of a compose file that is understood is refused all the same: with it, something would be told that is not so.
+"""Refuses compose files with which the harness would report faults that are not in effect.
 
-Links are cut between the addresses of containers. Brokers whose peers are told another way to them, over a port that
-is published or through a proxy, would go on talking while the harness says that they cannot.
+It cuts links between the addresses of containers. Brokers that advertise another way to their peers, over a published
+port or through a proxy, would still exchange data over a link that the harness reports as cut.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ _SPELLED = {Metadata.ZOOKEEPER: "ZooKeeper", Metadata.KRAFT: "KRaft"}
 
 
 def refuse(file: ComposeFile) -> None:
-    """Refuse what cannot be broken, or looked at.
+    """Refuse a file whose nodes cannot be cut off or observed.
 
     Raises:
-        UsageError: there is such a thing.
+        UsageError: the file is refused.
     """
     try:
         for problem in (*_detours(file), *_other_hosts(file), *_strict(file.kafkas), *_unreachable(file)):
@@ -34,10 +34,10 @@ def refuse(file: ComposeFile) -> None:
 
 
 def refuse_metadata(file: ComposeFile, release: Release) -> None:
-    """Refuse a file whose state is not kept by who keeps it for the family that the release is taken for.
+    """Refuse a file with ZooKeeper if the release's family uses KRaft here, or the reverse.
 
     Raises:
-        UsageError: it is so.
+        UsageError: the file is refused.
     """
     written, taken = Metadata.ZOOKEEPER if file.zookeepers else Metadata.KRAFT, release.metadata
     if written is not taken:
@@ -49,7 +49,7 @@ def refuse_metadata(file: ComposeFile, release: Release) -> None:
 
 
 def _detours(file: ComposeFile) -> Iterator[UsageError]:
-    """Ways between nodes that do not lead straight from container to container."""
+    """Advertised addresses between nodes that are not the container's own."""
     if len(file.kafkas) == 1:
         return
     for broker in file.brokers:
@@ -68,16 +68,16 @@ def _detours(file: ComposeFile) -> Iterator[UsageError]:
                 )
 
 
-def _detour(broker: KafkaService, whom: str, host: str) -> UsageError:
+def _detour(broker: KafkaService, readers: str, host: str) -> UsageError:
     return UsageError(
-        f"service {broker.name!r} is advertised to {whom} as {host!r}, which is no name of its container, so that "
+        f"service {broker.name!r} is advertised to {readers} as {host!r}, which is no name of its container, so that "
         "links to it could not be cut.",
         f"Advertise {broker.name!r} on the listener between brokers; clients may have another.",
     )
 
 
 def _among_nodes(broker: KafkaService) -> Sequence[str]:
-    """The listeners that brokers use among themselves, as Kafka itself finds them; a controller may have its own."""
+    """The listeners between brokers, by Kafka's rules; the controller may have its own."""
     named = broker.properties.get("inter.broker.listener.name")
     among_brokers = named or broker.properties.get("security.inter.broker.protocol", "PLAINTEXT")
     return among_brokers, broker.properties.get("control.plane.listener.name", among_brokers)
@@ -92,7 +92,7 @@ def _hosts_of_controllers(one: KafkaService) -> Iterator[str]:
 
 
 def _other_hosts(file: ComposeFile) -> Iterator[UsageError]:
-    """Names of nodes that lead elsewhere in the container that has them, whatever the network says."""
+    """Entries of hosts files that give a node's name another address than the network does."""
     of_nodes = [*(one.names for one in file.kafkas), *(one.names for one in file.zookeepers)]
     nodes = {name for names in of_nodes for name in names}
     for one in file.kafkas:
@@ -105,14 +105,14 @@ def _other_hosts(file: ComposeFile) -> Iterator[UsageError]:
 
 
 def _strict(kafkas: Iterable[KafkaService]) -> Iterator[UsageError]:
-    """Those that would let the harness do nothing, as it does not say who it is."""
+    """Services whose authorizer denies the harness, which connects as an anonymous user."""
     for one in kafkas:
         lenient = one.properties.get("allow.everyone.if.no.acl.found", "false").lower() == "true"
         known = _ANYBODY in one.properties.get("super.users", "").split(";")
         if one.properties.get("authorizer.class.name") and not lenient and not known:
             yield UsageError(
                 f"service {one.name!r} has an authorizer, which does not let {_ANYBODY} create topics.",
-                f"Add {_ANYBODY} to super.users: that is who seawall is.",
+                f"Add {_ANYBODY} to super.users: seawall connects as that user.",
             )
 
 

@@ -1,8 +1,8 @@
-"""What is left of a project on the engine: looked for, and removed until a look finds nothing any more.
+"""Removes what is left of a project on the engine, until a search finds nothing more.
 
-A compose tool that was ended midway leaves requests behind, and an engine makes what it was asked for although the
-asker is gone. A container appears in its lists when it is finished, which takes seconds where images are copied, and
-brings along the volumes that it needs, without any label. But its name is taken from the beginning.
+The engine still executes the requests of a compose tool that was killed midway. It lists a container only when that is
+complete, which takes seconds where images are copied, and creates the container's volumes without any label. But the
+container's name is taken from the beginning.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from harness.targets.compose.project import PROJECT_LABEL, TOOLS_IMAGE, image_of
 _POLL_S = 0.2
 _TIMEOUT_S = 120.0
 _PASSING = (HTTPStatus.NOT_FOUND, HTTPStatus.CONFLICT)
-"""What the engine says of what is gone, is going, or is still used by what is going."""
+"""The engine's status codes for what is gone, is being removed, or is still used by such a thing."""
 
 
 def removed(client: docker.DockerClient, project: str, awaited: Collection[str] = ()) -> list[str]:
@@ -33,10 +33,10 @@ def removed(client: docker.DockerClient, project: str, awaited: Collection[str] 
     Args:
         client: of the engine.
         project: its name.
-        awaited: the names of containers that the engine may be making at this moment.
+        awaited: the names of containers that the engine may just be creating.
 
     Raises:
-        EnvironmentFault: something is still there, which is named; or the engine does not answer.
+        EnvironmentFault: something remains, which the message names; or the engine does not answer.
     """
     try:
         _await_end_of_making(client, awaited)
@@ -69,7 +69,7 @@ def left_of(client: docker.DockerClient, project: str) -> list[str]:
 
 
 def _things(client: docker.DockerClient, project: str) -> Iterator[Any]:
-    """By their label, and by their name those that an engine has made for a container, which have no label."""
+    """Things by their label, and by their name the volumes of a container, which have no label."""
     ours = {"label": f"{PROJECT_LABEL}={project}"}
     yield from client.containers.list(all=True, filters=ours, ignore_removed=True)
     for kind in (client.volumes, client.networks):
@@ -83,7 +83,7 @@ def _is_of(name: str, project: str) -> bool:
 
 
 def _remove(one: Any) -> bool:
-    """Whether it was removed; what may still be used a moment longer is left for the next look."""
+    """Whether it was removed; a thing that is still in use is left for the next search."""
     is_container = hasattr(one, "exec_run")
     try:
         one.remove(**({"force": True, "v": True} if is_container else {}))
@@ -95,7 +95,7 @@ def _remove(one: Any) -> bool:
 
 
 def _await_end_of_making(client: docker.DockerClient, names: Collection[str]) -> None:
-    """Wait until each of these names is free, or is that of a container that is listed.
+    """Wait until each of these names is free, or belongs to a listed container.
 
     Raises:
         EnvironmentFault: it takes too long.
@@ -113,7 +113,7 @@ def _await_end_of_making(client: docker.DockerClient, names: Collection[str]) ->
 
 @contextmanager
 def _taker(client: docker.DockerClient) -> Iterator[Container]:
-    """A container that only tries whether names are free."""
+    """A container that is renamed to test whether names are free."""
     settings = {"network_mode": "none", "labels": asked_by()}
     container = to_its_end(lambda: client.containers.create(image_of(TOOLS_IMAGE), ["true"], **settings))
     try:

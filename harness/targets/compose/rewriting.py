@@ -1,8 +1,8 @@
-"""The file that Compose is given: the user's, as Compose itself resolves it, with the overlay, without what clashes.
+"""Merges the overlay into the user's resolved compose file, and removes what would clash with another run.
 
-Two runs of one file, or a run and the user's own stack, would fight for published ports, container names, networks that
-have a name or a range of addresses, and data. A run has its own of each. Compose's ways to take something out of a
-file (``!reset``, from 2.24 on) are not needed for it, so every Compose does.
+Two runs of one file, or a run and the user's own stack, would compete for published ports, container names, named
+networks, address ranges and data. A run has its own of each. This needs no ``!reset`` (Compose 2.24), so every Compose
+works.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ _REST = ("secrets", "configs")
 
 
 def without_addresses(stack: Stack) -> Stack:
-    """The file with the services' fixed addresses, which belong to one network at a time, replaced by their names.
+    """The file with the services' fixed addresses replaced by their names.
 
-    So they are in whatever the services are told: variables, commands, health checks.
+    That includes variables, commands and health checks.
     """
     fixed = {address: name for name, service in _services(stack).items() for address in _fixed(service)}
     if not fixed:
@@ -37,10 +37,10 @@ def without_addresses(stack: Stack) -> Stack:
 
 
 def kept(stack: Stack, wanted: Iterable[str]) -> list[str]:
-    """The services that are run: those that are wanted, and what they depend on, in the order of the file.
+    """The services to run: the wanted ones and their dependencies, in the order of the file.
 
     Raises:
-        UsageError: one of them shares this machine's network, or that of a container that is not the run's.
+        UsageError: one of them shares this machine's network, or that of a container outside the run.
     """
     services, found, waiting = _services(stack), set[str](), list(wanted)
     while waiting:
@@ -57,13 +57,13 @@ def kept(stack: Stack, wanted: Iterable[str]) -> list[str]:
 
 
 def rewritten(stack: Stack, overlay: Stack, names: Sequence[str], project: str) -> dict[str, Any]:
-    """The file that Compose is given.
+    """The file for Compose.
 
     Args:
         stack: the user's file; not changed.
         overlay: see :func:`harness.targets.compose.overlay.overlay`.
-        names: of its services that are run.
-        project: its name, which begins the names of the containers.
+        names: of its services to run.
+        project: its name, the prefix of the container names.
     """
     written, added = _services(stack), overlay["services"]
     wanted = [*names, *(name for name in added if name not in written)]
@@ -84,7 +84,7 @@ def rewritten(stack: Stack, overlay: Stack, names: Sequence[str], project: str) 
 
 
 def container_name(project: str, service: str) -> str:
-    """What the container of a service is called."""
+    """The name of a service's container."""
     return f"{project}-{service}"
 
 
@@ -109,7 +109,7 @@ def _fixed(service: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _renamed(written: Any, fixed: Mapping[str, str]) -> Any:
-    """The same data with the addresses in its texts, where they are whole, replaced by the names."""
+    """The same data with the addresses in its texts replaced by the names."""
     if isinstance(written, str):
         for address, name in fixed.items():
             written = re.sub(rf"(?<![\d.]){re.escape(address)}(?![\d.]*\d)", name, written)
@@ -131,7 +131,7 @@ def _freed(service: Mapping[str, Any], fixed: Mapping[str, str]) -> dict[str, An
 
 
 def extra_hosts(service: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """The names that its own hosts file is given, with their addresses; the tools write them in several ways."""
+    """The additional names in its hosts file, with their addresses; the tools write them in several ways."""
     written = service.get("extra_hosts") or ()
     if isinstance(written, Mapping):
         return [(name, str(address)) for name, address in written.items()]
@@ -152,14 +152,14 @@ def _needed_by(service: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _networks(service: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """What a service is connected to, with how; empty where the file does not say."""
+    """The networks of a service with their options; empty where the file has none."""
     written = service.get("networks") or {}
     named = dict.fromkeys(written) if isinstance(written, list) else dict(written)
     return {name: network or {} for name, network in named.items()}
 
 
 def _merged(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """A service with what the overlay adds: its variables and volumes come first, its ports are the only ones."""
+    """A service with the overlay's additions: variables and volumes take precedence, ports replace the file's."""
     made = {key: value for key, value in service.items() if key not in _OF_SERVICES}
     made |= {key: value for key, value in added.items() if key not in ("environment", "volumes", "labels", "networks")}
     made["environment"] = {**variables(service), **added.get("environment", {})}
@@ -175,7 +175,7 @@ def _merged(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, A
 
 
 def _joined(service: Mapping[str, Any], added: Mapping[str, Any]) -> dict[str, Any]:
-    """The networks, where what the file calls the container and its host stays a name of it."""
+    """The networks, with the file's container name and host name as aliases."""
     called = {str(service[key]) for key in ("container_name", "hostname") if key in service}
     joined = {**_networks(service), **_networks(added)} or {"default": {}}
     return {
@@ -190,14 +190,14 @@ def variables(service: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _mapping(written: Any) -> dict[str, Any]:
-    """Variables or labels; a list of ``KEY=VALUE`` is what the tool makes mappings of."""
+    """Variables or labels; the tool turns a list of ``KEY=VALUE`` into a mapping."""
     if isinstance(written, list):
         return dict(pair.partition("=")[::2] for pair in written)
     return dict(written or {})
 
 
 def _used(names: Iterable[str], stack: Stack) -> dict[str, Any]:
-    """Networks of the run's own, with what the file wants of them but their names and addresses."""
+    """The run's own networks, with the file's options except names and addresses."""
     written = stack.get("networks") or {}
     return {name: _own_network(written.get(name) or {}) for name in sorted(names)}
 

@@ -1,4 +1,4 @@
-"""Where the Kafka of a compose file is looked at: published ports, and the run's directories for controllers' logs."""
+"""Where the harness observes the Kafka of a compose file: published ports, and the directories of controllers' logs."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ class ComposeScene:
     Attributes:
         release: of the brokers.
         broker_names: of the brokers, in order.
-        controllers: the nodes one of which controls: the node ``controller``, or brokers, which are the controllers.
-        asks_controllers: whether they can be asked what is for controllers: KRaft's only one that is no broker can
-            itself, and brokers forward it.
-        ports: where everybody answers.
+        controllers: the controllers: the node ``controller``, or combined brokers.
+        asks_controllers: whether the harness can send requests to the controller directly: only to KRaft's single
+            dedicated one.
+        ports: the published ports.
         numbering: of the brokers.
         metadata_dirs: of the controllers, or of ZooKeeper, on this machine.
     """
@@ -41,11 +41,11 @@ class ComposeScene:
 
     @property
     def nodes(self) -> Sequence[str]:
-        """See :class:`~harness.targets.kafka.scene.Scene`; what the controllers decide is the node ``controller``'s."""
+        """See :class:`~harness.targets.kafka.scene.Scene`; the controllers' decisions belong to ``controller``."""
         return [*self.broker_names, CONTROLLER]
 
     def controller_named(self, elected: NodeId) -> str:
-        """See :class:`~harness.targets.kafka.scene.Scene`; those that are no brokers go by one name together."""
+        """See :class:`~harness.targets.kafka.scene.Scene`; all dedicated controllers have one name."""
         name = node_name(elected)
         return name if name in self.controllers else CONTROLLER
 
@@ -62,7 +62,7 @@ class ComposeScene:
         return self.ports.address(CONTROLLER)
 
     def controller_log(self) -> ControllerLog:
-        """See :class:`~harness.targets.kafka.scene.Scene`. Of several ZooKeepers the first's is read."""
+        """See :class:`~harness.targets.kafka.scene.Scene`. Of several ZooKeepers it is the first's."""
         if self.release.metadata is Metadata.ZOOKEEPER:
             log: ControllerLog = zookeeper_log.ZooKeeperLog(
                 self.metadata_dirs[0] / TRANSACTIONS / zookeeper_log.DIRECTORY
@@ -72,8 +72,8 @@ class ComposeScene:
         return RenumberedLog(log, self.numbering)
 
     def printed(self, broker: str) -> Path:
-        """See :class:`~harness.targets.kafka.scene.Scene`; never asked, as releases before 2.4 are refused."""
-        raise AssertionError(f"broker {broker} of Kafka {self.release.version} tells its epochs itself")
+        """See :class:`~harness.targets.kafka.scene.Scene`; never called, as releases before 2.4 are refused."""
+        raise AssertionError(f"broker {broker} of Kafka {self.release.version} returns its epochs")
 
     def kafka_id(self, node: NodeId) -> int:
         """See :class:`~harness.targets.kafka.scene.Scene`."""

@@ -1,4 +1,4 @@
-"""A user's compose file as a target: real Kafka in containers, which is looked at and broken from outside."""
+"""Implements the target for a user's compose file: real Kafka in containers."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ComposeTarget(ComposeCluster):
     # ------------------------------------------------------------------------------------------------ life
 
     def start(self) -> None:
-        """See :class:`harness.target.Target`. What an image has formatted counts as flushed."""
+        """See :class:`harness.target.Target`. Directories formatted by an image count as flushed."""
         super().start()
         if Power in self.controls:
             for node in self._shim_directories():
@@ -73,7 +73,7 @@ class ComposeTarget(ComposeCluster):
         self.sampler.start()
 
     def stop(self) -> None:
-        """See :class:`harness.target.Target`. What can be looked at is looked at once more."""
+        """See :class:`harness.target.Target`. The sampler observes the nodes a last time."""
         if self._project is None:
             return
         with ExitStack() as last_things_first:
@@ -146,7 +146,7 @@ class ComposeTarget(ComposeCluster):
 
     @cached_property
     def observation(self) -> ClusterObservation:
-        """How the running cluster is looked at."""
+        """Observes the running cluster."""
         return ClusterObservation(
             ComposeScene(
                 release=self._kafka.release,
@@ -166,7 +166,7 @@ class ComposeTarget(ComposeCluster):
 
     @cached_property
     def sampler(self) -> TimelineSampler:
-        """How the running cluster is watched."""
+        """Samples the timeline of the running cluster."""
         return TimelineSampler(
             self.observation,
             self._directory / "watch",
@@ -219,7 +219,7 @@ class ComposeTarget(ComposeCluster):
         return self.volumes.takes_writes(self._broker(node))
 
     def has_refused_write(self, node: str, log_dir: int | None = None) -> Receipt:
-        """See :class:`harness.target.Target`. The broker says so itself, in what it prints."""
+        """See :class:`harness.target.Target`. The broker's log has the refusal."""
         del log_dir
         if node == CONTROLLER:
             return Receipt(False, "the controller's disk is not limited")
@@ -244,7 +244,7 @@ class ComposeTarget(ComposeCluster):
         return self.volumes.is_damaged(self._broker(node), damage)
 
     def sync_disk(self, node: str) -> None:
-        """See :class:`harness.target.Target`. Where no power loss is to be had, everything has reached it already."""
+        """See :class:`harness.target.Target`. Without power losses everything counts as flushed."""
         if Power in self.controls:
             for disk, ledger in self._disks(node):
                 flushed.sync(disk, ledger)
@@ -293,10 +293,10 @@ class ComposeTarget(ComposeCluster):
         return Receipt(left is None, f"{dead.seen}; {f'still there: {left.path}' if left else in_words(cuts)}")
 
     def _disks(self, node: str) -> Sequence[tuple[HeldDisk, Path]]:
-        """With their ledgers.
+        """The disks with their ledgers.
 
         Raises:
-            EnvironmentFault: nobody keeps one.
+            EnvironmentFault: there is no ledger.
         """
         name = self._node(node).name
         if Power not in self.controls or node not in self._shim_directories():
@@ -324,11 +324,11 @@ class ComposeTarget(ComposeCluster):
     def _keep_disks(self) -> None:
         for node in self.brokers():
             self.volumes.copy_out(node, self._disk(node))
-        # Containers write as whom they like; the run's directory is to be read, and removed, by its owner.
+        # Containers write as any user; the owner of the run's directory has to be able to read and remove it.
         told_by(self.project.container(HOLDER), *_READABLE)
 
     def _metadata_logs(self) -> Mapping[NodeId, Path]:
-        """Controllers that are no brokers go by numbers behind ``controller`` where they are several."""
+        """Several dedicated controllers have ids above that of ``controller``."""
         if self._kafka.release.metadata is not Metadata.KRAFT:
             return {}
         alone = self._file.controllers

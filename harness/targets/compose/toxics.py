@@ -1,9 +1,8 @@
-"""The links between clients and brokers, cut by Toxiproxy: bytes are held back, in order, until the link is mended.
+"""Cuts links between clients and brokers by Toxiproxy, which holds the bytes, in order, until the link is mended.
 
-What holds them is the toxic ``bandwidth`` with rate 0, for each direction by itself; ``timeout`` would drop them and
-have the broker read what is left as if nothing were missing. toxiproxy-python 0.1.1 keeps the server's address in a
-class, has no timeout (Toxiproxy itself gives up after 25 s), and takes answers of failure for answers: it is told the
-address again before every call, and nothing is taken for done before the server lists it.
+It uses the toxic ``bandwidth`` with rate 0, for each direction by itself; ``timeout`` would drop bytes from the stream.
+toxiproxy-python 0.1.1 keeps the server's address in a class, has no timeout (Toxiproxy gives up after 25 s), and treats
+error answers as answers. So this module sets the address before every call, and relies only on what the server lists.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from harness.targets.addresses import Address
 from harness.targets.link_probe import API_VERSIONS_REQUEST
 
 PROBE_PORT = 19999
-"""In Toxiproxy's container: where a copy of a proxy listens while a link is tried whose reverse is cut, too."""
+"""In Toxiproxy's container: the port of a copy of a proxy, by which a link is probed whose reverse is cut, too."""
 
 _THERE, _BACK = "upstream", "downstream"
 _PROBE = "seawall-probe"
@@ -39,9 +38,9 @@ class Toxics:
     """The proxies of one Toxiproxy, one for each broker.
 
     Args:
-        api: where it is told what to do.
-        listeners: where clients reach the proxy of each broker, by its name.
-        probe: where :data:`PROBE_PORT` is reached.
+        api: the address of its API.
+        listeners: the clients' address of each broker's proxy, by the broker's name.
+        probe: the published address of :data:`PROBE_PORT`.
     """
 
     def __init__(self, api: Address, listeners: Mapping[str, Address], probe: Address) -> None:
@@ -80,7 +79,7 @@ class Toxics:
                 self._stall(self._proxy(node), stream)
 
     def mend(self, links: Sequence[Link]) -> None:
-        """Undo :meth:`cut` for these links; what was held back goes on its way."""
+        """Undo :meth:`cut` for these links; the held bytes arrive."""
         for link in links:
             node, stream = _placed(link)
             proxy = self._proxy(node)
@@ -91,9 +90,9 @@ class Toxics:
                 raise EnvironmentFault(f"Toxiproxy still holds back what flows {stream} at the proxy of node {node}.")
 
     def is_cut(self, link: Link) -> Receipt:
-        """Ask the broker for its API versions through its proxy, and see whether the link keeps the answer from coming.
+        """Send an ApiVersions request through the broker's proxy, and see whether the link holds back the answer.
 
-        Where the reverse link is cut, too, a copy of the proxy with the toxic of this link alone is tried as well.
+        Where the reverse link is cut, too, the probe also uses a copy of the proxy with the toxic of this link alone.
         """
         node, stream = _placed(link)
         stalled = self._stalled(node)
@@ -109,7 +108,7 @@ class Toxics:
         return Receipt(not answered, f"{link}: a request through a copy of the proxy, with this link cut alone, {what}")
 
     def carries(self, link: Link) -> Receipt:
-        """Ask the broker as :meth:`is_cut` does; where the reverse link is cut, through a copy that has no toxics."""
+        """Send the request of :meth:`is_cut`; where the reverse link is cut, through a copy without toxics."""
         node, stream = _placed(link)
         stalled = self._stalled(node)
         if stream in stalled:
@@ -125,7 +124,7 @@ class Toxics:
 
     @contextmanager
     def _copy(self, node: str, stalled: Sequence[str]) -> Iterator[None]:
-        """A proxy to the same broker for as long as it is wanted, which holds back what flows in these directions."""
+        """A temporary proxy to the same broker, which holds back the bytes of these directions."""
         original = self._proxy(node)
         copy = self._told(self._server.create, original.upstream, _PROBE, f"0.0.0.0:{PROBE_PORT}", enabled=True)
         try:
@@ -141,7 +140,7 @@ class Toxics:
             raise EnvironmentFault(f"Toxiproxy holds back nothing that flows {stream} at proxy {proxy.name}.")
 
     def _stalled(self, name: str) -> set[str]:
-        """The directions in which a proxy holds everything back."""
+        """The directions in which a proxy holds back all bytes."""
         toxics = self._told(self._proxy(name).toxics)
         return {toxic.stream for toxic in toxics.values() if toxic.type == "bandwidth" and not toxic.attributes["rate"]}
 
@@ -158,13 +157,13 @@ class Toxics:
                 return tell(*words, **more)
             except (OSError, KeyError, TypeError, NotFound, ProxyExists, InvalidToxic) as problem:
                 raise EnvironmentFault(
-                    f"Toxiproxy at {self._api[0]}:{self._api[1]} does not do what it is told: "
+                    f"Toxiproxy at {self._api[0]}:{self._api[1]} did not execute a request: "
                     f"{type(problem).__name__} {problem}."
                 ) from None
 
 
 def _placed(link: Link) -> tuple[str, str]:
-    """Which broker's proxy, and which direction through it."""
+    """The broker's proxy, and the direction through it."""
     if CLIENTS not in link:
         raise EnvironmentFault(f"no proxy is on the link {link}: neither end is {CLIENTS}.")
     return (link.destination, _THERE) if link.source == CLIENTS else (link.source, _BACK)

@@ -1,7 +1,7 @@
-"""The disks of brokers in containers: volumes of limited size, held by a container that outlives the brokers.
+"""Disk faults of brokers in containers: disks are volumes of limited size, mounted by a holder that outlives brokers.
 
-A volume is filled by a *balloon*, a file beside the log directory that takes all the space but so much. Files are
-reached through the holder, whether the broker runs or not.
+A *balloon*, a file beside the log directory, takes all the space except the wanted rest. The harness accesses the files
+through the holder, whether the broker runs or not.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Volumes:
     # ------------------------------------------------------------------------------------------------ space
 
     def limit(self, node: str, free_bytes: int | None) -> None:
-        """Let the node's disk take ``free_bytes`` more, rounded down to whole pages; None lifts the limit."""
+        """Leave ``free_bytes`` on the node's disk, rounded down to whole pages; None lifts the limit."""
         if free_bytes is None:
             self._shell(_BURST, self._volume(node))
         else:
@@ -71,7 +71,7 @@ class Volumes:
             self._shell(_INFLATE, self._volume(node), str(free_bytes))
 
     def is_full(self, node: str) -> Receipt:
-        """Whether a file of 64 KiB does not fit on the node's disk now: one is written, and removed."""
+        """Whether a file of 64 KiB does not fit on the node's disk now; the probe writes and removes one."""
         refusal = self._refusal(node)
         return Receipt(_NO_SPACE in refusal, f"node {node}: a file of {_PROBE_BYTES} bytes: {refusal or 'was written'}")
 
@@ -93,7 +93,7 @@ class Volumes:
         return Receipt(True, f"node {node}: a write of its own ({what}) was refused: {lines[found].strip()}")
 
     def _told(self, node: str) -> tuple[str, list[str]]:
-        """When the broker was last started, and what it has printed since."""
+        """When the broker was last started, and its output since."""
         [container] = self._project.containers(node)
         life = str(container.attrs["State"]["StartedAt"])
         since = datetime.fromisoformat(life).timestamp()
@@ -117,7 +117,7 @@ class Volumes:
         return Receipt(not found, f"node {node}: its disk is {'not ' if found else ''}empty")
 
     def damage(self, node: str, damage: LogDamage) -> None:
-        """Harm the log of a node that is not running: a copy of it, of which the file that was harmed is put back.
+        """Damage the log of a node that is not running: in a copy, of which the damaged file is put back.
 
         Raises:
             EnvironmentFault: the node runs; or no batch holds the offset.
@@ -135,7 +135,7 @@ class Volumes:
             return node_disk.inspect(copy, damage)
 
     def copy_out(self, node: str, directory: Path) -> None:
-        """Copy what is on the node's disk into ``directory``, which is made when it is missing."""
+        """Copy the node's disk into ``directory``, which is created when missing."""
         chunks, _ = asked(lambda: self._holder.get_archive(self._data(node)))
         with tempfile.TemporaryFile() as packed:
             for chunk in chunks:
@@ -145,7 +145,7 @@ class Volumes:
                 _unpack(archive, directory)
 
     def files(self, node: str) -> HeldDisk:
-        """The files of the node's log directory, and those that were replaced in there."""
+        """The files of the node's log directory, and the earlier contents of replaced ones."""
         return HeldDisk(self._holder, self._data(node), f"{self._volume(node)}/{KEPT}")
 
     @contextmanager
@@ -156,7 +156,7 @@ class Volumes:
             yield copy
 
     def _put(self, file: Path, place: str) -> None:
-        """Write what is in ``file`` into a file of the holder, which stays whose it was."""
+        """Copy ``file`` into a file of the holder, which keeps its owner."""
         content, packed = file.read_bytes(), io.BytesIO()
         directory, _, name = _REPLACEMENT.rpartition("/")
         with tarfile.open(fileobj=packed, mode="w") as archive:
@@ -189,7 +189,7 @@ class Volumes:
 
 
 def _unpack(archive: tarfile.TarFile, directory: Path) -> None:
-    """Write the directories and plain files below the archive's own directory; what else is in there no log is in.
+    """Write the directories and plain files below the archive's directory; logs need no others.
 
     Python before 3.11.4 has no filters that keep members from leaving ``directory``.
     """

@@ -270,7 +270,7 @@ def _refuse_compaction(written: Mapping[str, object]) -> None:
     policy = written.get(_CLEANUP_POLICY, _DELETE)
     if policy != _DELETE:
         raise UsageError(
-            f"broker setting {_CLEANUP_POLICY}: {policy!r}: a compacted record is gone, and no checker tells it from "
+            f"broker setting {_CLEANUP_POLICY}: {policy!r}: what is compacted is gone, and no checker tells it from "
             "what is lost.",
             f"--set settings.{_CLEANUP_POLICY}={_DELETE} comes before what a scenario or a compose file says.",
         )

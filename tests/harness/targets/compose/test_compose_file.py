@@ -129,7 +129,7 @@ def test_the_protocol_of_a_controllers_listener_need_not_be_written() -> None:
             broker(KAFKA_LISTENERS=None, KAFKA_ADVERTISED_HOST_NAME="kafka", KAFKA_ADVERTISED_PORT=""),
             "KAFKA_ADVERTISED_PORT: '' is no port",
         ),
-        (broker(KAFKA_LISTENERS="INTERNAL://:9092"), "does not say what INTERNAL speaks"),
+        (broker(KAFKA_LISTENERS="INTERNAL://:9092"), "has no protocol for INTERNAL"),
         (broker(KAFKA_LISTENER_SECURITY_PROTOCOL_MAP="PLAINTEXT"), "'PLAINTEXT' is not LISTENER:PROTOCOL"),
         (
             broker(KAFKA_PROCESS_ROLES=None, KAFKA_ZOOKEEPER_CONNECT="zk.example:2181"),

@@ -84,7 +84,7 @@ def test_a_project_that_no_journal_tells_of_is_removed_with_its_networks_once_it
     engine.add(MINE, owner())
     engine.add(DEAD, dead)
     (line,) = remove_lost()
-    assert line.startswith(f"Project {DEAD} was abandoned, and no journal told of it: removed {DEAD}_kafka_1, ")
+    assert line.startswith(f"Project {DEAD} was abandoned, and no journal names it: removed {DEAD}_kafka_1, ")
     assert engine.left == [f"{MINE}_kafka_1", f"{MINE}_disk", f"{MINE}_default"]
     assert remove_lost() == []
 

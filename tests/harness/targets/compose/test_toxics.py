@@ -100,5 +100,5 @@ def test_links_between_brokers_are_not_its_affair(toxics_and_proxy: tuple[Toxics
 
 def test_a_toxiproxy_that_is_not_there_is_named_by_its_address() -> None:
     port = free_port()
-    with pytest.raises(EnvironmentFault, match=rf"Toxiproxy at 127\.0\.0\.1:{port} does not do what it is told: "):
+    with pytest.raises(EnvironmentFault, match=rf"Toxiproxy at 127\.0\.0\.1:{port} did not execute a request: "):
         Toxics(("127.0.0.1", port), {}, ("127.0.0.1", PROBE_PORT)).await_up(0)
